@@ -1,0 +1,51 @@
+# Each target works alone on a fresh clone: the environment is made when it is not there.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: demo test test-slow fuzz lint format bench clean
+
+.venv/.core: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/.test: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+.venv/.lint: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lint]'
+	touch $@
+
+.venv/.bench: .venv/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch $@
+
+demo: .venv/.core  ## the whole way on the built-in corpus
+	$(BIN)/lasca demo
+
+test: .venv/.test  ## all tests that belong in CI
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+test-slow: .venv/.test  ## long statistical runs: Geweke, calibration of samplers
+	$(BIN)/python -m pytest -m slow
+
+fuzz: .venv/.test  ## long fuzz runs of the readers
+	$(BIN)/python -m pytest -m fuzz
+
+lint: .venv/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.bench  ## side by side with crowd-kit and python-crfsuite
+	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,67 @@
+"""LASCA: learn from crowd sequence annotations. The public names, nothing else.
+
+Heavy parts (Numba kernels) are loaded when a name that needs them is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CrowdCorpus": "lasca.corpus",
+    "LoadReport": "lasca.corpus",
+    "LascaError": "lasca.errors",
+    "read": "lasca.formats",
+    "TRUTH_MODELS": "lasca.truth",
+    "Truth": "lasca.truth",
+    "MajorityVote": "lasca.truth",
+    "DawidSkene": "lasca.truth",
+    "Mace": "lasca.truth",
+    "Glad": "lasca.truth",
+    "HmmCrowd": "lasca.truth",
+    "Sembler": "lasca.truth",
+    "BayesianSequence": "lasca.truth",
+    "HierarchicalClusters": "lasca.truth",
+    "Ambiguity": "lasca.ambiguity",
+    "find_ambiguity": "lasca.ambiguity",
+    "LabelConfusion": "lasca.confusion",
+    "label_confusion": "lasca.confusion",
+    "CrfTagger": "lasca.tagger",
+}
+_MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate")
+
+__all__ = [*sorted(_HOME), *_MODULES]  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return import_module(f"lasca.{name}")
+    raise AttributeError(f"module 'lasca' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+if TYPE_CHECKING:
+    from lasca import datasets, evaluate, formats, schemes, simulate
+    from lasca.ambiguity import Ambiguity, find_ambiguity
+    from lasca.confusion import LabelConfusion, label_confusion
+    from lasca.corpus import CrowdCorpus, LoadReport
+    from lasca.errors import LascaError
+    from lasca.formats import read
+    from lasca.tagger import CrfTagger
+    from lasca.truth import TRUTH_MODELS, Truth
+    from lasca.truth.bayesian_sequence import BayesianSequence
+    from lasca.truth.dawid_skene import DawidSkene
+    from lasca.truth.glad import Glad
+    from lasca.truth.hierarchical import HierarchicalClusters
+    from lasca.truth.hmm_crowd import HmmCrowd
+    from lasca.truth.mace import Mace
+    from lasca.truth.majority import MajorityVote
+    from lasca.truth.sembler import Sembler

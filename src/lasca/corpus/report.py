@@ -1,0 +1,68 @@
+"""What a reader did to the files it was given: nothing is dropped silently, it is counted here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+__all__ = ["LoadReport"]
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """How a corpus came to be.
+
+    `counts` says how many of each thing happened (keys such as "missing", "skipped", "repaired", "expanded",
+    "shrunk", "refused"), `examples` shows a few with file:line, `notes` are sentences for people.
+    """
+
+    source: str = ""
+    format: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
+        examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
+        object.__setattr__(self, "examples", MappingProxyType(examples))
+        object.__setattr__(self, "notes", tuple(self.notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "source": self.source,
+            "format": self.format,
+            "counts": dict(self.counts),
+            "examples": {kind: list(shown) for kind, shown in self.examples.items()},
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LoadReport:
+        """Read back what `to_dict` gave."""
+        return cls(data["source"], data["format"], data["counts"], data["examples"], tuple(data["notes"]))
+
+    @classmethod
+    def merged(cls, reports: Iterable[LoadReport]) -> LoadReport:
+        """Add up the counts of several reports and keep a few examples of each kind."""
+        counts: dict[str, int] = {}
+        examples: dict[str, tuple[str, ...]] = {}
+        sources: list[str] = []
+        formats: list[str] = []
+        notes: list[str] = []
+        for report in reports:
+            sources.append(report.source)
+            formats.append(report.format)
+            notes.extend(report.notes)
+            for kind, n in report.counts.items():
+                counts[kind] = counts.get(kind, 0) + n
+            for kind, shown in report.examples.items():
+                examples[kind] = (examples.get(kind, ()) + tuple(shown))[:3]
+        return cls(_join(sources), _join(formats), counts, examples, tuple(dict.fromkeys(notes)))
+
+
+def _join(parts: list[str]) -> str:
+    return ", ".join(dict.fromkeys(p for p in parts if p))

@@ -1,0 +1,207 @@
+"""Parts of a corpus, corpora behind each other, and a corpus as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lasca.corpus.build import index_range, sorted_by_token
+from lasca.corpus.report import LoadReport
+from lasca.corpus.strings import Strings
+from lasca.errors import CorpusError, ParameterError
+from lasca.estimator import check_choice, check_number, generator
+
+if TYPE_CHECKING:
+    from lasca.corpus.record import CrowdCorpus
+
+__all__ = ["concat", "ranges", "select", "split_indices", "to_table"]
+
+
+def ranges(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the numbers of all half-open ranges [start, stop) behind each other."""
+    lengths = stops - starts
+    total = int(lengths.sum())
+    shift = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    return np.arange(total, dtype=np.int64) + shift
+
+
+def select(corpus: CrowdCorpus, sequences: npt.ArrayLike | None, annotators: Iterable[str] | None) -> dict[str, Any]:
+    """Return the fields that change when only some sequences and annotators are kept."""
+    fields: dict[str, Any] = {} if sequences is None else _select_sequences(corpus, sequences)
+    if annotators is None:
+        return fields
+    start = fields.get("token_start", corpus.token_start)
+    annotator = fields.get("annotation_annotator", corpus.annotation_annotator)
+    label = fields.get("annotation_label", corpus.annotation_label)
+    position = {name: i for i, name in enumerate(corpus.annotators)}
+    wanted = list(dict.fromkeys(annotators))
+    for name in wanted:
+        if name not in position:
+            raise CorpusError("there is no annotator of that name", got=name)
+    kept = sorted(position[name] for name in wanted)
+    new_code = np.full(len(position), -1, np.int32)
+    new_code[kept] = np.arange(len(kept), dtype=np.int32)
+    stays = new_code[annotator] >= 0
+    before = np.concatenate(([0], np.cumsum(stays)))
+    return fields | {
+        "annotators": tuple(corpus.annotators[i] for i in kept),
+        "roles": tuple(corpus.roles[i] for i in kept),
+        "annotation_annotator": new_code[annotator[stays]],
+        "annotation_label": label[stays],
+        "token_start": before[start],
+    }
+
+
+def _select_sequences(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> dict[str, Any]:
+    chosen = _sequence_indices(corpus, sequences)
+    tokens = ranges(corpus.offsets[chosen], corpus.offsets[chosen + 1])
+    lengths = np.diff(corpus.offsets)[chosen]
+    votes = np.diff(corpus.token_start)[tokens]
+    at = ranges(corpus.token_start[tokens], corpus.token_start[tokens + 1])
+    return {
+        "tokens": corpus.tokens.take(tokens),
+        "offsets": np.concatenate(([0], np.cumsum(lengths))),
+        "sequence_ids": corpus.sequence_ids.take(chosen),
+        "annotation_annotator": corpus.annotation_annotator[at],
+        "annotation_label": corpus.annotation_label[at],
+        "token_start": np.concatenate(([0], np.cumsum(votes))),
+        "golds": {name: gold[tokens] for name, gold in corpus.golds.items()},
+        "metadata": {name: column.take(chosen) for name, column in corpus.metadata.items()},
+        "token_chars": None if corpus.token_chars is None else corpus.token_chars[tokens],
+    }
+
+
+def _sequence_indices(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    given = np.asarray(sequences)
+    if given.size == 0 and given.dtype != np.bool_:
+        return np.zeros(0, np.int64)
+    if given.dtype == np.bool_:
+        if given.shape != (corpus.n_sequences,):
+            raise CorpusError(f"a mask of sequences needs {corpus.n_sequences} entries", got=given.shape)
+        return np.flatnonzero(given)
+    if given.dtype.kind in "iu":
+        indices = given.astype(np.int64).ravel()
+        if indices.min() < 0 or indices.max() >= corpus.n_sequences:
+            raise CorpusError(f"sequence indices must lie in 0..{corpus.n_sequences - 1}", got=int(indices.max()))
+        return indices
+    position = {name: i for i, name in enumerate(corpus.sequence_ids)}
+    names = [str(name) for name in given.ravel()]
+    unknown = next((name for name in names if name not in position), None)
+    if unknown is not None:
+        raise CorpusError("there is no sequence of that id", got=unknown)
+    return np.array([position[name] for name in names], np.int64)
+
+
+def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:
+    """Return the fields of one corpus made of several."""
+    if not corpora:
+        raise CorpusError("there is no corpus to put together", hint="Give at least one")
+    labels = sorted({label for c in corpora for label in c.labels})
+    roles: dict[str, str] = {}
+    for name, role in ((n, r) for c in corpora for n, r in zip(c.annotators, c.roles)):
+        if roles.setdefault(name, role) != role:
+            raise CorpusError(f"annotator {name!r} is {roles[name]!r} in one corpus and {role!r} in another")
+    annotators = sorted(roles)
+    starts = np.concatenate(([0], np.cumsum([c.n_tokens for c in corpora])))
+    gold_names = sorted({name for c in corpora for name in c.golds})
+    label_code = [_recode(c.labels, labels, np.int16) for c in corpora]
+    annotator_code = [_recode(c.annotators, annotators, np.int32) for c in corpora]
+    token = [c.annotation_token.astype(np.int64) + start for c, start in zip(corpora, starts)]
+    offsets = [c.offsets[1:] + start for c, start in zip(corpora, starts)]
+    columns = sorted({name for c in corpora for name in c.metadata})
+    chars = [c.token_chars for c in corpora if c.token_chars is not None]
+    return {
+        **sorted_by_token(
+            np.concatenate(token),
+            np.concatenate([code[c.annotation_annotator] for c, code in zip(corpora, annotator_code)]),
+            np.concatenate([code[c.annotation_label] for c, code in zip(corpora, label_code)]),
+            _joined([c.tokens for c in corpora]),
+            np.concatenate([[0], *offsets]),
+        ),
+        "labels": tuple(labels),
+        "annotators": tuple(annotators),
+        "roles": tuple(roles[name] for name in annotators),
+        "sequence_ids": _joined([c.sequence_ids for c in corpora]),
+        "golds": {
+            name: np.concatenate([_gold(c, name, k) for c, k in zip(corpora, label_code)]) for name in gold_names
+        },
+        "metadata": {
+            name: _joined([c.metadata.get(name, Strings([""] * c.n_sequences)) for c in corpora]) for name in columns
+        },
+        "token_chars": np.concatenate(chars) if len(chars) == len(corpora) else None,
+        "load_report": LoadReport.merged(c.load_report for c in corpora),
+    }
+
+
+def _recode(names: Sequence[str], all_names: list[str], dtype: Any) -> npt.NDArray[Any]:
+    position = {name: i for i, name in enumerate(all_names)}
+    return np.array([position[name] for name in names], dtype)
+
+
+def _gold(corpus: CrowdCorpus, name: str, code: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    if name not in corpus.golds:
+        return np.full(corpus.n_tokens, -1, np.int16)
+    return np.append(code, np.int16(-1))[corpus.golds[name]]
+
+
+def _joined(columns: list[Strings]) -> Strings:
+    return Strings(pa.concat_arrays([column.arrow for column in columns]))
+
+
+def split_indices(
+    corpus: CrowdCorpus, fractions: Sequence[float], seed: int | np.random.Generator, by: str | None
+) -> list[npt.NDArray[np.int64]]:
+    """Return the sequence indices of each part, in rising order."""
+    shares = [check_number("fractions", f, low=0, high=1) for f in fractions]
+    if not shares or sum(shares) > 1 + 1e-9:
+        raise ParameterError("fractions", tuple(fractions), "at least one number, adding up to at most 1")
+    group: npt.NDArray[Any]
+    if by is None:
+        group = np.arange(corpus.n_sequences)
+    elif by in corpus.metadata:
+        group = corpus.metadata[by].codes()[0]
+    else:
+        raise ParameterError("by", by, f"a metadata column ({', '.join(corpus.metadata) or 'there is none'})")
+    n_groups = int(group.max()) + 1 if len(group) else 0
+    order = generator(seed).permutation(n_groups)
+    ends = np.rint(np.cumsum(shares) * n_groups).astype(np.int64)
+    if sum(shares) < 1 - 1e-9:
+        ends = np.append(ends, n_groups)
+    part_of = np.empty(n_groups, np.int64)
+    part_of[order] = np.searchsorted(ends, np.arange(n_groups), side="right")
+    return [np.flatnonzero(part_of[group] == part) for part in range(len(ends))]
+
+
+def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
+    """Return the annotations or the tokens as a frame of the wanted library."""
+    check_choice("kind", kind, ("annotations", "tokens"))
+    check_choice("backend", backend, ("pyarrow", "pandas", "polars"))
+    position = index_range(corpus.n_tokens) - np.repeat(corpus.offsets[:-1], np.diff(corpus.offsets))
+    at = pa.array(corpus.annotation_token if kind == "annotations" else index_range(corpus.n_tokens))
+    columns: dict[str, Any] = {
+        "sequence": corpus.sequence_ids.arrow.take(pa.array(corpus.token_sequence)).take(at),
+        "position": pa.array(position.astype(np.int32)).take(at),
+        "token": corpus.tokens.arrow.take(at),
+    }
+    if kind == "annotations":
+        columns["annotator"] = _named(corpus.annotation_annotator, corpus.annotators)
+        columns["label"] = _named(corpus.annotation_label, corpus.labels)
+    else:
+        for name, gold in corpus.golds.items():
+            columns[name] = _named(gold, corpus.labels)
+    table = pa.table(columns)
+    if backend == "pyarrow":
+        return table
+    import narwhals as nw
+
+    frame = nw.from_native(table)
+    return frame.to_pandas() if backend == "pandas" else frame.to_polars()
+
+
+def _named(codes: npt.NDArray[Any], names: Sequence[str]) -> Any:
+    given = pa.array(codes.astype(np.int32), mask=codes < 0)
+    return pa.array(names, pa.large_string()).take(given)

@@ -1,0 +1,123 @@
+"""A corpus in a folder: corpus.json, and tables of sequences, tokens and annotations in Arrow or Parquet.
+
+Arrow files are memory-mapped when loaded; Parquet files are smaller. No pickle: nothing in a folder can run code.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lasca.corpus.report import LoadReport
+from lasca.corpus.strings import Strings
+from lasca.errors import StoreError
+from lasca.estimator import check_choice
+from lasca.files import whole_folder
+
+if TYPE_CHECKING:
+    from lasca.corpus.record import CrowdCorpus
+
+__all__ = ["load", "save"]
+
+VERSION = 1
+TABLES = ("sequences", "tokens", "annotations")
+
+
+def save(corpus: CrowdCorpus, path: str | Path, format: str, overwrite: bool) -> None:
+    """Write the corpus into a folder, whole or not at all."""
+    check_choice("format", format, ("arrow", "parquet"))
+    header = {
+        "lasca": "corpus",
+        "version": VERSION,
+        "labels": list(corpus.labels),
+        "annotators": list(corpus.annotators),
+        "roles": list(corpus.roles),
+        "golds": list(corpus.golds),
+        "metadata": list(corpus.metadata),
+        "load_report": corpus.load_report.to_dict(),
+    }
+    sequences = {"id": corpus.sequence_ids.arrow, "length": np.diff(corpus.offsets)}
+    sequences |= {f"metadata:{name}": column.arrow for name, column in corpus.metadata.items()}
+    tokens = {"token": corpus.tokens.arrow, "annotations": np.diff(corpus.token_start).astype(np.int32)}
+    tokens |= {f"gold:{name}": gold for name, gold in corpus.golds.items()}
+    if corpus.token_chars is not None:
+        tokens |= {"char_start": corpus.token_chars[:, 0], "char_end": corpus.token_chars[:, 1]}
+    annotations = {"annotator": corpus.annotation_annotator, "label": corpus.annotation_label}
+    with whole_folder(path, overwrite=overwrite) as folder:
+        for name, columns in zip(TABLES, (sequences, tokens, annotations)):
+            _write(pa.table(columns), folder / f"{name}.{format}")
+        text = json.dumps(header, ensure_ascii=False, indent=1)
+        (folder / "corpus.json").write_text(text, encoding="utf-8")
+
+
+def _write(table: Any, path: Path) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, compression="zstd")
+        return
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=max(len(table), 1))
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """Read the fields of a corpus from a folder."""
+    folder = Path(path)
+    try:
+        header = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+        if header["lasca"] != "corpus" or header["version"] != VERSION:
+            raise StoreError("not a corpus of this version of LASCA", where=str(folder), got=header["version"])
+        format = "arrow" if (folder / "tokens.arrow").exists() else "parquet"
+        sequences, tokens, annotations = (_read(folder / f"{name}.{format}") for name in TABLES)
+        return {
+            "tokens": Strings(_column(tokens, "token")),
+            "offsets": _cumulated(sequences, "length"),
+            "labels": tuple(header["labels"]),
+            "annotators": tuple(header["annotators"]),
+            "annotation_annotator": _numbers(annotations, "annotator"),
+            "annotation_label": _numbers(annotations, "label"),
+            "token_start": _cumulated(tokens, "annotations"),
+            "sequence_ids": Strings(_column(sequences, "id")),
+            "golds": {name: _numbers(tokens, f"gold:{name}") for name in header["golds"]},
+            "roles": tuple(header["roles"]),
+            "metadata": {name: Strings(_column(sequences, f"metadata:{name}")) for name in header["metadata"]},
+            "token_chars": _token_chars(tokens),
+            "load_report": LoadReport.from_dict(header["load_report"]),
+        }
+    except OSError as error:
+        raise StoreError(
+            "there is no corpus to load",
+            where=str(folder),
+            hint="Expected a folder that CrowdCorpus.save wrote",
+        ) from error
+    except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError("the saved corpus is damaged", where=str(folder), got=str(error)) from error
+
+
+def _read(path: Path) -> Any:
+    if path.suffix == ".parquet":
+        return pq.read_table(path, memory_map=True)
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def _column(table: Any, name: str) -> Any:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _numbers(table: Any, name: str) -> Any:
+    return np.asarray(_column(table, name))
+
+
+def _cumulated(table: Any, name: str) -> Any:
+    return np.concatenate(([0], np.cumsum(_numbers(table, name), dtype=np.int64)))
+
+
+def _token_chars(tokens: Any) -> Any:
+    if "char_start" not in tokens.column_names:
+        return None
+    return np.stack([_numbers(tokens, "char_start"), _numbers(tokens, "char_end")], axis=1)

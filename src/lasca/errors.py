@@ -1,0 +1,95 @@
+"""What goes wrong, said so that a person can act on it.
+
+Every message answers four questions: what happened, where (file:line, sequence, annotator),
+what was got, and what to do. The parts are kept as attributes for programs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "CorpusError",
+    "DatasetError",
+    "FormatError",
+    "LascaError",
+    "LascaWarning",
+    "ModelError",
+    "ParameterError",
+    "StoreError",
+    "excerpt",
+]
+
+
+def excerpt(value: object, limit: int = 80) -> str:
+    """Show a value from outside in one short, harmless line: control characters escaped, the rest cut."""
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(ch if ch.isprintable() else repr(ch)[1:-1] for ch in text[: limit + 1])
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class LascaWarning(UserWarning):
+    """Something the user should know although work went on."""
+
+
+class LascaError(Exception):
+    """The base of all errors LASCA raises on purpose."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        got: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what, self.where, self.got, self.hint = what, where, got, hint
+        message = what if where is None else f"{where}: {what}"
+        if got is not None:
+            message += f" (got: {excerpt(got)})"
+        if hint is not None:
+            message += f". {hint}" if not message.endswith(".") else f" {hint}"
+        super().__init__(message)
+
+
+class FormatError(LascaError):
+    """A file that cannot be read as what it claims to be; knows the file and, where there is one, the line."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        got: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.path, self.line = path, line
+        where = None
+        if path is not None:
+            where = excerpt(str(path), 200) if line is None else f"{excerpt(str(path), 200)}:{line}"
+        super().__init__(what, where=where, got=got, hint=hint)
+
+
+class CorpusError(LascaError):
+    """Arrays that do not make a corpus, or a question a corpus cannot answer."""
+
+
+class ParameterError(LascaError):
+    """A parameter outside what is allowed: names the parameter, the value and what is allowed."""
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        self.name, self.value, self.allowed = name, value, allowed
+        super().__init__(f"{name} must be {allowed}", got=value)
+
+
+class ModelError(LascaError):
+    """A model that cannot be fitted to what it was given."""
+
+
+class DatasetError(LascaError):
+    """A public data set that cannot be had: unknown, unreachable, or not the file it should be."""
+
+
+class StoreError(LascaError):
+    """A saved record that cannot be read back, or cannot be written."""

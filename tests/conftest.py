@@ -1,0 +1,18 @@
+"""Fixtures all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Return the folder of the real data sets: LASCA_DATA, else ../shared/data beside the project."""
+    root = Path(__file__).resolve().parents[1]
+    folder = Path(os.environ.get("LASCA_DATA") or root.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("no real data: set LASCA_DATA, or get it with `lasca datasets fetch NAME`")
+    return folder
