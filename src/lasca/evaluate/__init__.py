@@ -1,0 +1,38 @@
+"""Scores: tokens, spans, calibration of probabilities, ambiguity against two golds, agreement of annotators."""
+
+from lasca.evaluate.agreement_scores import (
+    Agreement,
+    adjusted_rand_index,
+    agreement,
+    krippendorff_alpha,
+    pairwise_agreement,
+)
+from lasca.evaluate.ambiguity_scores import AmbiguityScores, ambiguity, auroc, average_precision
+from lasca.evaluate.base import Prf
+from lasca.evaluate.calibration_scores import Calibration, calibration
+from lasca.evaluate.span_scores import SCHEMES, SpanScores, find_spans, spans, spans_from_codes
+from lasca.evaluate.token_scores import TokenScores, confusion_counts, tokens, tokens_from_codes
+
+__all__ = [
+    "SCHEMES",
+    "Agreement",
+    "AmbiguityScores",
+    "Calibration",
+    "Prf",
+    "SpanScores",
+    "TokenScores",
+    "adjusted_rand_index",
+    "agreement",
+    "ambiguity",
+    "auroc",
+    "average_precision",
+    "calibration",
+    "confusion_counts",
+    "find_spans",
+    "krippendorff_alpha",
+    "pairwise_agreement",
+    "spans",
+    "spans_from_codes",
+    "tokens",
+    "tokens_from_codes",
+]
