@@ -1,0 +1,206 @@
+"""Simulated crowds on a corpus with gold labels.
+
+The order of what happens to a token, each step documented where it is done:
+1. the gold label is where everybody starts;
+2. `hard_cases`: where a second gold differs, an annotator starts from the second one with that probability, each
+   annotator by itself;
+3. `common`: at that share of the tokens (exactly, up to rounding) everybody starts from one and the same wrong label
+   instead, drawn by label frequency, or as `wrong` says if that is "uniform" or "shared";
+4. slips (`slips.py`, `span_slips.py`): the annotator keeps the label it starts from with its precision, or not;
+5. spammers never look, and a copying annotator writes down what another one would write, with probability
+   `copy_rate`, and its own work otherwise;
+6. what is missing is left out.
+
+Every annotator has a random stream of its own: the same seed gives the same crowd, and the choice of who labels what
+changes nothing about the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.estimator import generator
+from lasca.simulate.settings import RANGES, SPAN_ERRORS, CrowdSettings, Person
+from lasca.simulate.work import Scene, Work
+
+__all__ = ["Simulation", "crowd", "groups_of", "simulation"]
+
+Codes = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulated crowd and the truth about it, one entry per annotator of `corpus` unless said otherwise."""
+
+    corpus: CrowdCorpus
+    groups: tuple[str, ...]
+    precision: npt.NDArray[np.float64]
+    """(n_annotators, n_labels): the chance to keep each label; nan for spammers."""
+    source: tuple[str, ...]
+    """Whom a copying annotator copies; "" for the others."""
+    common: npt.NDArray[np.bool_]
+    """Per token: whether everybody started from a wrong label."""
+    difficulty: npt.NDArray[np.float64] | None
+    """Per token, for errors="difficulty"."""
+    settings: CrowdSettings
+
+
+def crowd(
+    corpus: CrowdCorpus,
+    *,
+    gold: str | None = None,
+    groups: Mapping[str, int] | str = "ca1",
+    ranges: Mapping[str, tuple[float, float]] = RANGES,
+    errors: str = "independent",
+    wrong: str = "uniform",
+    per_label: bool = False,
+    concentration: float = 1.0,
+    common: float = 0.0,
+    rho: float = 0.4,
+    hard_cases: float = 0.0,
+    second_gold: str | None = None,
+    missing: float = 0.0,
+    annotators_per_sequence: int | None = None,
+    spammers: Mapping[str, int] | None = None,
+    copying: int = 0,
+    copy_rate: float = 0.9,
+    span_errors: Mapping[str, float] = SPAN_ERRORS,
+    false_spans: float = 0.1,
+    seed: int | np.random.Generator = 0,
+) -> CrowdCorpus:
+    """Return the corpus with a simulated crowd in place of its annotators; golds, texts and metadata stay.
+
+    Annotators are named by their group: "high-1", "medium-3", "spam-random-1", "copy-2" (`groups_of` gives the
+    groups back; `simulation` returns precisions and all else that was drawn).
+
+    - `gold`: the true labels ("gold", "gold1" or the first one if not given). Tokens without one get no annotation.
+    - `groups`: how many annotators of each group, or "ca1", "ca2", "ca3" for the crowds of the paper; `ranges`: the
+      lowest and highest precision in a group. The precision of an annotator is uniform in that range, those of
+      a group are spread over it; with `per_label` there is one for each label.
+    - `errors`: "independent"; "difficulty" (annotators fail on the same tokens; `rho` says how much); "spans" (for
+      IOB2 labels: spans are missed, cut, lengthened, given another type by the weights `span_errors`; `false_spans`
+      are added).
+    - `wrong`: which wrong label: "uniform", "prior" (by label frequency),
+      "annotator" (own habits, rows from a Dirichlet of this `concentration`), "shared" (habits common to all).
+    - `common`: share of tokens that are wrong for everybody from the start.
+    - `hard_cases`: the chance to start from `second_gold` where it differs (whole entities with errors="spans").
+    - `missing`: share of single annotations left out; `annotators_per_sequence`: that many annotators label each
+      sequence, drawn at random.
+    - `spammers`: {"constant": n, "random": n, "prior": n}: always one label (drawn by label frequency), any label,
+      labels by frequency. `copying`: so many annotators copy one of the groups' annotators, drawn at random.
+    """
+    return simulation(
+        corpus,
+        CrowdSettings(
+            gold=gold,
+            groups=groups,
+            ranges=ranges,
+            errors=errors,
+            wrong=wrong,
+            per_label=per_label,
+            concentration=concentration,
+            common=common,
+            rho=rho,
+            hard_cases=hard_cases,
+            second_gold=second_gold,
+            missing=missing,
+            annotators_per_sequence=annotators_per_sequence,
+            spammers=spammers or {},
+            copying=copying,
+            copy_rate=copy_rate,
+            span_errors=span_errors,
+            false_spans=false_spans,
+            seed=seed,
+        ),
+    ).corpus
+
+
+def simulation(corpus: CrowdCorpus, settings: CrowdSettings) -> Simulation:
+    """Simulate as `crowd` does and return everything that was drawn beside the corpus."""
+    settings.check(corpus)
+    people = settings.people()
+    shared, assigned, *own = generator(settings.seed).spawn(2 + len(people))
+    scene = Scene.draw(corpus, settings, shared)
+    precisions = _precisions(people, corpus.n_labels, settings.per_label, shared)
+    work = [Work(person, scene, precision, rng) for person, precision, rng in zip(people, precisions, own)]
+    honest = [w for w in work if w.person.range is not None]
+    sources = [honest[int(w.rng.integers(len(honest)))] if w.person.group == "copy" else None for w in work]
+    attends = _attendance(corpus, settings, assigned, len(people))
+    token: list[npt.NDArray[np.int64]] = []
+    annotator: list[npt.NDArray[np.int32]] = []
+    label: list[Codes] = []
+    for i, (w, source) in enumerate(zip(work, sources)):
+        codes = w.labels(keep=w in sources) if source is None else w.copied(source)
+        there = attends[i][corpus.token_sequence] & (codes >= 0)
+        if settings.missing:
+            there &= assigned.random(len(codes)) >= settings.missing
+        at = np.flatnonzero(there)
+        token.append(at)
+        annotator.append(np.full(len(at), i, np.int32))
+        label.append(codes[at])
+    made = corpus.with_annotations(
+        [person.name for person in people], np.concatenate(token), np.concatenate(annotator), np.concatenate(label)
+    )
+    return Simulation(
+        corpus=replace(made, load_report=_report(corpus, scene.gold, settings)),
+        groups=tuple(person.group for person in people),
+        precision=np.stack([w.precision if s is None else s.precision for w, s in zip(work, sources)]),
+        source=tuple("" if s is None else s.person.name for s in sources),
+        common=scene.common,
+        difficulty=scene.difficulty,
+        settings=settings,
+    )
+
+
+def groups_of(corpus: CrowdCorpus) -> tuple[str, ...]:
+    """Return the group of each annotator of a simulated crowd: its name without the number at the end."""
+    return tuple(name.rsplit("-", maxsplit=1)[0] for name in corpus.annotators)
+
+
+def _precisions(
+    people: list[Person], n_labels: int, per_label: bool, rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """Draw (n_people, n_labels) precisions, nan for those who have none.
+
+    The range of a group is cut into as many equal parts as it has annotators and one precision is drawn from each
+    part, in random order: every annotator's is uniform in the range, and groups of different seeds are alike in
+    strength (drawn without this, majority vote on the paper's third crowd varies by 2.5 points from seed to seed).
+    """
+    result = np.full((len(people), n_labels), np.nan)
+    for group in dict.fromkeys(person.group for person in people):
+        members = [i for i, person in enumerate(people) if person.group == group]
+        bounds = people[members[0]].range
+        if bounds is None:
+            continue
+        part = np.argsort(rng.random((len(members), n_labels if per_label else 1)), axis=0)
+        share = (part + rng.random(part.shape)) / len(members)
+        result[members] = bounds[0] + (bounds[1] - bounds[0]) * share
+    return result
+
+
+def _attendance(
+    corpus: CrowdCorpus, settings: CrowdSettings, rng: np.random.Generator, n_people: int
+) -> npt.NDArray[np.bool_]:
+    """Return who labels which sequence, (n_people, n_sequences)."""
+    k = settings.annotators_per_sequence
+    if k is None or k == n_people:
+        return np.ones((n_people, corpus.n_sequences), np.bool_)
+    chosen = rng.random((corpus.n_sequences, n_people)).argpartition(k - 1, axis=1)[:, :k]
+    table = np.zeros((corpus.n_sequences, n_people), np.bool_)
+    np.put_along_axis(table, chosen, True, axis=1)
+    return np.ascontiguousarray(table.T)
+
+
+def _report(corpus: CrowdCorpus, gold: Codes, settings: CrowdSettings) -> LoadReport:
+    note = f"simulated crowd: errors={settings.errors!r}, wrong={settings.wrong!r}"
+    old = corpus.load_report
+    counts = dict(old.counts)
+    without = int((gold < 0).sum())
+    if without:
+        counts["without gold"] = without
+    return replace(old, counts=counts, notes=(*old.notes, note))

@@ -1,0 +1,224 @@
+"""Draws from the models themselves, for recovery tests, and large corpora for benchmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lasca.corpus import CrowdCorpus, Strings
+from lasca.errors import ParameterError
+from lasca.estimator import check_int, check_number, generator
+from lasca.simulate.slips import pick
+
+__all__ = ["ClusterDraw", "big", "from_clusters", "from_confusions"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int16]
+WORDS_PER_LABEL = 400
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterDraw:
+    """A corpus drawn from the hierarchical model, with the clusters and confusions it was drawn from."""
+
+    corpus: CrowdCorpus
+    cluster: npt.NDArray[np.int64]
+    confusion: Floats
+
+
+def from_confusions(
+    confusion: npt.ArrayLike,
+    *,
+    prior: npt.ArrayLike | None = None,
+    transition: npt.ArrayLike | None = None,
+    n_sequences: int = 100,
+    length: int = 20,
+    per_token: int | None = None,
+    seed: int | np.random.Generator = 0,
+) -> CrowdCorpus:
+    """Draw from Dawid and Skene's model: z_i ~ prior, y_il ~ confusion[l, z_i]; the gold "gold" is z.
+
+    `confusion` is (n_annotators, n_labels, n_labels). With `transition` (n_labels, n_labels) z is a Markov chain in
+    each sequence that starts from the prior. `per_token` annotators label each sequence (all if not given).
+    """
+    rows = _rows("confusion", confusion, 3)
+    n_annotators, n_labels = rows.shape[:2]
+    start = np.full(n_labels, 1 / n_labels) if prior is None else _rows("prior", prior, 1, n_labels)
+    check_int("n_sequences", n_sequences, low=1)
+    check_int("length", length, low=1)
+    k = n_annotators if per_token is None else check_int("per_token", per_token, low=1, high=n_annotators)
+    rng = generator(seed)
+    steps = None if transition is None else _rows("transition", transition, 2, n_labels)
+    gold = _chain(start, steps, n_sequences, length, rng)
+    offsets = np.arange(n_sequences + 1, dtype=np.int64) * length
+    annotator = _chosen(n_sequences, n_annotators, k, rng)[np.repeat(np.arange(n_sequences), length)]
+    row = annotator.astype(np.int64) * n_labels + gold[:, None]
+    label = pick(rows.reshape(-1, n_labels), row.ravel(), rng.random(row.size), keep_empty=False)
+    return _corpus(gold, offsets, [f"L{t}" for t in range(n_labels)], n_annotators, annotator, label, rng)
+
+
+def from_clusters(
+    shared: npt.ArrayLike,
+    *,
+    eta: npt.ArrayLike = 50.0,
+    sizes: tuple[int, ...] | None = None,
+    prior: npt.ArrayLike | None = None,
+    n_sequences: int = 100,
+    length: int = 20,
+    per_token: int | None = None,
+    seed: int | np.random.Generator = 0,
+) -> ClusterDraw:
+    """Draw from the hierarchical cluster model: Ψ_t^l ~ Dir(η_t^c β_t^c) for the cluster c of annotator l.
+
+    `shared` is β, (n_clusters, n_labels, n_labels); `eta` one number, or one per cluster and label; `sizes` how many
+    annotators each cluster has (5 each if not given).
+    """
+    beta = _rows("shared", shared, 3)
+    n_clusters, n_labels = beta.shape[:2]
+    strength = np.asarray(eta, dtype=np.float64)
+    if not np.all(strength > 0):
+        raise ParameterError("eta", eta, "above 0")
+    given = (5,) * n_clusters if sizes is None else tuple(sizes)
+    if len(given) != n_clusters:
+        raise ParameterError("sizes", sizes, f"one number of annotators for each of {n_clusters} clusters")
+    cluster = np.repeat(np.arange(n_clusters), [check_int("sizes", n, low=0) for n in given])
+    rng = generator(seed)
+    weight = (np.broadcast_to(strength, (n_clusters, n_labels))[:, :, None] * beta)[cluster]
+    drawn = rng.standard_gamma(weight) + 1e-300
+    confusion = drawn / drawn.sum(axis=2, keepdims=True)
+    corpus = from_confusions(
+        confusion, prior=prior, n_sequences=n_sequences, length=length, per_token=per_token, seed=rng
+    )
+    return ClusterDraw(corpus, cluster, confusion)
+
+
+def big(
+    n_annotations: int = 10_000_000,
+    *,
+    n_annotators: int = 47,
+    n_labels: int = 9,
+    per_token: int = 5,
+    length: int = 14,
+    precision: tuple[float, float] = (0.6, 0.95),
+    seed: int | np.random.Generator = 0,
+) -> CrowdCorpus:
+    """Make a large corpus quickly, for benchmarks: about so many annotations, `per_token` on each token.
+
+    Sequences have `length` tokens on average and are labelled whole by the same annotators. An odd number of labels
+    gives IOB2 labels with legal spans as gold (9: PER, LOC, ORG, MISC and O), an even one labels without structure.
+    An annotator is right with a probability drawn from the range `precision`, and otherwise writes a wrong label by
+    label frequency. Words go with labels, so that a tagger can learn from them.
+    """
+    check_int("n_annotators", n_annotators, low=1)
+    check_int("per_token", per_token, low=1, high=n_annotators)
+    check_int("n_annotations", n_annotations, low=per_token)
+    check_int("n_labels", n_labels, low=2, high=2000)
+    check_int("length", length, low=1)
+    low = check_number("precision", precision[0], low=0, high=1)
+    high = check_number("precision", precision[1], low=low, high=1)
+    rng = generator(seed)
+    n_tokens = -(-n_annotations // per_token)
+    lengths = np.maximum(rng.poisson(length, n_tokens // length + 2 + int(4 * np.sqrt(n_tokens))), 1)
+    ends = np.cumsum(lengths)
+    offsets = np.concatenate(([0], ends[ends < n_tokens], [n_tokens]))
+    n_sequences = len(offsets) - 1
+    sequence = np.repeat(np.arange(n_sequences), np.diff(offsets))
+    names, gold = _spans(offsets, sequence, n_labels, rng) if n_labels % 2 else _flat(n_tokens, n_labels, rng)
+    annotator = _chosen(n_sequences, n_annotators, per_token, rng)[sequence]
+    shares = np.bincount(gold, minlength=n_labels) / n_tokens
+    keeps = rng.uniform(low, high, n_annotators)[annotator] > rng.random(annotator.shape, dtype=np.float32)
+    label = np.repeat(gold, per_token)
+    slipped = np.flatnonzero(~keeps.ravel())
+    rows = np.tile(shares, (n_labels, 1)) + 1e-12
+    np.fill_diagonal(rows, 0)
+    label[slipped] = pick(rows / rows.sum(axis=1, keepdims=True), label[slipped], rng.random(len(slipped)))
+    return _corpus(gold, offsets, names, n_annotators, annotator, label, rng)
+
+
+def _spans(
+    offsets: npt.NDArray[np.int64], sequence: npt.NDArray[np.int64], n_labels: int, rng: np.random.Generator
+) -> tuple[list[str], Codes]:
+    """Draw legal IOB2 labels: a span begins at an eighth of the tokens and lasts up to three, unless cut short."""
+    types = ["PER", "LOC", "ORG", "MISC"] if n_labels == 9 else [f"T{t}" for t in range(n_labels // 2)]
+    names = ["O", *(f"{p}-{t}" for t in types for p in ("B", "I"))]
+    n = len(sequence)
+    begins = rng.random(n) < 0.12
+    kind, longer = rng.integers(0, len(types), n), rng.integers(0, 3, n)
+    gold = np.zeros(n, np.int16)
+    for step in (2, 1):
+        at = np.flatnonzero(begins & (longer >= step)) + step
+        at = at[at < n]
+        at = at[sequence[at] == sequence[at - step]]
+        gold[at] = 2 * kind[at - step] + 2
+    gold[begins] = 2 * kind[begins] + 1
+    # an I- that another span cut off from its beginning becomes O
+    before = np.concatenate(([0], gold[:-1]))
+    before[offsets[:-1]] = 0
+    inside = (gold > 0) & (gold % 2 == 0)
+    gold[inside & (before != gold) & (before != gold - 1)] = 0
+    return names, gold
+
+
+def _flat(n_tokens: int, n_labels: int, rng: np.random.Generator) -> tuple[list[str], Codes]:
+    shares = rng.dirichlet(np.full(n_labels, 2.0))
+    return [f"L{t:04d}" for t in range(n_labels)], rng.choice(n_labels, n_tokens, p=shares).astype(np.int16)
+
+
+def _chosen(n_sequences: int, n_annotators: int, k: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """Return k annotators for each sequence, in rising order."""
+    if k == n_annotators:
+        return np.broadcast_to(np.arange(n_annotators, dtype=np.int32), (n_sequences, k))
+    keys = rng.random((n_sequences, n_annotators), dtype=np.float32)
+    return np.sort(keys.argpartition(k - 1, axis=1)[:, :k].astype(np.int32), axis=1)
+
+
+def _chain(start: Floats, steps: Floats | None, n_sequences: int, length: int, rng: np.random.Generator) -> Codes:
+    if steps is None:
+        return rng.choice(len(start), n_sequences * length, p=start).astype(np.int16)
+    result = np.empty((n_sequences, length), np.int16)
+    result[:, 0] = rng.choice(len(start), n_sequences, p=start)
+    for j in range(1, length):
+        result[:, j] = pick(steps, result[:, j - 1], rng.random(n_sequences), keep_empty=False)
+    return result.ravel()
+
+
+def _corpus(
+    gold: Codes,
+    offsets: npt.NDArray[np.int64],
+    names: list[str],
+    n_annotators: int,
+    annotator: npt.NDArray[np.int32],
+    label: Codes,
+    rng: np.random.Generator,
+) -> CrowdCorpus:
+    """Put the arrays together; words are drawn so that one in four says nothing of its label."""
+    k = annotator.shape[1]
+    word = (rng.random(len(gold), dtype=np.float32) ** 2 * WORDS_PER_LABEL).astype(np.int32)
+    word += (
+        np.where(rng.random(len(gold), dtype=np.float32) < 0.25, len(names), gold).astype(np.int32) * WORDS_PER_LABEL
+    )
+    vocabulary = pa.array([f"w{i}" for i in range((len(names) + 1) * WORDS_PER_LABEL)], pa.large_string())
+    return CrowdCorpus(
+        tokens=Strings(vocabulary.take(pa.array(word))),
+        offsets=offsets,
+        labels=tuple(names),
+        annotators=tuple(f"a{i:0{len(str(n_annotators - 1))}d}" for i in range(n_annotators)),
+        annotation_annotator=annotator.reshape(-1),
+        annotation_label=label,
+        token_start=np.arange(len(gold) + 1, dtype=np.int64) * k,
+        sequence_ids=Strings([f"s{i}" for i in range(len(offsets) - 1)]),
+        golds={"gold": gold},
+    )
+
+
+def _rows(name: str, values: npt.ArrayLike, ndim: int, size: int | None = None) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    square = ndim < 2 or array.ndim < 2 or array.shape[-1] == array.shape[-2]
+    fits = array.ndim == ndim and square and (size is None or array.shape[-1] == size)
+    if not fits or np.any(array < 0) or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
+        raise ParameterError(name, np.shape(values), f"{ndim}-dimensional with rows that are probabilities")
+    result: Floats = array / array.sum(axis=-1, keepdims=True)
+    return result

@@ -1,0 +1,137 @@
+"""What a simulated crowd is asked to be: the parameters of `crowd`, checked, and the annotators they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
+from lasca.estimator import check_choice, check_int, check_number
+
+__all__ = ["CROWDS", "ERRORS", "RANGES", "SPAMMERS", "SPAN_ERRORS", "WRONG", "CrowdSettings", "Person"]
+
+CROWDS: Mapping[str, Mapping[str, int]] = {
+    "ca1": {"high": 8, "medium": 4, "low": 3},
+    "ca2": {"high": 5, "medium": 5, "low": 5},
+    "ca3": {"high": 3, "medium": 4, "low": 8},
+}
+"""The three crowds of the paper; `groups` takes their names."""
+
+RANGES: Mapping[str, tuple[float, float]] = {"high": (0.7, 0.9), "medium": (0.4, 0.7), "low": (0.1, 0.4)}
+"""The paper's ranges of precision, by group."""
+
+ERRORS = ("independent", "difficulty", "spans")
+WRONG = ("uniform", "prior", "annotator", "shared")
+SPAMMERS = ("constant", "random", "prior")
+SPAN_ERRORS: Mapping[str, float] = {"miss": 0.45, "short": 0.15, "long": 0.15, "type": 0.25}
+"""What goes wrong with a span, and how often relative to each other."""
+
+
+@dataclass(frozen=True)
+class CrowdSettings:
+    """The parameters of `crowd`; see there."""
+
+    gold: str | None = None
+    groups: Mapping[str, int] | str = "ca1"
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(RANGES))
+    errors: str = "independent"
+    wrong: str = "uniform"
+    per_label: bool = False
+    concentration: float = 1.0
+    common: float = 0.0
+    rho: float = 0.4
+    hard_cases: float = 0.0
+    second_gold: str | None = None
+    missing: float = 0.0
+    annotators_per_sequence: int | None = None
+    spammers: Mapping[str, int] = field(default_factory=dict)
+    copying: int = 0
+    copy_rate: float = 0.9
+    span_errors: Mapping[str, float] = field(default_factory=lambda: dict(SPAN_ERRORS))
+    false_spans: float = 0.1
+    seed: int | np.random.Generator = 0
+
+    def check(self, corpus: CrowdCorpus) -> None:
+        """Raise a ParameterError that names the first parameter out of range."""
+        check_choice("errors", self.errors, ERRORS)
+        check_choice("wrong", self.wrong, WRONG)
+        if not isinstance(self.per_label, bool):
+            raise ParameterError("per_label", self.per_label, "True or False")
+        check_number("concentration", self.concentration, low=0, open_low=True)
+        for name in ("common", "rho", "hard_cases", "missing", "copy_rate"):
+            check_number(name, getattr(self, name), low=0, high=1)
+        check_number("false_spans", self.false_spans, low=0)
+        check_int("copying", self.copying, low=0)
+        if self.hard_cases and self.second_gold is None:
+            raise ParameterError("second_gold", None, "the name of a gold where hard_cases is above 0")
+        for kind, n in self.spammers.items():
+            check_choice("spammers", kind, SPAMMERS)
+            check_int(f"spammers[{kind!r}]", n, low=0)
+        for kind, weight in self.span_errors.items():
+            check_choice("span_errors", kind, tuple(SPAN_ERRORS))
+            check_number(f"span_errors[{kind!r}]", weight, low=0)
+        if self.errors == "spans" and not sum(self.span_errors.values()) > 0:
+            raise ParameterError("span_errors", dict(self.span_errors), "weights of which one at least is above 0")
+        n_people = len(self.people())
+        if self.annotators_per_sequence is not None:
+            check_int("annotators_per_sequence", self.annotators_per_sequence, low=1, high=n_people)
+        self.gold_codes(corpus)
+
+    def group_sizes(self) -> Mapping[str, int]:
+        """Return the groups and how many annotators each has."""
+        if isinstance(self.groups, str):
+            return CROWDS[check_choice("groups", self.groups, tuple(CROWDS))]
+        for name, n in self.groups.items():
+            if not str(name):
+                raise ParameterError("groups", self.groups, "a mapping from names of groups to numbers of annotators")
+            check_int(f"groups[{name!r}]", n, low=0)
+        return self.groups
+
+    def range_of(self, group: str) -> tuple[float, float]:
+        """Return the lowest and the highest precision of a group."""
+        if group not in self.ranges:
+            raise ParameterError("ranges", dict(self.ranges), f"a mapping that also has the group {group!r}")
+        bounds = tuple(self.ranges[group])
+        if len(bounds) != 2:
+            raise ParameterError(f"ranges[{group!r}]", bounds, "two numbers, the lowest and the highest precision")
+        low = check_number(f"ranges[{group!r}]", bounds[0], low=0, high=1)
+        return low, check_number(f"ranges[{group!r}]", bounds[1], low=low, high=1)
+
+    def people(self) -> list[Person]:
+        """Name the annotators: groups in their order, then spammers, then those who copy."""
+        honest = [
+            Person(f"{group}-{i + 1}", group, self.range_of(group))
+            for group, n in self.group_sizes().items()
+            for i in range(n)
+        ]
+        spam = [Person(f"spam-{kind}-{i + 1}", f"spam-{kind}") for kind, n in self.spammers.items() for i in range(n)]
+        if not honest and (self.copying or not spam):
+            raise ParameterError("groups", self.groups, "a mapping with at least one annotator in it")
+        copies = [Person(f"copy-{i + 1}", "copy") for i in range(self.copying)]
+        names = [person.name for person in (*honest, *spam, *copies)]
+        if len(set(names)) != len(names):
+            raise ParameterError("groups", self.groups, "names that differ from spam-… and copy")
+        return honest + spam + copies
+
+    def gold_codes(self, corpus: CrowdCorpus) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16] | None]:
+        """Return the gold labels the crowd starts from, and the second ones."""
+        if not corpus.golds:
+            raise ParameterError("corpus", corpus, "a corpus with a gold: a crowd is simulated on true labels")
+        usual = next((name for name in ("gold", "gold1") if name in corpus.golds), next(iter(corpus.golds)))
+        gold = check_choice("gold", usual if self.gold is None else self.gold, tuple(corpus.golds))
+        if self.second_gold is None:
+            return corpus.golds[gold], None
+        return corpus.golds[gold], corpus.golds[check_choice("second_gold", self.second_gold, tuple(corpus.golds))]
+
+
+@dataclass(frozen=True)
+class Person:
+    """One simulated annotator: name, group, and the range its precision is drawn from (none for spammers, copies)."""
+
+    name: str
+    group: str
+    range: tuple[float, float] | None = None
