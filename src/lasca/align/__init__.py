@@ -1,0 +1,42 @@
+"""Characters and tokens: offset units, tokenisers, spans to labels, and two tokenisations of one text."""
+
+from lasca.align.spans import OVERLAP, PARTIAL, TAGGING, Span, check_choices, label_spans, spans_to_labels
+from lasca.align.tokenise import Chars, Tokenizer, locate, rising, spelled, tokenizer_of
+from lasca.align.units import (
+    UNITS,
+    Quote,
+    check_unit,
+    from_codepoint,
+    graphemes,
+    infer_unit,
+    same_words,
+    to_codepoints,
+)
+from lasca.align.words import align_tokens, same_characters, transfer_labels
+
+__all__ = [
+    "OVERLAP",
+    "PARTIAL",
+    "TAGGING",
+    "UNITS",
+    "Chars",
+    "Quote",
+    "Span",
+    "Tokenizer",
+    "align_tokens",
+    "check_choices",
+    "check_unit",
+    "from_codepoint",
+    "graphemes",
+    "infer_unit",
+    "label_spans",
+    "locate",
+    "rising",
+    "same_characters",
+    "same_words",
+    "spans_to_labels",
+    "spelled",
+    "to_codepoints",
+    "tokenizer_of",
+    "transfer_labels",
+]

@@ -1,0 +1,241 @@
+"""Offsets in code points, UTF-16 units or graphemes, and which of them a file uses.
+
+Python counts code points, JavaScript and Java count UTF-16 units (an emoji is two), and some tools count what a
+reader sees as one character (a grapheme: a letter with its accents, a flag, a family emoji). Everything inside LASCA
+is in code points; `to_codepoints` converts.
+
+Graphemes follow the rules of Unicode's UAX #29 as far as the character categories of the standard library carry:
+combining marks, variation selectors, skin tones and tags join what stands before them, a zero-width joiner joins both
+sides where the right one is a pictograph, flags are pairs of regional indicators, Hangul letters form syllables, and
+CR LF is one. (Not covered: the few "prepended" marks, and Indic conjuncts.)
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lasca.errors import FormatError, ParameterError, excerpt
+
+__all__ = ["UNITS", "Quote", "check_unit", "from_codepoint", "graphemes", "infer_unit", "same_words", "to_codepoints"]
+
+UNITS = ("codepoint", "utf16", "grapheme")
+
+
+def check_unit(unit: str) -> str:
+    """Return the unit, "auto" included, or say what is allowed."""
+    if unit != "auto" and unit not in UNITS:
+        raise ParameterError("unit", unit, "one of 'auto', " + ", ".join(repr(u) for u in UNITS))
+    return unit
+
+
+def graphemes(text: str) -> list[int]:
+    """Return where each grapheme begins, and at the end the length of the text."""
+    if text.isascii() and "\r" not in text:
+        return list(range(len(text) + 1))
+    starts = [0] if text else []
+    flags = 0  # how many regional indicators stand right before
+    for i in range(1, len(text)):
+        before, here = text[i - 1], text[i]
+        flags = flags + 1 if _is_flag(before) else 0
+        if not _joins(before, here, flags):
+            starts.append(i)
+    return [*starts, len(text)]
+
+
+def _is_flag(ch: str) -> bool:
+    return "\U0001f1e6" <= ch <= "\U0001f1ff"
+
+
+def _joins(before: str, here: str, flags: int) -> bool:
+    """Say whether there is no grapheme border between two characters."""
+    if before == "\r" and here == "\n":
+        return True
+    if before in "\r\n\x85\u2028\u2029" or unicodedata.category(before) == "Cc":
+        return False
+    if here == "\u200d" or unicodedata.category(here) in ("Mn", "Me", "Mc"):
+        return True
+    if "\U0001f3fb" <= here <= "\U0001f3ff" or "\U000e0020" <= here <= "\U000e007f" or "\uff9e" <= here <= "\uff9f":
+        return True
+    if before == "\u200d":
+        return unicodedata.category(here) == "So" or here >= "\U0001f000"
+    if _is_flag(before) and _is_flag(here):
+        return flags % 2 == 1
+    left, right = _hangul(before), _hangul(here)
+    return (left == "L" and right in ("L", "V", "S", "SC")) or (
+        (left in ("V", "S") and right in ("V", "T")) or (left in ("T", "SC") and right == "T")
+    )
+
+
+def _hangul(ch: str) -> str:
+    """Return the syllable part of a Hangul character: L, V, T, S (a syllable that is open) or SC (closed), or ""."""
+    code = ord(ch)
+    if 0x1100 <= code <= 0x115F or 0xA960 <= code <= 0xA97C:
+        return "L"
+    if 0x1160 <= code <= 0x11A7 or 0xD7B0 <= code <= 0xD7C6:
+        return "V"
+    if 0x11A8 <= code <= 0x11FF or 0xD7CB <= code <= 0xD7FB:
+        return "T"
+    if 0xAC00 <= code <= 0xD7A3:
+        return "S" if (code - 0xAC00) % 28 == 0 else "SC"
+    return ""
+
+
+def _utf16_starts(text: str) -> list[int]:
+    starts = [0]
+    for ch in text:
+        starts.append(starts[-1] + (2 if ch > "\uffff" else 1))
+    return starts
+
+
+def to_codepoints(text: str, unit: str) -> Callable[[int], int | None]:
+    """Return the function from offsets in `unit` to code points; None for an offset outside or inside a character."""
+    length = len(text)
+    if unit == "grapheme":
+        borders = graphemes(text)
+        return lambda offset: borders[offset] if 0 <= offset < len(borders) else None
+    if unit == "utf16" and not text.isascii() and max(text) > "\uffff":
+        starts = _utf16_starts(text)
+
+        def convert(offset: int) -> int | None:
+            at = bisect_left(starts, offset)
+            return at if at < len(starts) and starts[at] == offset else None
+
+        return convert
+    return lambda offset: offset if 0 <= offset <= length else None
+
+
+def from_codepoint(text: str, unit: str) -> Callable[[int], int]:
+    """Return the function from code points to offsets in `unit` (inside a grapheme: that of its beginning)."""
+    if unit == "grapheme":
+        borders = graphemes(text)
+        return lambda at: bisect_left(borders, at + 1) - 1
+    if unit == "utf16" and not text.isascii():
+        starts = _utf16_starts(text)
+        return lambda at: starts[at]
+    return lambda at: at
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A span as a file gives it: offsets in an unknown unit, the text it says stands there (if any), and the place."""
+
+    text: str
+    start: int
+    end: int
+    quoted: str | None
+    where: str
+
+
+def infer_unit(
+    quotes: Iterable[Quote], borders: Callable[[str], Sequence[tuple[int, int]]], *, path: str
+) -> tuple[str, str | None]:
+    """Return the unit the offsets of one file are in, and a sentence on how it is known (None: it makes no difference).
+
+    Quoted text decides. Where nothing is quoted, the unit under which most span edges fall on the borders of tokens
+    (`borders` gives those of a text) is taken, code points if they are as good as any. Quotes that contradict each
+    other, or more than half of them fitting no unit, are an error.
+    """
+    against: dict[str, Quote] = {}  # unit -> a quote it does not fit
+    agreed, n_quoted, misses, unquoted = set(UNITS), 0, [], []
+    for quote, readings in _readings(quotes):
+        if quote.quoted is None:
+            if len(set(readings.values())) > 1:
+                unquoted.append((quote, readings))
+            continue
+        n_quoted += 1
+        fitting = {unit for unit, span in readings.items() if _stands(quote, span)}
+        if not fitting:
+            misses.append((quote, readings))
+            continue
+        for unit in set(UNITS) - fitting:
+            against.setdefault(unit, quote)
+        agreed &= fitting
+    if not agreed:
+        raise _mixed(against, path)
+    if len(misses) * 2 > n_quoted:
+        raise _unfit(*misses[0], path)
+    if len(agreed) < len(UNITS):
+        unit = next(unit for unit in UNITS if unit in agreed)
+        return unit, None if unit == "codepoint" else f"offsets are counted in {unit} units, as the quoted texts show"
+    return _by_borders(unquoted, borders)
+
+
+Readings = dict[str, tuple[int, int] | None]
+"""Where a span stands, in code points, if its offsets are in this or that unit; None: nowhere."""
+
+
+def _readings(quotes: Iterable[Quote]) -> Iterable[tuple[Quote, Readings]]:
+    text, converters = None, {}
+    for quote in quotes:
+        if quote.text != text:
+            text = quote.text
+            converters = {unit: to_codepoints(text, unit) for unit in (UNITS if _differs(text) else UNITS[:1])}
+        readings: Readings = {}
+        for unit, convert in converters.items():
+            start, end = convert(quote.start), convert(quote.end)
+            readings[unit] = None if start is None or end is None or start > end else (start, end)
+        yield quote, readings if len(readings) > 1 else dict.fromkeys(UNITS, readings["codepoint"])
+
+
+def _differs(text: str) -> bool:
+    """Say whether the units count this text differently."""
+    return not text.isascii() and (max(text) > "\uffff" or len(graphemes(text)) != len(text) + 1)
+
+
+def _stands(quote: Quote, span: tuple[int, int] | None) -> bool:
+    return span is not None and same_words(quote.text[span[0] : span[1]], quote.quoted or "")
+
+
+def same_words(a: str, b: str) -> bool:
+    """Say whether two texts are the same but for white space (tools write line breaks in several ways)."""
+    return a == b or a.split() == b.replace("\\n", "\n").split()
+
+
+def _by_borders(
+    quotes: Sequence[tuple[Quote, Readings]], borders: Callable[[str], Sequence[tuple[int, int]]]
+) -> tuple[str, str | None]:
+    hits = dict.fromkeys(UNITS, 0)
+    known: dict[str, tuple[set[int], set[int]]] = {}
+    for quote, readings in quotes:
+        if quote.text not in known:
+            chars = borders(quote.text)
+            known[quote.text] = ({start for start, _ in chars}, {end for _, end in chars})
+        starts, ends = known[quote.text]
+        for unit, span in readings.items():
+            if span is not None:
+                hits[unit] += (span[0] in starts) + (span[1] in ends)
+    if not quotes or len(set(hits.values())) == 1:
+        return "codepoint", None
+    best = max(UNITS, key=lambda unit: (hits[unit], -UNITS.index(unit)))
+    counts = ", ".join(f"{unit} {hits[unit]}" for unit in UNITS)
+    return best, (
+        f"offsets are taken as {best} units: nothing is quoted, but of {2 * len(quotes)} span edges so many fall on "
+        f"token borders: {counts}. Give unit= if that is wrong"
+    )
+
+
+def _shown(quote: Quote) -> str:
+    return f"{quote.where}: {quote.start}-{quote.end} is said to be {excerpt(quote.quoted or '', 30)!r}"
+
+
+def _mixed(against: dict[str, Quote], path: str) -> FormatError:
+    """Make the error that shows two quotes that no one unit can explain."""
+    shown = list(dict.fromkeys(_shown(quote) for quote in against.values()))
+    return FormatError(
+        "the offsets are counted in different units within one file: " + ", but ".join(shown[:2]),
+        path=path,
+        hint="Say which is right: unit='codepoint', 'utf16' or 'grapheme'",
+    )
+
+
+def _unfit(quote: Quote, readings: Readings, path: str) -> FormatError:
+    there = {f"{excerpt(quote.text[span[0] : span[1]], 30)!r}" for span in readings.values() if span is not None}
+    return FormatError(
+        f"most quoted texts do not stand at their offsets, however these are counted: {_shown(quote)}",
+        path=path,
+        got=" or ".join(sorted(there)) or "nothing",
+        hint="The text was changed after it was annotated, or the offsets belong to another text",
+    )

@@ -1,0 +1,147 @@
+"""Two tokenisations of one text: which tokens of one cover the characters of each token of the other.
+
+White space is no character here. Where both have the same characters the answer is exact and cheap. Otherwise the
+characters are aligned by the shortest edit script (Myers 1986, O((n + m) d) for d edits); what has no partner there
+stays without one. Texts further apart than `max_edits` are not forced onto each other: the part between their common
+beginning and end stays unaligned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lasca.errors import ParameterError
+
+__all__ = ["align_tokens", "same_characters", "transfer_labels"]
+
+MAX_EDITS = 1000
+MAX_WORK = 50_000_000  # steps: what is further apart than this allows is not aligned
+
+
+def same_characters(source: Sequence[str], target: Sequence[str]) -> bool:
+    """Say whether two tokenisations have the same characters, white space aside."""
+    return _squeeze("".join(source)) == _squeeze("".join(target))
+
+
+def align_tokens(source: Sequence[str], target: Sequence[str], *, max_edits: int = MAX_EDITS) -> list[list[int] | None]:
+    """Return, for every target token, the source tokens that cover its characters in order, or None for none.
+
+    >>> align_tokens(["Iraq", "i", "New York"], ["Iraqi", "New", "York", "!"])
+    [[0, 1], [2], [2], None]
+
+    A target token of which only some characters have a partner gets the source tokens of those; an empty source token
+    covers nothing.
+    """
+    left, left_owner = _characters(source)
+    right, right_owner = _characters(target)
+    covers: list[list[int] | None] = [None] * len(target)
+    pairs = zip(range(len(left)), range(len(right))) if left == right else _matches(left, right, max_edits)
+    for i, j in pairs:
+        owner, token = left_owner[i], right_owner[j]
+        known = covers[token]
+        if known is None:
+            covers[token] = [owner]
+        elif known[-1] != owner:
+            known.append(owner)
+    return covers
+
+
+def transfer_labels(
+    labels: Sequence[str | None],
+    covers: Sequence[Sequence[int] | None],
+    *,
+    partial: str = "shrink",
+    count: Callable[[str], Any] | None = None,
+    outside: str = "O",
+) -> list[str | None]:
+    """Carry labels of source tokens over to the target tokens that `align_tokens` found for them.
+
+    A target token covered by marked and unmarked (`outside`) source tokens is unmarked under "shrink" (only what is
+    marked as a whole counts) and marked under "expand"; `count` is then told "shrunk" or "expanded". Among several
+    marks the first one counts. Where one source token covers several target tokens, a `B-` or `S-` becomes `I-` on all
+    but the first. None, a missing label, is carried over only where no covering token has a label.
+    """
+    if partial not in ("shrink", "expand"):
+        raise ParameterError("partial", partial, "'shrink' or 'expand'")
+    result: list[str | None] = []
+    taken = -1  # the source token whose mark the previous target token took
+    for cover in covers:
+        given = [(k, label) for k in cover or () if (label := labels[k]) is not None]
+        marked = [(k, label) for k, label in given if label != outside]
+        if marked and len(marked) < len(given):
+            if count is not None:
+                count("shrunk" if partial == "shrink" else "expanded")
+            if partial == "shrink":
+                marked = []
+        if marked:
+            first, label = marked[0]
+            result.append("I-" + label[2:] if first == taken and label[:2] in ("B-", "S-") else label)
+            taken = marked[-1][0]
+        else:
+            result.append(outside if given else None)
+            taken = -1
+    return result
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def _characters(tokens: Sequence[str]) -> tuple[str, list[int]]:
+    """Return all characters but white space, and the token each belongs to."""
+    squeezed = [_squeeze(token) for token in tokens]
+    return "".join(squeezed), [k for k, token in enumerate(squeezed) for _ in token]
+
+
+def _matches(a: str, b: str, max_edits: int) -> list[tuple[int, int]]:
+    """Return the pairs of equal characters under the shortest edit script, in order."""
+    shorter = min(len(a), len(b))
+    head = 0
+    while head < shorter and a[head] == b[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and a[-1 - tail] == b[-1 - tail]:
+        tail += 1
+    middle = _myers(a[head : len(a) - tail], b[head : len(b) - tail], max_edits)
+    return [
+        *((k, k) for k in range(head)),
+        *((head + i, head + j) for i, j in middle),
+        *((len(a) - k, len(b) - k) for k in range(tail, 0, -1)),
+    ]
+
+
+def _myers(a: str, b: str, max_edits: int) -> list[tuple[int, int]]:
+    """Return the matched pairs of the greedy shortest edit script, or none if it has more than `max_edits` edits."""
+    limit = min(max_edits, len(a) + len(b), MAX_WORK // (len(a) + len(b) + 1))
+    if not a or not b or abs(len(a) - len(b)) > limit:
+        return []
+    reach: dict[int, int] = {1: 0}  # diagonal -> how far along a
+    history: list[dict[int, int]] = []
+    for d in range(limit + 1):
+        history.append({k: reach[k] for k in range(-d - 1, d + 2, 2) if k in reach})
+        for k in range(-d, d + 1, 2):
+            down = k == -d or (k != d and reach[k - 1] < reach[k + 1])
+            x = reach[k + 1] if down else reach[k - 1] + 1
+            y = x - k
+            while x < len(a) and y < len(b) and a[x] == b[y]:
+                x, y = x + 1, y + 1
+            reach[k] = x
+            if x >= len(a) and y >= len(b):
+                return _traced(history, len(a), len(b))
+    return []
+
+
+def _traced(history: list[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+    pairs: list[tuple[int, int]] = []
+    for d in range(len(history) - 1, -1, -1):
+        reach, k = history[d], x - y
+        down = k == -d or (k != d and reach[k - 1] < reach[k + 1])
+        before = k + 1 if down else k - 1
+        start_x = reach[before]
+        start_y = start_x - before
+        while x > start_x + (not down) and y > start_y + down:
+            x, y = x - 1, y - 1
+            pairs.append((x, y))
+        x, y = start_x, start_y
+    return pairs[::-1]

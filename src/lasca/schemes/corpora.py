@@ -1,0 +1,145 @@
+"""Schemes of whole corpora, on arrays: what scheme annotators and golds use, conversion, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.errors import CorpusError, excerpt
+from lasca.schemes.tables import OUTSIDE, Scheme, complete_labels, detect_labels, scheme_of, split_label
+
+__all__ = ["convert_corpus", "count_illegal", "detect_corpus", "repair_corpus"]
+
+Codes = npt.NDArray[Any]
+_PARTS = ("", "B", "I", "E", "S")
+
+
+def detect_corpus(corpus: CrowdCorpus) -> str | None:
+    """Return the tag scheme of a corpus: by its labels and, for IOB1 or IOB2, by how golds and annotators use B."""
+    by_labels = detect_labels(corpus.labels)
+    if by_labels != "IOB2":
+        return by_labels
+    letters, types = _parsed(corpus.labels)
+    is_begin, is_inside, is_marked = letters == "B", letters == "I", letters != ""
+    at_first = behind = inside_first = False
+    for _, codes, joined, _ in _columns(corpus):
+        type_ = types[codes]
+        same = joined & _shifted(is_marked[codes], False) & (_shifted(type_, -1) == type_)
+        at_first |= bool((is_begin[codes] & ~same).any())
+        behind |= bool((is_begin[codes] & same).any())
+        inside_first |= bool((is_inside[codes] & ~same).any())
+    return "IOB1" if behind and inside_first and not at_first else "IOB2"
+
+
+def convert_corpus(corpus: CrowdCorpus, to: str) -> CrowdCorpus:
+    """Return the corpus with all annotations and golds written in a scheme; how many tags changed is reported."""
+    changed, counts = _retagged(corpus, to)
+    return _reported(changed, {f"converted to {to}": sum(counts.values())})
+
+
+def repair_corpus(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Return the corpus with legal tags; the changes are counted ("repaired": annotations, "repaired in golds")."""
+    scheme = detect_corpus(corpus)
+    if scheme is None:
+        return corpus
+    changed, counts = _retagged(corpus, scheme)
+    return _reported(changed, {"repaired": counts.pop("", 0), "repaired in golds": sum(counts.values())})
+
+
+def count_illegal(corpus: CrowdCorpus) -> tuple[int, int]:
+    """Return how many tags of annotators and how many of golds `repair_corpus` would change."""
+    scheme = detect_corpus(corpus)
+    if scheme is None:
+        return 0, 0
+    counts = _retagged(corpus, scheme)[1]
+    return counts.pop("", 0), sum(counts.values())
+
+
+def _reported(corpus: CrowdCorpus, counts: dict[str, int]) -> CrowdCorpus:
+    old = corpus.load_report
+    merged = dict(old.counts)
+    for kind, n in counts.items():
+        if n:
+            merged[kind] = merged.get(kind, 0) + n
+    return replace(corpus, load_report=LoadReport(old.source, old.format, merged, old.examples, old.notes))
+
+
+def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]]:
+    if detect_labels(corpus.labels) is None:
+        raise CorpusError("the labels are of no tag scheme", got=", ".join(excerpt(label) for label in corpus.labels))
+    table, labels = scheme_of(to), complete_labels(corpus.labels, to)
+    code_of = {label: i for i, label in enumerate(labels)}
+    same = np.array([code_of.get(label, -1) for label in corpus.labels], np.int16)
+    letters, types = _parsed(corpus.labels)
+    code = np.full((len(_PARTS), len(same)), code_of[OUTSIDE], np.int16)  # new code by part and old code
+    for p, part in enumerate(_PARTS):
+        if part in table.letters.values():
+            code[p] = [code_of.get(table.label(part, split_label(old)[1]), -1) for old in corpus.labels]
+    annotation_label = np.empty_like(corpus.annotation_label)
+    golds: dict[str, Codes] = {}
+    counts: dict[str, int] = {}
+    for name, codes, joined, place in _columns(corpus):
+        fresh = code[_parts(codes, letters, types, joined, table), codes]
+        counts[name] = int((fresh != same[codes]).sum())
+        if not name:
+            annotation_label[place] = fresh
+        else:
+            golds[name.removeprefix("gold ")] = np.full(corpus.n_tokens, -1, np.int16)
+            golds[name.removeprefix("gold ")][place] = fresh
+    return replace(corpus, labels=labels, golds=golds, annotation_label=annotation_label), counts
+
+
+def _parsed(labels: Sequence[str]) -> tuple[Codes, Codes]:
+    pairs = [split_label(label) for label in labels]
+    number = {t: i for i, t in enumerate(sorted({t for _, t in pairs}))}
+    return np.array([a for a, _ in pairs], "U1"), np.array([number[t] for _, t in pairs], np.int32)
+
+
+def _shifted(array: Codes, first: Any) -> Codes:
+    return np.concatenate((np.array([first], array.dtype), array[:-1])) if len(array) else array
+
+
+def _columns(corpus: CrowdCorpus) -> Iterable[tuple[str, Codes, npt.NDArray[np.bool_], Codes]]:
+    """Yield a name, codes in reading order, whether each follows the one before in its sequence, and their places.
+
+    First the annotations (named "", ordered by annotator, then token), then each gold ("gold NAME").
+    """
+    order = np.argsort(corpus.annotation_annotator, kind="stable")
+    token, who = corpus.annotation_token[order].astype(np.int64), corpus.annotation_annotator[order]
+    joined = _joined(corpus, token)
+    joined[1:] &= who[1:] == who[:-1]
+    yield "", corpus.annotation_label[order], joined, order
+    for name, gold in corpus.golds.items():
+        known = np.flatnonzero(gold >= 0)
+        yield f"gold {name}", gold[known], _joined(corpus, known), known
+
+
+def _joined(corpus: CrowdCorpus, token: Codes) -> npt.NDArray[np.bool_]:
+    """Say of each token of a rising list whether the one before it in the list is its neighbour in the sequence."""
+    result = np.zeros(len(token), np.bool_)
+    same_sequence = corpus.token_sequence[token[1:]] == corpus.token_sequence[token[:-1]]
+    result[1:] = (np.diff(token) == 1) & same_sequence
+    return result
+
+
+def _parts(
+    codes: Codes, letters: Codes, types: Codes, joined: npt.NDArray[np.bool_], table: Scheme
+) -> npt.NDArray[np.int8]:
+    """Return the index into _PARTS of every tag when its spans are written in a scheme."""
+    inside, type_ = (letters != "")[codes], types[codes]
+    left_inside, same_type = _shifted(inside, False), _shifted(type_, -1) == type_
+    breaks = ~joined | ~left_inside | ~same_type | np.isin(letters, ("", "B", "S", "U"))[codes]
+    breaks |= _shifted(np.isin(letters, ("E", "L", "S", "U"))[codes], False)
+    begins = inside & breaks
+    ends = np.ones_like(inside)
+    ends[:-1] = breaks[1:]
+    behind_same = joined & left_inside & same_type
+    choice = [_PARTS.index(table.part(*flags)) for flags in product((False, True), repeat=3)]
+    picked = begins.astype(np.int8) * 4 + (inside & ends) * 2 + behind_same
+    return np.where(inside, np.array(choice, np.int8)[picked], np.int8(0))
