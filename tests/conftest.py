@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +17,8 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip("no real data: set LASCA_DATA, or get it with `lasca datasets fetch NAME`")
     return folder
+
+
+settings.register_profile("steady", deadline=None, derandomize=True)  # the same examples in every run: CI stays green
+settings.register_profile("search", deadline=None)  # new examples in every run: make fuzz
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

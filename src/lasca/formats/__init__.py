@@ -1,0 +1,79 @@
+"""What users bring and what they want back: one file per format, found by name or by looking at the files.
+
+`read` takes a file, a folder, a zip, several of them, "-" (standard input) or a data frame. `READERS` and `WRITERS`
+map the names of the formats to what reads and writes them; their modules are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
+from lasca.formats.base import SourceFile, files_of
+from lasca.formats.choose import Reader, Writer, read_any
+
+__all__ = ["READERS", "WRITERS", "Reader", "SourceFile", "Writer", "files_of", "read", "write"]
+
+READERS: Mapping[str, Reader] = MappingProxyType(
+    {
+        name: Reader(name, f"lasca.formats.{module}")
+        for name, module in {
+            "label-studio": "label_studio",
+            "doccano": "doccano",
+            "prodigy": "prodigy",
+            "huggingface": "huggingface",
+            "brat": "brat",
+            "webanno": "webanno",
+            "mturk-results": "mturk_results",
+            "conll": "conll_columns",
+            "conll-folder": "conll_folder",
+            "mace": "mace_csv",
+            "table": "long_table",
+            "lasca": "saved",
+            "jsonl": "rows",
+        }.items()
+    }
+)
+
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {
+        name: Writer(name, f"lasca.formats.{module}", function)
+        for name, (module, function) in {
+            "conll": ("write_conll", "write"),
+            "jsonl": ("write_rows", "write_jsonl"),
+            "parquet": ("write_rows", "write_parquet"),
+            "huggingface": ("write_huggingface", "write"),
+            "label-studio": ("write_tables", "write_label_studio"),
+            "mace": ("write_tables", "write_mace"),
+            "table": ("write_tables", "write_long"),
+            "lasca": ("write_tables", "write_saved"),
+        }.items()
+    }
+)
+
+
+def read(
+    source: Any, format: str = "auto", *, repair: bool = False, scheme: str | None = None, **options: Any
+) -> CrowdCorpus:
+    """Read an export into a corpus. `corpus.load_report` says what was found, left out, changed and guessed.
+
+    `source` is a path (or several), "-", or a pandas, polars or Arrow table; `format` one of `READERS`, or "auto".
+    `repair` makes illegal tags legal, `scheme` converts all tags to a scheme (IOB2, BIOES, …); both are counted.
+    Further options are those of the format; a wrong one gives an error that lists them.
+    """
+    return read_any(READERS, source, format, repair=repair, scheme=scheme, options=options)
+
+
+def write(corpus: CrowdCorpus, path: str | Path, format: str, **parts: Any) -> None:
+    """Write a corpus, or with `labels=` the inferred truth, in one of `WRITERS`; whole or not at all.
+
+    `labels` (codes, one per token), `proba` (n_tokens, n_labels), `ambiguous` (indices of tokens, or a mask) and
+    `candidates` (the competing labels of each ambiguous token) are what `Truth` and `Ambiguity` hold.
+    """
+    if format not in WRITERS:
+        raise ParameterError("format", format, f"one of {', '.join(WRITERS)}")
+    WRITERS[format](corpus, path, **parts)

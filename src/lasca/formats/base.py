@@ -1,0 +1,209 @@
+"""What all readers share: files from a file, folder or zip; text with line numbers; and the collector of a corpus.
+
+A reader is a function `read(files, **options) -> CrowdCorpus`. It goes through its files, tells a `Collector` what
+it finds, and returns `collector.corpus()`. Whatever it leaves out, changes or guesses it counts there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.errors import FormatError, excerpt
+from lasca.formats.json_text import parse_json, parse_json_items, parse_json_lines
+from lasca.formats.sources import SourceFile, files_of, unwrapped
+
+__all__ = [
+    "Collector",
+    "SourceFile",
+    "files_of",
+    "natural_key",
+    "parse_json",
+    "parse_json_items",
+    "parse_json_lines",
+    "pick",
+    "unwrapped",
+]
+
+
+def pick(files: Sequence[SourceFile], suffixes: tuple[str, ...], collector: Collector) -> list[SourceFile]:
+    """Return the files with one of these suffixes and count the others; a single file is taken whatever its name."""
+    if len(files) == 1:
+        return list(files)
+    for file in files:
+        if not file.name.lower().endswith(suffixes):
+            collector.count("other files", 1, file.shown)
+    return [file for file in files if file.name.lower().endswith(suffixes)]
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which "s2" comes before "s10"."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple((0, int(p), "") if i % 2 and len(p) < 4000 else (1, 0, p) for i, p in enumerate(parts))
+
+
+@dataclass
+class _Sequence:
+    tokens: tuple[str, ...]
+    chars: list[tuple[int, int]] | None
+    metadata: dict[str, str]
+    where: str
+
+
+@dataclass
+class _Column:
+    """What one annotator (or gold) said of one sequence."""
+
+    labels: tuple[str | None, ...]
+    time: str | None
+    where: str
+
+
+class Collector:
+    """Gathers sequences, annotations and golds in any order, and makes one corpus of them."""
+
+    def __init__(self, files: Sequence[SourceFile], format: str) -> None:
+        self.format = format
+        self.source = _source(files)
+        self.sequences: dict[str, _Sequence] = {}
+        self.columns: dict[tuple[str, str], dict[str, _Column]] = {}  # (role, name) -> sequence id -> labels
+        self.doubles: dict[tuple[str, str, str], list[_Column]] = {}  # (role, name, sequence id) -> what was said
+        self.counts: dict[str, int] = {}
+        self.examples: dict[str, list[str]] = {}
+        self.notes: list[str] = []
+
+    def count(self, kind: str, n: int = 1, example: str | None = None) -> None:
+        """Count something that was left out, changed or guessed, with an example (file:line and what)."""
+        if n:
+            self.counts[kind] = self.counts.get(kind, 0) + n
+            shown = self.examples.setdefault(kind, [])
+            if example is not None and len(shown) < 3:
+                shown.append(excerpt(example, 200))
+
+    def note(self, sentence: str) -> None:
+        """Tell the user something once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def sequence(
+        self,
+        id: str,
+        tokens: Sequence[str],
+        *,
+        chars: Sequence[tuple[int, int]] | None = None,
+        metadata: Mapping[str, str] | None = None,
+        where: str,
+    ) -> None:
+        """Name a sequence; naming it again is fine if it has the same tokens."""
+        known = self.sequences.get(id)
+        if known is None:
+            spans = None if chars is None else list(chars)
+            self.sequences[id] = _Sequence(tuple(tokens), spans, dict(metadata or {}), where)
+        elif known.tokens != tuple(tokens):
+            raise FormatError(
+                f"sequence {excerpt(id)!r} has other tokens here than at {known.where}",
+                path=where,
+                got=" ".join(tokens[:12]),
+                hint="One id must stand for one text",
+            )
+
+    def annotate(
+        self,
+        id: str,
+        name: str,
+        labels: Sequence[str | None],
+        *,
+        role: str = "annotator",
+        time: str | None = None,
+        where: str,
+    ) -> None:
+        """Say what an annotator (role "annotator", "model" or "gold") gave the tokens of a sequence; None = missing.
+
+        The same annotator twice on one sequence: the latest time stamp wins and is counted, without time stamps it
+        is an error (raised by `corpus`) unless all say the same.
+        """
+        expected = len(self.sequences[id].tokens)
+        if len(labels) != expected:
+            raise FormatError(f"{len(labels)} labels for {expected} tokens of sequence {excerpt(id)!r}", path=where)
+        column, new = self.columns.setdefault((role, name), {}), _Column(tuple(labels), time, where)
+        if id in column:
+            self.doubles.setdefault((role, name, id), [column[id]]).append(new)
+        else:
+            column[id] = new
+
+    def _settle(self) -> None:
+        """Decide what counts where an annotator labelled a sequence several times, whatever their order."""
+        for (role, name, id), entries in sorted(self.doubles.items()):
+            times = [entry.time or "" for entry in entries]
+            timed = all(times)
+            last = [entry for entry in entries if not timed or entry.time == max(times)]
+            rival = next((entry for entry in last if entry.labels != last[0].labels), None)
+            if rival is not None:
+                first, second = sorted((last[0].where, rival.where))
+                raise FormatError(
+                    f"{role} {excerpt(name)!r} labelled sequence {excerpt(id)!r} twice, here and at {first}",
+                    path=second,
+                    hint="Keep one, or give time stamps: the last one then counts",
+                )
+            for entry in sorted(entries, key=lambda entry: entry.where):
+                if entry is not last[0]:
+                    kind = "repeated" if entry.labels == last[0].labels else "superseded"
+                    self.count(kind, 1, f"{entry.where}: {role} {name} on {id}")
+            self.columns[role, name][id] = last[0]
+        self.doubles.clear()
+
+    def corpus(self, *, order: str = "natural", labels: Sequence[str] = ()) -> CrowdCorpus:
+        """Make the corpus: sequences in "natural" order of their ids, or as "given"."""
+        if not self.sequences:
+            raise FormatError(f"there is no sequence in this {self.format} export", path=self.source)
+        self._settle()
+        ids = list(self.sequences) if order == "given" else sorted(self.sequences, key=lambda id: (natural_key(id), id))
+        crowd: dict[str, tuple[str, dict[str, _Column]]] = {}
+        for (role, name), column in sorted(self.columns.items()):
+            if role != "gold":
+                if name in crowd:
+                    raise FormatError(f"{excerpt(name)!r} is both an annotator and a model", path=self.source)
+                crowd[name] = (role, column)
+        golds = {name: column for (role, name), column in sorted(self.columns.items()) if role == "gold"}
+        names = sorted({s for c in self.columns.values() for col in c.values() for s in col.labels if s is not None})
+        annotators = sorted(crowd)
+        index = {id: i for i, id in enumerate(ids)}
+        chars = [self.sequences[id].chars for id in ids]
+        examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
+        keys = sorted({key for s in self.sequences.values() for key in s.metadata})
+        return CrowdCorpus.from_sequences(
+            [self.sequences[id].tokens for id in ids],
+            {name: _by_index(crowd[name][1], index) for name in annotators},
+            golds={name: _by_index(column, index) for name, column in golds.items()},
+            sequence_ids=ids,
+            labels=[*names, *labels],
+            roles=tuple(crowd[name][0] for name in annotators),
+            metadata={key: [self.sequences[id].metadata.get(key, "") for id in ids] for key in keys},
+            token_chars=_all_chars(chars),
+            load_report=LoadReport(self.source, self.format, self.counts, examples, tuple(self.notes)),
+        )
+
+
+def _by_index(column: dict[str, _Column], index: dict[str, int]) -> dict[int, tuple[str | None, ...]]:
+    return {index[id]: entry.labels for id, entry in column.items()}
+
+
+def _all_chars(chars: list[list[tuple[int, int]] | None]) -> Any:
+    if any(c is None for c in chars):
+        return None
+    flat = [span for spans in chars if spans is not None for span in spans]
+    return np.array(flat, dtype=np.int32).reshape(len(flat), 2)
+
+
+def _source(files: Sequence[SourceFile]) -> str:
+    if not files:
+        return ""
+    first = files[0]
+    if len(files) == 1 or "!" in first.shown:
+        return first.shown.split("!")[0]
+    return first.shown[: -len(first.name)].rstrip("/\\") or first.shown

@@ -1,0 +1,197 @@
+"""Which reader a source needs: by name, or by asking every reader how much the files look like its own."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.errors import CorpusError, FormatError, ParameterError
+from lasca.estimator import check_choice
+from lasca.formats.base import SourceFile, files_of
+from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, repair_corpus
+
+__all__ = ["Reader", "Writer", "choose", "read_any"]
+
+SURE = 0.3  # below this a reader does not claim the files
+LEAD = 0.04  # two readers closer than this are both candidates
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader by name; its module is imported when it is first used."""
+
+    name: str
+    module: str
+
+    def __call__(self, files: Sequence[SourceFile], **options: Any) -> CrowdCorpus:
+        """Read files, after checking the names of the options."""
+        self.check(options)
+        result: CrowdCorpus = self._load().read(files, **options)
+        return result
+
+    def sniff(self, files: Sequence[SourceFile]) -> float:
+        """Say how much the files look like this format: 0 to 1."""
+        return float(self._load().sniff(files))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of the options this format takes."""
+        return _options(self._load().read, skip=1)
+
+    @property
+    def sample(self) -> str:
+        """What the module says of its format, with a sample."""
+        return inspect.getdoc(self._load()) or ""
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Say which options there are when another one is given."""
+        _check(self.name, self.options, options)
+
+    def _load(self) -> Any:
+        return importlib.import_module(self.module)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A writer by name; its module is imported when it is first used."""
+
+    name: str
+    module: str
+    function: str
+
+    def __call__(self, corpus: CrowdCorpus, path: str | Path, **parts: Any) -> None:
+        """Write the corpus (or the truth in `labels=`), after checking the names of the options."""
+        write: Callable[..., None] = getattr(importlib.import_module(self.module), self.function)
+        _check(self.name, _options(write, skip=2), parts)
+        write(corpus, path, **parts)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of the options this format takes."""
+        return _options(getattr(importlib.import_module(self.module), self.function), skip=2)
+
+
+def _options(function: Callable[..., Any], skip: int) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)[skip:]
+
+
+def _check(name: str, allowed: tuple[str, ...], options: Mapping[str, Any]) -> None:
+    for option in options:
+        if option not in allowed:
+            known = f"one of {', '.join(allowed)}" if allowed else "left out: this format has none"
+            raise ParameterError(f"an option of the format {name}", option, known)
+
+
+def read_any(
+    readers: Mapping[str, Reader],
+    source: Any,
+    format: str,
+    *,
+    repair: bool,
+    scheme: str | None,
+    options: Mapping[str, Any],
+) -> CrowdCorpus:
+    """Read a source as a named or detected format, and see to its tags."""
+    if format != "auto" and format not in readers:
+        raise ParameterError("format", format, f"'auto' or one of {', '.join(readers)}")
+    if not _is_paths(source):
+        corpus, format, detected = *_from_object(readers, source, format, options), False
+    else:
+        files = _files(source)
+        detected = format == "auto"
+        if detected:
+            format = choose(readers, files, str(source))
+        try:
+            corpus = readers[format](files, **options)
+        except CorpusError as error:
+            raise FormatError(f"read as {format}: {error}", path=str(source)) from error
+    note = f"The format was detected: {format}." if detected else f"Read as {format}."
+    report = corpus.load_report
+    named = LoadReport(
+        report.source or str(source)[:200], report.format or format, report.counts, report.examples, report.notes
+    )
+    return _tags(replace(corpus, load_report=replace(named, notes=(note, *named.notes))), repair, scheme)
+
+
+def _is_paths(source: Any) -> bool:
+    if isinstance(source, list | tuple):
+        return all(isinstance(path, str | Path) for path in source)
+    return isinstance(source, str | Path)
+
+
+def _files(source: str | Path | Sequence[str | Path]) -> list[SourceFile]:
+    if isinstance(source, str | Path):
+        return files_of(source)
+    if not source:
+        raise FormatError("there is no file to read: the list of paths is empty")
+    found = [file for path in source for file in files_of(path)]
+    names = [file.name for file in found]
+    if len(set(names)) < len(names):  # same names in different folders: tell them apart by the folder
+        found = [replace(file, name=file.shown.lstrip("/\\")) for file in found]
+    return sorted(found, key=lambda file: file.name)
+
+
+def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: str) -> str:
+    """Return the name of the reader that claims the files; none, or several, is an error that lists them."""
+    if not files:
+        raise FormatError("there is no file here", path=shown)
+    if all(file.is_empty() for file in files):
+        raise FormatError("there is nothing in the file" if len(files) == 1 else "all files are empty", path=shown)
+    scores = {name: reader.sniff(files) for name, reader in readers.items()}
+    best = max(scores.values())
+    if best < SURE:
+        raise FormatError(
+            "the format cannot be told from the files",
+            path=shown,
+            got=", ".join(file.name for file in files[:3]),
+            hint=f"Name it with format=, one of {', '.join(readers)}",
+        )
+    close = [name for name, score in sorted(scores.items(), key=lambda item: -item[1]) if score > best - LEAD]
+    if len(close) > 1:
+        raise FormatError(
+            f"this may be {' or '.join(close)}", path=shown, hint="Name the format with format=, one of these"
+        )
+    return close[0]
+
+
+def _from_object(
+    readers: Mapping[str, Reader], source: Any, format: str, options: Mapping[str, Any]
+) -> tuple[CrowdCorpus, str]:
+    """Read a data frame as a long table; an object of Hugging Face's `datasets`, or a list of dicts, as its rows."""
+    if type(source).__module__.split(".")[0] == "datasets" or isinstance(source, list | tuple):
+        if format not in ("auto", "huggingface"):
+            raise ParameterError("format", format, "'auto' or 'huggingface' for a Dataset or rows")
+        module: Any = importlib.import_module(readers["huggingface"].module)
+        readers["huggingface"].check(options)
+        return module.from_dataset(source, **options), "huggingface"
+    if format not in ("auto", "table"):
+        raise ParameterError("format", format, "'auto' or 'table' for a data frame")
+    module = importlib.import_module(readers["table"].module)
+    readers["table"].check(options)
+    return module.read_frame(source, **options), "table"
+
+
+def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
+    """Say which scheme the tags have; repair and convert them on request; count what is illegal."""
+    found = detect_corpus(corpus)
+    if found is None:
+        if scheme is not None:
+            raise ParameterError("scheme", scheme, "None, because the labels are of no tag scheme")
+        return corpus
+    if scheme is not None:
+        scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
+    annotations, golds = count_illegal(corpus)
+    report, counts = corpus.load_report, dict(corpus.load_report.counts)
+    if repair:
+        corpus = repair_corpus(corpus)
+        report, counts = corpus.load_report, dict(corpus.load_report.counts)
+    else:
+        counts |= {k: n for k, n in (("illegal tags", annotations), ("illegal tags in golds", golds)) if n}
+    noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
+    corpus = replace(corpus, load_report=noted)
+    return corpus if scheme is None else convert_corpus(corpus, scheme)

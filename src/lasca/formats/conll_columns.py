@@ -1,0 +1,163 @@
+"""CoNLL columns: a token per line, then a column per annotator and gold; a blank line ends a sequence.
+
+```
+# sent_id = s1
+token    gold   ann   ben   model:spacy
+😊       O      O     ?     O
+Ada      B-PER  B-PER ?     B-PER
+Lovelace I-PER  I-PER O     I-PER
+
+# sent_id = s2
+New      B-LOC  ?     B-LOC B-ORG
+York     I-LOC  ?     I-LOC I-ORG
+```
+
+`?` and an empty cell are missing labels. Cells are separated by tabs or spaces (see `conll_lines`). The header is
+optional: its first cell is `token` or `word`; a name that begins with "gold" is a gold; `gold:NAME`, `model:NAME` and
+`annotator:NAME` say the role outright; `_` leaves a column out. Without a header, `columns` names the columns, or
+`golds` names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one gold.
+Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata.
+A second file adds sequences with ids "FILE/0", "FILE/1", ….
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.formats.base import Collector, SourceFile, natural_key
+from lasca.formats.conll_lines import Block, Table, read_table
+from lasca.schemes import detect
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "conll"
+OWN = (".conll", ".conllx", ".conllu", ".iob", ".iob2", ".bio", ".bioes", ".col", ".cols")
+OTHERS = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
+ROLES = ("gold", "model", "annotator")
+EXTRAS = ("confidence", "ambiguous", "candidates")  # what our writer puts behind an inferred label
+Column = tuple[str, str]  # role, name; role "" is left out, "token" is the token
+
+
+def read(
+    files: Sequence[SourceFile],
+    *,
+    golds: Sequence[str] | str = (),
+    columns: Sequence[str] | None = None,
+    header: bool | str = "auto",
+    separator: str = "auto",
+    missing: str = "?",
+) -> CrowdCorpus:
+    """Read files of columns. `golds` names gold columns, `columns` all columns where there is no header."""
+    wanted = (golds,) if isinstance(golds, str) else tuple(golds)
+    collector = Collector(files, NAME)
+    for file in sorted(files, key=lambda file: natural_key(file.name)):
+        table = read_table(file, separator=separator, header=header)
+        collector.count("comments", table.n_comments)
+        collector.count("documents", table.n_documents)
+        if not table.blocks:
+            collector.count("empty files", 1, file.shown)
+            continue
+        named = _columns(table, file, columns, wanted)
+        if columns is None and table.header is None and sum(role == "annotator" for role, _ in named) > 0:
+            collector.note("There is no header: label columns are annotators 1, 2, …; `columns` or `golds` names them.")
+        left_out = sum(role == "" for role, _ in named)
+        collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
+        prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
+        for number, block in enumerate(table.blocks):
+            _add(collector, file, block, f"{prefix}{number}", named, (missing, ""), table.n_documents > 0)
+    return collector.corpus(order="given")
+
+
+def _columns(table: Table, file: SourceFile, columns: Sequence[str] | None, golds: tuple[str, ...]) -> list[Column]:
+    n = table.n_columns
+    if n < 2:
+        raise file.error(
+            "every line must hold a token and at least one label", table.blocks[0].line, got=table.blocks[0].rows[0][1]
+        )
+    if columns is not None and len(columns) != n:
+        raise file.error(f"the file has {n} columns where `columns` names {len(columns)}", table.blocks[0].line)
+    names = list(columns) if columns is not None else table.header
+    if names is None:
+        labels = n - 1
+        if labels == 1 and not golds:
+            golds = ("gold",)
+        if len(golds) > labels:
+            raise ParameterError("golds", golds, f"at most {labels} names, one per label column of {file.shown}")
+        result = [("gold", name) for name in golds]
+        result += [("annotator", str(i + 1)) for i in range(labels - len(golds))]
+        return [("token", ""), *result]
+    result = [("token", ""), *(_named(name, golds) for name in names[1:])]
+    absent = [name for name in golds if ("gold", name) not in result]
+    if absent:
+        raise ParameterError("golds", absent[0], f"a column of {file.shown}: {', '.join(map(excerpt, names[1:]))}")
+    doubled = next((c for i, c in enumerate(result) if c[0] and c in result[:i]), None)
+    if doubled is not None:
+        raise file.error("two columns have the same name", 1, got=doubled[1])
+    return result
+
+
+def _named(cell: str, golds: tuple[str, ...]) -> Column:
+    if cell in golds:
+        return "gold", cell
+    if cell in ("_", "", *EXTRAS):
+        return "", ""
+    if cell == "label":
+        return "gold", "gold"
+    for role in ROLES:
+        if cell.startswith(role + ":") and len(cell) > len(role) + 1:
+            return role, cell[len(role) + 1 :]
+    return ("gold" if cell.lower().startswith("gold") else "annotator"), cell
+
+
+def _add(
+    collector: Collector,
+    file: SourceFile,
+    block: Block,
+    id: str,
+    columns: list[Column],
+    missing: tuple[str, ...],
+    documents: bool,
+) -> None:
+    metadata = dict(block.comments)
+    id = metadata.pop("sent_id", "") or id
+    if documents:
+        metadata.setdefault("document", str(block.document))
+    where = f"{file.shown}:{block.line}"
+    if id in collector.sequences:
+        raise file.error(f"a second sequence has the id {excerpt(id)!r}", block.line)
+    collector.sequence(id, block.column(0), metadata=metadata, where=where)
+    for index, (role, name) in enumerate(columns):
+        if role not in ("token", ""):
+            labels = [None if cell in missing else cell for cell in block.column(index)]
+            known = any(label is not None for label in labels)
+            collector.count("missing labels", labels.count(None) if known else 0, where)
+            collector.annotate(id, name, labels, role=role, where=where)
+
+
+def sniff(files: Sequence[SourceFile]) -> float:
+    """Say how much these files look like CoNLL columns: 0 to 1."""
+    if not files or any(PurePosixPath(file.name).suffix.lower() in OTHERS for file in files):
+        return 0.0
+    return min(looks_like_columns(file) for file in files[:3])
+
+
+def looks_like_columns(file: SourceFile) -> float:
+    """Say how much one file looks like rows of a token and labels, with blank lines between sequences."""
+    try:
+        table = read_table(file.beginning())
+    except FormatError:
+        return 0.0
+    if not table.blocks or table.n_columns < 2:
+        return 0.0
+    rows = [cells for block in table.blocks for _, cells in block.rows]
+    labels = {cells[-1] for cells in rows} - {"?", ""}
+    if any(cells[0].startswith(("{", "[")) for cells in rows[:3]):
+        return 0.1
+    tags = detect(labels) is not None
+    named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN
+    if not tags and 2 * len(labels) > len(rows) and not named:
+        return 0.2  # rather prose than labels
+    return 0.5 + 0.2 * tags + 0.1 * (len(table.blocks) > 1) + 0.1 * named

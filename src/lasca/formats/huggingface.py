@@ -1,0 +1,135 @@
+"""Hugging Face rows: token classification with annotators, and Argilla 2 records; JSONL, JSON, Parquet, Arrow.
+
+A sample, one row per sequence and annotator (`ner_tags` may be numbers if the file carries the feature's names):
+
+    {"id": "s1", "tokens": ["Ada", "visited", "Rome"], "ner_tags": ["B-PER", "O", "B-LOC"], "annotator": "ann1"}
+
+One row per sequence, with a column of all annotators:
+
+    {"id": "s1", "tokens": ["Ada", "visited", "Rome"], "labels": {"ann1": ["B-PER", "O", "B-LOC"], "ann2": null}}
+
+Argilla 2 (only submitted responses count; suggestions are models):
+
+    {"id": "r1", "text": "Ada visited Rome", "spans.responses": [[{"label": "PER", "start": 0, "end": 3}]],
+     "spans.responses.users": ["u1"], "spans.responses.status": ["submitted"]}
+
+(on one line). -100 and null are missing. Tags in rows without any annotator are the gold "gold", or,
+with several files that are neither splits nor shards, those of an annotator named as the file. Where annotators'
+tokens differ under one id, the commonest tokenisation is kept and the others are aligned to it by characters.
+`from_dataset` takes rows, or a Dataset or DatasetDict of the `datasets` package, which need not be there for files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats.base import SourceFile
+from lasca.formats.huggingface_argilla import argilla_answers, question_of
+from lasca.formats.huggingface_load import Rows, load, rows_of
+from lasca.formats.huggingface_tokens import Columns, TokenRows
+from lasca.formats.texts import SpanOptions, TextPool
+
+__all__ = ["NAME", "from_dataset", "read", "sniff"]
+
+NAME = "huggingface"
+
+
+def sniff(files: list[SourceFile]) -> float:
+    """Say how sure it is: rows with "tokens" and tags, or with "….responses.users"; Parquet and Arrow of such."""
+    best = 0.0
+    for file in files:
+        head = file.head()
+        if head[:4] == b"PAR1" or head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
+            best = max(best, _sniff_table(file))
+        elif head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+            if b'.responses.users"' in head:
+                return 0.98
+            if b'"tokens"' in head and b'"_input_hash"' not in head and b'"spans"' not in head:
+                tagged = any(f'"{name}"'.encode() in head for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR))
+                best = max(best, 0.9 if tagged else 0.2)
+    return best
+
+
+def _sniff_table(file: SourceFile) -> float:
+    try:
+        names = set(load(file, only_names=True).names)
+    except FormatError:
+        return 0.0
+    if any(name.endswith(".responses.users") for name in names):
+        return 0.98
+    tagged = names & {*Columns.TAGS, *Columns.BY_ANNOTATOR}
+    return 0.95 if "tokens" in names and tagged else 0.0
+
+
+def read(
+    files: list[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str = "iob2",
+    tags: str | None = None,
+    annotator: str | None = None,
+    label_names: Sequence[str] | None = None,
+    question: str | None = None,
+    text: str | None = None,
+) -> CrowdCorpus:
+    """Read rows. `tags` and `annotator` name the columns; `label_names` are the names of numbered tags in order.
+
+    `unit`, `partial`, `overlap`, `tokenizer`, `tagging`, `question` and `text` are for Argilla's spans: `question` is
+    the span question (its columns begin with that name), `text` the field it is about.
+    """
+    options = SpanOptions(unit, partial, overlap, tokenizer, tagging)
+    return _read(rows_of(files), files, options, Columns(tags, annotator, _checked_names(label_names)), question, text)
+
+
+def from_dataset(dataset: Any, **options: Any) -> CrowdCorpus:
+    """Make a corpus from a list of rows (dicts), a `datasets.Dataset`, or a `DatasetDict` (ids get the split's name).
+
+    The options are those of `read`.
+    """
+    parts: list[Rows] = []
+    splits = dataset if isinstance(dataset, Mapping) else {"": dataset}
+    for split, rows in splits.items():
+        parts.append(Rows.of_dataset(rows, str(split) if len(splits) > 1 else ""))
+    span = {key: options.pop(key) for key in ("unit", "partial", "overlap", "tokenizer", "tagging") if key in options}
+    question, text = options.pop("question", None), options.pop("text", None)
+    columns = Columns(
+        options.pop("tags", None), options.pop("annotator", None), _checked_names(options.pop("label_names", None))
+    )
+    if options:
+        raise FormatError(f"from_dataset has no option {next(iter(options))!r}")
+    return _read(parts, [], SpanOptions(**span), columns, question, text)
+
+
+def _checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    found = tuple(names.split(",")) if isinstance(names, str) else tuple(str(name) for name in names)
+    return tuple(name.strip() for name in found)
+
+
+def _read(
+    parts: list[Rows],
+    files: list[SourceFile],
+    options: SpanOptions,
+    columns: Columns,
+    question: str | None,
+    text: str | None,
+) -> CrowdCorpus:
+    names = [name for part in parts for name in part.names]
+    if question is not None or any(name.endswith(".responses") for name in names):
+        pool = TextPool(files, NAME, options)
+        for part in parts:
+            asked = question_of(part, question)
+            pool.add_file(part.shown, argilla_answers(part, asked, text, pool.collector))
+        return pool.corpus()
+    rows = TokenRows(files, columns)
+    for part in parts:
+        rows.add(part)
+    return rows.corpus()

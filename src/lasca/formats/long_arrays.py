@@ -1,0 +1,297 @@
+"""A long table into the arrays of a corpus, without a Python loop over rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lasca.errors import FormatError, excerpt
+from lasca.formats.base import natural_key
+from lasca.formats.tabular import as_strings
+
+__all__ = ["Arrays", "arrange"]
+
+Codes = npt.NDArray[np.int64]
+MakeError = Callable[..., FormatError]
+ROLES = ("annotator", "model", "gold")
+
+
+@dataclass
+class Arrays:
+    """The arrays of a corpus, and what the load report says."""
+
+    tokens: Any
+    offsets: Codes
+    sequence_ids: list[str]
+    labels: tuple[str, ...] = ()
+    annotators: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    token: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+    annotator: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+    label: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+    golds: dict[str, npt.NDArray[np.int16]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def count(self, kind: str, n: int, example: str | None = None) -> None:
+        """Count something for the report."""
+        if n:
+            self.counts[kind] = self.counts.get(kind, 0) + n
+            if example is not None:
+                self.examples[kind] = (*self.examples.get(kind, ()), excerpt(example, 200))
+
+
+def arrange(table: Any, names: Mapping[str, str], golds: Sequence[str], error: MakeError) -> Arrays:
+    """Sort the rows into sequences, tokens and annotations."""
+    sequence, position = _places(table, names, error)
+    arrays, token_of_row = _tokens(table, names, sequence, position, error)
+    who, label = _Column(table, names["annotator"]), _Column(table, names["label"])
+    for column in (who, label):
+        broken = next((i for i, value in enumerate(column.values) if "\n" in value), None)
+        if broken is not None:
+            row = int(np.argmax(column.codes == broken))
+            raise error(
+                "a line break inside a label or a name", row, got=column.values[broken], hint="Check the quotes"
+            )
+    role = _roles(table, names, error)
+    unnamed = np.flatnonzero(who.empty & ~label.empty)
+    if len(unnamed):
+        raise error("a label without an annotator", int(unnamed[0]), got=label.at(int(unnamed[0])))
+    arrays.count("rows without label", int((label.empty & ~who.empty).sum()))
+    given = np.flatnonzero(~label.empty)
+    if len(given):
+        given = _last_only(table, names, arrays, given, token_of_row, who, label, role, error)
+    gold_columns = {name: _Column(table, name) for name in golds}
+    _labels(arrays, label, gold_columns, given)
+    _annotations(arrays, given, token_of_row, who, label, role)
+    for name, column in gold_columns.items():
+        rows = np.flatnonzero(~column.empty)
+        _gold(arrays, name, token_of_row[rows], column.codes_in(arrays.labels)[rows], rows, error)
+    return arrays
+
+
+class _Column:
+    """A column of strings as codes of its distinct values; null and "" are empty."""
+
+    def __init__(self, table: Any, name: str) -> None:
+        encoded = as_strings(table.column(name)).combine_chunks()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], pa.large_string())
+        encoded = pc.fill_null(encoded, "").dictionary_encode()
+        self.values: list[str] = encoded.dictionary.to_pylist()
+        self.codes: Codes = np.asarray(encoded.indices, dtype=np.int64)
+        blank = np.array([not value for value in self.values], np.bool_)
+        self.empty: npt.NDArray[np.bool_] = blank[self.codes] if len(self.values) else np.zeros(0, np.bool_)
+
+    def at(self, row: int) -> str:
+        """Return the value of a row."""
+        return self.values[int(self.codes[row])]
+
+    def codes_in(self, names: Sequence[str]) -> Codes:
+        """Return the code of each row's value in a list of names, -1 where it is not among them."""
+        position = {name: i for i, name in enumerate(names)}
+        table = np.array([position.get(value, -1) for value in self.values], np.int64)
+        return table[self.codes] if len(self.values) else np.zeros(0, np.int64)
+
+
+def _places(table: Any, names: Mapping[str, str], error: MakeError) -> tuple[_Column, Codes]:
+    """Return the sequence and the position of every row."""
+    if "sequence" in names:
+        sequence = _Column(table, names["sequence"])
+        if sequence.empty.any():
+            raise error("a row without a sequence", int(np.argmax(sequence.empty)))
+        return sequence, _positions(_Column(table, names["position"]), error)
+    task = _Column(table, names["task"])
+    if task.empty.any():
+        raise error("a row without a task", int(np.argmax(task.empty)))
+    parts = [re.fullmatch(r"(.*):([0-9]{1,15})", value, re.DOTALL) for value in task.values]
+    if not all(parts):  # items of their own, not tokens of sequences
+        return task, np.zeros(len(task.codes), np.int64)
+    ids = sorted({match[1] for match in parts if match is not None})
+    code = {id: i for i, id in enumerate(ids)}
+    position = np.array([int(match[2]) for match in parts if match is not None], np.int64)[task.codes]
+    of_task = np.array([code[match[1]] for match in parts if match is not None], np.int64)
+    task.values, task.codes = ids, of_task[task.codes]
+    return task, position
+
+
+def _positions(column: _Column, error: MakeError) -> Codes:
+    numbers = np.full(len(column.values), -1, np.int64)
+    for i, value in enumerate(column.values):
+        match = re.fullmatch(r"\s*([0-9]{1,15})(?:\.0*)?\s*", value)
+        if match is None:
+            raise error("a position must be a whole number of at least 0", int(np.argmax(column.codes == i)), got=value)
+        numbers[i] = int(match[1])
+    return numbers[column.codes]
+
+
+def _tokens(
+    table: Any, names: Mapping[str, str], sequence: _Column, position: Codes, error: MakeError
+) -> tuple[Arrays, Codes]:
+    """Return the tokens in order (sequences by id, positions as numbers) and the token of every row."""
+    ids = sorted(sequence.values, key=lambda id: (natural_key(id), id))
+    place = sequence.codes_in(ids)
+    order = _sorted(place, position)
+    sorted_place, sorted_position = place[order], position[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(sorted_place) != 0) | (np.diff(sorted_position) != 0)
+    token_of_row = np.empty(len(order), np.int64)
+    token_of_row[order] = np.cumsum(new) - 1
+    first_row = order[new]
+    lengths = np.bincount(sorted_place[new], minlength=len(ids))
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    arrays = Arrays(None, offsets, ids)
+    mentioned = sorted_position[new]
+    holes = mentioned[offsets[1:] - 1] - mentioned[offsets[:-1]] + 1 - lengths
+    if holes.any():
+        arrays.count("positions nobody mentions", int(holes.sum()), f"sequence {ids[int(np.argmax(holes > 0))]}")
+    if "token" not in names:
+        arrays.tokens = ["_"] * len(first_row)
+        arrays.notes.append("There is no column of tokens: every token is written as _.")
+        return arrays, token_of_row
+    words = _Column(table, names["token"])
+    chosen = words.codes[first_row]
+    other = np.flatnonzero(words.codes != chosen[token_of_row])
+    if len(other):
+        row = int(other[0])
+        raise error(
+            f"the token is {excerpt(words.values[chosen[token_of_row[row]]])!r} elsewhere "
+            f"(sequence {excerpt(sequence.at(row))!r}, position {position[row]})",
+            row,
+            got=words.at(row),
+            hint="One sequence and position must stand for one token",
+        )
+    arrays.tokens = pa.array(words.values, pa.large_string()).take(pa.array(chosen))
+    return arrays, token_of_row
+
+
+def _sorted(*keys: Codes) -> Codes:
+    """Return the order by several keys, first key first; fast where they fit one number, faster where sorted."""
+    joined = np.zeros(len(keys[0]), np.int64)
+    room = 1
+    for key in keys:
+        size = int(key.max(initial=0)) + 1
+        room *= size
+        if room >= 2**62:
+            return np.lexsort(keys[::-1])
+        joined = joined * size + key
+    return np.argsort(joined, kind="stable")
+
+
+def _roles(table: Any, names: Mapping[str, str], error: MakeError) -> Codes:
+    if "role" not in names:
+        return np.zeros(len(table), np.int64)
+    column = _Column(table, names["role"])
+    codes = np.where(column.empty, 0, column.codes_in(ROLES))
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise error(f"a role must be one of {', '.join(ROLES)}", row, got=column.at(row))
+    return codes
+
+
+def _last_only(
+    table: Any,
+    names: Mapping[str, str],
+    arrays: Arrays,
+    rows: Codes,
+    token: Codes,
+    who: _Column,
+    label: _Column,
+    role: Codes,
+    error: MakeError,
+) -> Codes:
+    """Keep one row per token, annotator and role: the last by time; without time they must agree."""
+    time = np.zeros(len(token), np.int64)
+    if "time" in names:
+        time = _ranks(table.column(names["time"]))
+    values = label.codes_in(sorted(label.values))
+    order = rows[_sorted(token[rows], role[rows], who.codes[rows], time[rows], values[rows])]
+    same = np.zeros(len(order), np.bool_)
+    same[:-1] = (np.diff(token[order]) == 0) & (np.diff(role[order]) == 0) & (np.diff(who.codes[order]) == 0)
+    if not same.any():
+        return rows
+    following = np.append(order[1:], order[-1:])
+    differs = same & (label.codes[order] != label.codes[following])
+    clash = differs & (time[order] == time[following])
+    if clash.any():
+        at = int(np.argmax(clash))
+        first, second = sorted((int(order[at]), int(following[at])))
+        raise error(
+            f"annotator {excerpt(who.at(first))!r} labelled this token twice: {excerpt(label.at(first))!r} and "
+            f"{excerpt(label.at(second))!r}",
+            second,
+            hint="Keep one, or add a column `time`: the last one then counts",
+        )
+    arrays.count("superseded", int(differs.sum()))
+    arrays.count("repeated", int((same & ~differs).sum()))
+    return order[~same]
+
+
+def _ranks(column: Any) -> Codes:
+    """Return numbers that sort like the values; numbers in text sort as numbers, nulls first."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = pc.fill_null(column, "").to_pylist()
+        unique = sorted(set(texts), key=lambda text: (natural_key(text), text))
+        place = {text: i for i, text in enumerate(unique)}
+        return np.array([place[text] for text in texts], np.int64)
+    try:
+        unique = column.unique().drop_null()
+        order = np.asarray(pc.array_sort_indices(unique)).astype(np.int64)
+        code = np.asarray(pc.fill_null(pc.index_in(column, value_set=unique), -1)).astype(np.int64)
+    except pa.ArrowException as error:
+        raise FormatError(f"a column of type {column.type} cannot be read as time") from error
+    rank = np.zeros(len(order) + 1, np.int64)  # the last entry is for nulls, which come first
+    rank[order] = np.arange(1, len(order) + 1)
+    return rank[code]
+
+
+def _labels(arrays: Arrays, label: _Column, golds: Mapping[str, _Column], given: Codes) -> None:
+    used = {label.values[code] for code in np.unique(label.codes[given])}
+    for column in golds.values():
+        used |= {value for value in column.values if value}
+    arrays.labels = tuple(sorted(used))
+
+
+def _annotations(arrays: Arrays, rows: Codes, token_of_row: Codes, who: _Column, label: _Column, role: Codes) -> None:
+    """Fill in annotators, roles, annotations, and the golds that stand as rows of their own."""
+    codes = label.codes_in(arrays.labels)
+    everyone = np.flatnonzero(~who.empty)
+    seen = np.unique(who.codes[everyone] * len(ROLES) + role[everyone]).tolist()
+    pairs = sorted((who.values[key // len(ROLES)], key % len(ROLES)) for key in seen)
+    crowd = [(name, r) for name, r in pairs if r < 2]
+    arrays.annotators = tuple(dict.fromkeys(name for name, _ in crowd))
+    if len(arrays.annotators) < len(crowd):
+        double = next(name for i, (name, _) in enumerate(crowd) if name in [other for other, _ in crowd[:i]])
+        raise FormatError(f"{excerpt(double)!r} is both an annotator and a model")
+    arrays.roles = tuple(ROLES[r] for _, r in crowd)
+    own = rows[role[rows] < 2]
+    arrays.token, arrays.label = token_of_row[own], codes[own]
+    arrays.annotator = who.codes_in(arrays.annotators)[own]
+    for name in (name for name, r in pairs if r == 2):
+        mine = rows[(role[rows] == 2) & (who.codes[rows] == who.values.index(name))]
+        gold = np.full(int(arrays.offsets[-1]), -1, np.int16)
+        gold[token_of_row[mine]] = codes[mine]
+        arrays.golds[name] = gold
+
+
+def _gold(arrays: Arrays, name: str, token: Codes, code: Codes, rows: Codes, error: MakeError) -> None:
+    if name in arrays.golds:
+        raise error(f"gold {excerpt(name)!r} is a column and an annotator as well")
+    gold = np.full(int(arrays.offsets[-1]), -1, np.int16)
+    gold[token] = code
+    wrong = np.flatnonzero(gold[token] != code)
+    if len(wrong):
+        raise error(
+            f"gold {excerpt(name)!r} has two labels for one token",
+            int(rows[wrong[0]]),
+            got=(arrays.labels[gold[token[wrong[0]]]], arrays.labels[code[wrong[0]]]),
+        )
+    arrays.golds[name] = gold

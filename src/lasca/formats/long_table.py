@@ -1,0 +1,213 @@
+"""A long table: one row per token and annotator, as CSV, TSV, Parquet, or a pandas, polars or Arrow frame.
+
+```
+sequence,position,token,annotator,label
+s1,0,😊,ann,O
+s1,1,Ada,ann,B-PER
+s1,1,Ada,ben,B-PER
+s1,2,Lovelace,,
+```
+
+Columns are found by their usual names (`sequence` or `sentence`, `position` or `index`, `token` or `word`, `annotator`
+or `worker`, `label` or `tag`; see `NAMES`), or named by options. `token` may be absent (tokens are then `_`). Positions
+sort as numbers. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without
+a number behind a colon are sequences of one token. A row without label says that there is such a token. A column `role`
+("annotator", "model", "gold") tells golds and models from annotators, and a column whose name begins with "gold" is a
+gold. The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
+In CSV cells nothing is guarded against being taken for a formula: these are data files, not for spreadsheets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.formats.base import SourceFile
+from lasca.formats.long_arrays import Arrays, arrange
+from lasca.formats.tabular import as_strings, frame_table, is_parquet, looks_delimited, read_delimited, read_parquet
+
+__all__ = ["NAME", "NAMES", "read", "read_frame", "sniff"]
+
+NAME = "table"
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "document", "doc", "doc_id"),
+    "position": ("position", "index", "token_id", "token_index", "token_position", "idx", "i"),
+    "token": ("token", "word", "form", "text"),
+    "annotator": (
+        "annotator",
+        "annotator_id",
+        "worker",
+        "worker_id",
+        "workerid",
+        "performer",
+        "user",
+        "rater",
+        "coder",
+    ),
+    "label": ("label", "tag", "output", "answer", "class", "annotation"),
+    "task": ("task", "task_id", "item"),
+    "role": ("role",),
+    "time": ("time", "timestamp", "date", "created_at", "updated_at"),
+}
+
+
+@dataclass(frozen=True)
+class _Table:
+    """An Arrow table, what to call it, and the line of its first row (0: rows are counted instead)."""
+
+    table: Any
+    shown: str
+    first_line: int
+
+    def error(self, what: str, row: int | None = None, **parts: Any) -> FormatError:
+        if row is None:
+            return FormatError(what, path=self.shown, **parts)
+        if self.first_line:
+            return FormatError(what, path=self.shown, line=row + self.first_line, **parts)
+        return FormatError(what, path=f"{self.shown}, row {row}", **parts)
+
+
+def read(
+    files: Sequence[SourceFile],
+    *,
+    sequence: str | None = None,
+    position: str | None = None,
+    token: str | None = None,
+    annotator: str | None = None,
+    label: str | None = None,
+    golds: Sequence[str] | str = (),
+    time: str | None = None,
+) -> CrowdCorpus:
+    """Read a table from files; the options name its columns where their names are unusual."""
+    tables = [_load(file) for file in files]
+    if not tables:
+        raise FormatError("there is no table to read")
+    source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
+    wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
+    return _corpus(source, {**wanted, "time": time}, (golds,) if isinstance(golds, str) else tuple(golds))
+
+
+def read_frame(
+    frame: Any,
+    *,
+    sequence: str | None = None,
+    position: str | None = None,
+    token: str | None = None,
+    annotator: str | None = None,
+    label: str | None = None,
+    golds: Sequence[str] | str = (),
+    time: str | None = None,
+) -> CrowdCorpus:
+    """Read a pandas, polars or Arrow table (anything narwhals knows); the options name its columns."""
+    source = _Table(frame_table(frame), "<data frame>", 0)
+    wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
+    return _corpus(source, {**wanted, "time": time}, (golds,) if isinstance(golds, str) else tuple(golds))
+
+
+def _load(file: SourceFile) -> _Table:
+    if is_parquet(file):
+        return _Table(read_parquet(file), file.shown, 0)
+    return _Table(read_delimited(file), file.shown, 2)
+
+
+def _joined(tables: list[_Table]) -> Any:
+    if len(tables) == 1:
+        return tables[0].table
+    names = tables[0].table.column_names
+    for other in tables[1:]:
+        if other.table.column_names != names:
+            raise other.error(f"the columns differ from those of {tables[0].shown}", got=other.table.column_names)
+    columns = [
+        pa.concat_arrays([chunk for t in tables for chunk in as_strings(t.table.column(name)).chunks]) for name in names
+    ]
+    return pa.table(columns, names=names)
+
+
+def _corpus(source: _Table, wanted: Mapping[str, str | None], golds: tuple[str, ...]) -> CrowdCorpus:
+    names = _columns(source, wanted)
+    gold_names = _gold_columns(source, names, golds)
+    if not len(source.table):
+        raise source.error("there is no row in the table")
+    arrays = arrange(source.table, names, gold_names, source.error)
+    return _assembled(source, arrays)
+
+
+def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """Return which column plays which part."""
+    there = list(source.table.column_names)
+    lower = {name.strip().lower(): name for name in reversed(there)}
+    found: dict[str, str] = {}
+    for part, usual in NAMES.items():
+        named = wanted.get(part)
+        if named is not None:
+            if named not in there:
+                raise ParameterError(part, named, f"a column of {source.shown}: {', '.join(map(excerpt, there))}")
+            found[part] = named
+        else:
+            match = next((lower[name] for name in usual if name in lower and lower[name] not in found.values()), None)
+            if match is not None:
+                found[part] = match
+    if "sequence" in found:
+        found.pop("task", None)
+    missing = [part for part in ("annotator", "label") if part not in found]
+    if "sequence" not in found and "task" not in found:
+        missing.append("sequence")
+    if "sequence" in found and "position" not in found:
+        missing.append("position")
+    if missing:
+        raise source.error(
+            f"there is no column for {' and '.join(missing)}",
+            1 - source.first_line if source.first_line else None,
+            got=", ".join(there),
+            hint=f"Name it, for example {missing[0]}='{there[0] if there else 'x'}'",
+        )
+    return found
+
+
+def _gold_columns(source: _Table, names: Mapping[str, str], golds: tuple[str, ...]) -> list[str]:
+    there = [name for name in source.table.column_names if name not in names.values()]
+    for name in golds:
+        if name not in there:
+            raise ParameterError("golds", name, f"a column of {source.shown}: {', '.join(map(excerpt, there))}")
+    return [name for name in there if name in golds or name.lower().startswith("gold")]
+
+
+def _assembled(source: _Table, arrays: Arrays) -> CrowdCorpus:
+    report = LoadReport(source.shown, NAME, arrays.counts, arrays.examples, tuple(arrays.notes))
+    return CrowdCorpus.from_codes(
+        tokens=arrays.tokens,
+        offsets=arrays.offsets,
+        labels=arrays.labels,
+        annotators=arrays.annotators,
+        annotation_token=arrays.token,
+        annotation_annotator=arrays.annotator,
+        annotation_label=arrays.label.astype(np.int64),
+        sequence_ids=arrays.sequence_ids,
+        golds=arrays.golds,
+        roles=arrays.roles,
+        load_report=report,
+    )
+
+
+def sniff(files: Sequence[SourceFile]) -> float:
+    """Say how much these files look like a long table: 0 to 1."""
+    if not files or len(files) > 1000:
+        return 0.0
+    try:
+        if is_parquet(files[0]):
+            table = _Table(read_parquet(files[0], only_schema=True), files[0].shown, 0)
+        elif PurePosixPath(files[0].name).suffix.lower() in (".csv", ".tsv", ".txt", "") and looks_delimited(files[0]):
+            table = _Table(read_delimited(files[0], only_header=True), files[0].shown, 2)
+        else:
+            return 0.0
+        names = _columns(table, {})
+    except FormatError:
+        return 0.0
+    return 0.95 if "sequence" in names or "task" in names else 0.0

@@ -1,0 +1,132 @@
+"""MACE CSV: a row per token, a column per annotator, an empty cell for a missing label, a blank row between sequences.
+
+```
+O,,O
+B-PER,B-PER,
+I-PER,O,I-PER
+
+B-LOC,,B-LOC
+```
+
+The program MACE knows neither annotators' names nor tokens. Here both may be there: a header row names the annotators,
+and a column called `token` (or `word`), the first one, holds the tokens. `header="auto"` takes the first row for a
+header if it begins with `token`, or if none of its cells occurs again below. Without a header the annotators are "1",
+"2", …; without tokens every token is written as `_`. A row of empty cells is a token that nobody labelled.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats.base import Collector, SourceFile, natural_key
+from lasca.formats.conll_lines import TOKEN_NAMES
+from lasca.formats.tabular import looks_delimited
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "mace"
+Row = tuple[int, list[str]]
+
+
+def read(files: Sequence[SourceFile], *, header: bool | str = "auto", delimiter: str = ",") -> CrowdCorpus:
+    """Read MACE CSV files; of several, each adds sequences with ids "FILE/0", "FILE/1", …."""
+    if header not in (True, False, "auto"):
+        raise ParameterError("header", header, "True, False or 'auto'")
+    if len(str(delimiter)) != 1 or delimiter in '"\r\n':
+        raise ParameterError("delimiter", delimiter, "one character, such as ',' or a tab")
+    collector = Collector(files, NAME)
+    for file in sorted(files, key=lambda file: natural_key(file.name)):
+        rows = _rows(file, delimiter)
+        if not any(cells for _, cells in rows):
+            collector.count("empty files", 1, file.shown)
+            continue
+        names, has_tokens = _names(file, rows, header)
+        prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
+        for number, block in enumerate(_blocks(rows)):
+            _add(collector, file, f"{prefix}{number}", block, names, has_tokens)
+        if not has_tokens:
+            collector.note("There is no column of tokens: every token is written as _.")
+    return collector.corpus(order="given")
+
+
+def _rows(file: SourceFile, delimiter: str) -> list[Row]:
+    """Return the line and the cells of every row; a blank line has no cells."""
+    reader = csv.reader(io.StringIO(file.text(), newline=""), delimiter=delimiter, strict=True)
+    rows: list[Row] = []
+    line = 1
+    try:
+        for cells in reader:
+            rows.append((line, [] if len(cells) == 1 and not cells[0].strip() else [cell.strip() for cell in cells]))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise file.error(f"this is not CSV: {error}", line) from error
+    width = next((len(cells) for _, cells in rows if cells), 0)
+    for number, cells in rows:
+        if cells and len(cells) != width:
+            raise file.error(
+                f"this row has {len(cells)} cells where the first one has {width}",
+                number,
+                got=delimiter.join(cells),
+                hint="An empty cell is a missing label; every annotator needs a cell in every row",
+            )
+    return rows
+
+
+def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[str], bool]:
+    """Return the annotators' names (taking the header row out) and whether the first column holds tokens."""
+    at = next(i for i, (_, cells) in enumerate(rows) if cells)
+    line, first = rows[at]
+    below = {cell for _, cells in rows[at + 1 :] for cell in cells}
+    distinct = all(first) and len(set(first)) == len(first)
+    has_header = header is True
+    if header == "auto":
+        has_header = distinct and bool(below) and (first[0].lower() in TOKEN_NAMES or not below & set(first))
+    if not has_header:
+        return [str(i + 1) for i in range(len(first))], False
+    if not distinct:
+        raise file.error("every annotator in the header needs a name of its own", line, got=",".join(first))
+    del rows[at]
+    has_tokens = first[0].lower() in TOKEN_NAMES
+    return (first[1:] if has_tokens else first), has_tokens
+
+
+def _blocks(rows: list[Row]) -> list[list[Row]]:
+    blocks: list[list[Row]] = [[]]
+    for row in rows:
+        if row[1]:
+            blocks[-1].append(row)
+        elif blocks[-1]:
+            blocks.append([])
+    return [block for block in blocks if block]
+
+
+def _add(collector: Collector, file: SourceFile, id: str, block: list[Row], names: list[str], has_tokens: bool) -> None:
+    where = f"{file.shown}:{block[0][0]}"
+    collector.sequence(id, [cells[0] if has_tokens else "_" for _, cells in block], where=where)
+    for column, name in enumerate(names, start=int(has_tokens)):
+        labels = [cells[column] or None for _, cells in block]
+        collector.annotate(id, name, labels, where=where)
+
+
+def sniff(files: Sequence[SourceFile]) -> float:
+    """Say how much these files look like MACE CSV: 0 to 1."""
+    if not files or any(PurePosixPath(file.name).suffix.lower() not in (".csv", "") for file in files):
+        return 0.0
+    if not looks_delimited(files[0]):
+        return 0.0
+    try:
+        rows = [cells for _, cells in _rows(files[0].beginning(), ",") if cells]
+    except FormatError:
+        return 0.0
+    if rows and rows[0][0].lower() in TOKEN_NAMES:
+        rows = [row[1:] for row in rows[1:]]
+    cells = [cell for row in rows for cell in row if cell]
+    if len(rows) < 2 or len(rows[0]) < 2 or not cells:
+        return 0.0
+    few = len(set(cells)) <= max(6, len(cells) // 4)
+    return 0.7 if few else 0.2

@@ -1,0 +1,209 @@
+"""Result files of Mechanical Turk (CSV) and Toloka (TSV): one row per assignment, spans as JSON.
+
+A sample of Mechanical Turk:
+
+    HITId,AssignmentStatus,WorkerId,SubmitTime,Input.text,Answer.spans
+    H1,Approved,W1,Tue Mar 12 10:20:30 PDT 2024,Ada visited,"[{""start"": 0, ""end"": 3, ""label"": ""PER""}]"
+
+A sample of Toloka (tabs between the columns):
+
+    INPUT:text	OUTPUT:result	ASSIGNMENT:worker_id	ASSIGNMENT:status
+    Ada visited	[{"offset": 0, "length": 3, "label": "PER"}]	w1	APPROVED
+
+Spans are looked for anywhere inside the JSON of `Answer.*` / `OUTPUT:*`: objects with start and end (also startOffset
+and endOffset, start_offset and end_offset, begin and end, offset and length) and a label (also type, tag, entity,
+category, labels). Rejected assignments are left out and counted. An answer without spans is all O; an empty cell is
+missing. Rows are about the same text if their item id (HITId, INPUT:id, …) or, without one, their text is the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, excerpt
+from lasca.formats.base import Collector, SourceFile, pick
+from lasca.formats.json_text import loads
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "mturk-results"
+
+EDGES = (
+    ("start", "end"),
+    ("startOffset", "endOffset"),
+    ("start_offset", "end_offset"),
+    ("begin", "end"),
+    ("offset", "length"),
+)
+LABELS = ("label", "type", "tag", "entity", "category", "labels")
+WORKER = ("workerid", "worker_id", "assignment:worker_id")
+STATUS = ("assignmentstatus", "assignment:status")
+TIME = ("submittime", "assignment:submitted", "assignment:submit_ts", "assignment:started")
+ITEM = ("input.id", "input:id", "input.item", "input:item", "hitid")
+TEXT = ("input.text", "input:text", "input.sentence", "input:sentence")
+DEPTH = 12
+
+
+def sniff(files: list[SourceFile]) -> float:
+    """Say how sure it is that these files are results: a header with WorkerId and Answer.*, or ASSIGNMENT:worker_id."""
+    heads = [file.head(4096).split(b"\n", 1)[0] for file in files if _is_table(file) or len(files) == 1]
+    if any(b"WorkerId" in head and b"Answer." in head for head in heads):
+        return 0.99
+    return 0.99 if any(b"ASSIGNMENT:worker_id" in head and b"OUTPUT:" in head for head in heads) else 0.0
+
+
+def _is_table(file: SourceFile) -> bool:
+    return file.name.lower().endswith((".csv", ".tsv"))
+
+
+def read(
+    files: list[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str = "iob2",
+    text: str | None = None,
+    answer: str | None = None,
+    item: str | None = None,
+) -> CrowdCorpus:
+    """Read result files. `text`, `answer` and `item` name the columns of the text, the spans and the item's id."""
+    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging))
+    for file in pick(files, (".csv", ".tsv"), pool.collector):
+        rows = _Rows(file, pool.collector, text, answer, item)
+        pool.add_file(file.shown, rows.answers())
+    return pool.corpus()
+
+
+class _Rows:
+    """Turns the rows of one file into answers."""
+
+    def __init__(
+        self, file: SourceFile, collector: Collector, text: str | None, answer: str | None, item: str | None
+    ) -> None:
+        self.file, self.collector = file, collector
+        (_, self.header), *self.table = _table(file) or [(1, [])]
+        self.worker = self._column("the annotator", None, WORKER)
+        self.text = self._column("the text", text, TEXT, ("input.", "input:"))
+        self.item = self._optional(item, ITEM)
+        self.status, self.time = self._optional(None, STATUS), self._optional(None, TIME)
+        self.answered = self._answers_in(answer)
+
+    def answers(self) -> Iterator[Answer]:
+        """Yield one answer for each row that was not rejected."""
+        for line, row in self.table:
+            where = f"{self.file.shown}:{line}"
+            if len(row) != len(self.header):
+                raise FormatError(f"{len(row)} cells in a table of {len(self.header)} columns", path=where, got=row)
+            text = row[self.text]
+            id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
+            if self.status is not None and row[self.status].strip().lower() in ("rejected", "expired", "skipped"):
+                self.collector.count(row[self.status].strip().lower(), 1, where)
+                yield Answer(id, text, where)
+                continue
+            marks = self._marks([row[c] for c in self.answered], where)
+            if marks is None:
+                self.collector.count("missing", 1, where)
+            time = None if self.time is None else as_time(row[self.time])
+            yield Answer(id, text, where, as_name(row[self.worker], "the annotator", where), marks, "annotator", time)
+
+    def _marks(self, cells: list[str], where: str) -> list[Mark] | None:
+        """Return the spans in the JSON of the answers; None if all of them are empty."""
+        found: list[Mark] = []
+        given = [cell for cell in cells if cell.strip()]
+        for cell in given:
+            try:
+                value = loads(cell)
+            except ValueError as error:
+                hint = "If another column holds the spans, name it: answer='…'"
+                raise FormatError("the answer is not JSON", path=where, got=cell, hint=hint) from error
+            found.extend(_spans(value, where, DEPTH))
+        return found if given else None
+
+    def _column(self, what: str, name: str | None, usual: tuple[str, ...], prefixes: tuple[str, ...] = ()) -> int:
+        """Return the column with this name or a usual one, or the only one with the prefix."""
+        found = self._optional(name, usual)
+        if found is not None:
+            return found
+        candidates = [c for c, head in enumerate(self.header) if prefixes and head.strip().lower().startswith(prefixes)]
+        if len(candidates) != 1:
+            raise self.file.error(
+                f"it is not clear which column holds {what}", 1, got=", ".join(self.header), hint="Name the column"
+            )
+        return candidates[0]
+
+    def _optional(self, name: str | None, usual: tuple[str, ...]) -> int | None:
+        if name is not None:
+            if name not in self.header:
+                raise self.file.error(f"there is no column {name!r}", 1, got=", ".join(self.header))
+            return self.header.index(name)
+        lowered = [head.strip().lower() for head in self.header]
+        return next((lowered.index(head) for head in usual if head in lowered), None)
+
+    def _answers_in(self, name: str | None) -> list[int]:
+        if name is not None:
+            return [self._column("the spans", name, ())]
+        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(("answer.", "output:"))]
+        cells = {c: [row[c].strip() for _, row in self.table if c < len(row)] for c in named}
+        found = [c for c in named if any(cell.startswith(("[", "{")) for cell in cells[c])]
+        if not found and (not named or any(any(cells[c]) for c in named)):
+            raise self.file.error(
+                "there is no column Answer.* or OUTPUT:* with JSON in it",
+                1,
+                got=", ".join(self.header),
+                hint="Spans must be given as JSON; name the column: answer='…'",
+            )
+        return found or named
+
+
+def _table(file: SourceFile) -> list[tuple[int, list[str]]]:
+    """Return the line number and cells of every row; tabs separate if the header has any, else commas."""
+    text = file.text()
+    header = text.split("\n", 1)[0]
+    limit = csv.field_size_limit(len(text) + 1)
+    try:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in header else ",")
+        return [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise file.error("this table cannot be read", rows.line_num, got=str(error)) from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _spans(value: Any, where: str, depth: int) -> Iterator[Mark]:
+    """Yield the spans anywhere inside a value."""
+    if depth == 0:
+        raise FormatError("the JSON of an answer is nested too deep", path=where)
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            value = loads(value)  # JSON inside a string of JSON
+        except ValueError:
+            return
+    if isinstance(value, list):
+        for entry in value:
+            yield from _spans(entry, where, depth - 1)
+    elif isinstance(value, dict):
+        edges = next((pair for pair in EDGES if pair[0] in value and pair[1] in value), None)
+        if edges is None:
+            for entry in value.values():
+                yield from _spans(entry, where, depth - 1)
+        else:
+            yield from _marks_of(value, edges, where)
+
+
+def _marks_of(value: dict[str, Any], edges: tuple[str, str], where: str) -> Iterator[Mark]:
+    start = as_offset(value[edges[0]], edges[0], where)
+    end = as_offset(value[edges[1]], edges[1], where) + (start if edges[1] == "length" else 0)
+    label = next((value[key] for key in LABELS if value.get(key) is not None), None)
+    if label is None:
+        raise FormatError("a span has no label", path=where, got=excerpt(value))
+    quoted = value.get("text")
+    for name in label if isinstance(label, list) else [label]:
+        yield Mark(start, end, as_label(name, where), quoted if isinstance(quoted, str) else None, where)

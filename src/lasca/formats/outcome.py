@@ -1,0 +1,139 @@
+"""What writers are given beside the corpus, brought into one form and checked: truth, probabilities, ambiguity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
+from lasca.schemes import detect_corpus, repair
+
+__all__ = ["Candidates", "Outcome", "annotator_codes", "everybody", "outcome"]
+
+Candidates = Mapping[int, Any] | Sequence[Any]
+"""The competing labels of ambiguous tokens: by token, or in the order of `ambiguous`; each a mapping from label to
+score, or a list of labels or of (label, score); labels by name or by code."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The truth as names per sequence (legal tags), and per token: probabilities, the flag, the competing labels."""
+
+    names: list[list[str | None]] | None
+    proba: npt.NDArray[np.float64] | None
+    ambiguous: npt.NDArray[np.bool_] | None
+    candidates: dict[int, list[tuple[str, float | None]]] | None
+    codes: npt.NDArray[np.int64] | None = None
+
+    def confidence(self) -> npt.NDArray[np.float64] | None:
+        """Return the probability of the inferred label (of the one before repair, where the tag was repaired)."""
+        if self.proba is None or self.codes is None or not self.proba.size:
+            return None
+        at = np.maximum(self.codes, 0)
+        return np.where(self.codes >= 0, self.proba[np.arange(len(at)), at], self.proba.max(axis=1))
+
+
+def outcome(
+    corpus: CrowdCorpus,
+    labels: npt.ArrayLike | None = None,
+    proba: npt.ArrayLike | None = None,
+    ambiguous: npt.ArrayLike | None = None,
+    candidates: Candidates | None = None,
+) -> Outcome:
+    """Check what a writer was given; the tags of the truth are made legal where the labels have a scheme."""
+    codes = None if labels is None else _codes(corpus, labels)
+    names = None if codes is None else _legal(corpus, codes)
+    flags, order = _flags(corpus, ambiguous, candidates)
+    return Outcome(names, _proba(corpus, proba), flags, _candidates(corpus, candidates, order), codes)
+
+
+def _codes(corpus: CrowdCorpus, labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    codes = np.asarray(labels)
+    if codes.shape != (corpus.n_tokens,) or (codes.dtype.kind not in "iu" and codes.size):
+        raise ParameterError("labels", f"{codes.dtype} {codes.shape}", f"{corpus.n_tokens} label codes, one per token")
+    if codes.size and (codes.min() < -1 or codes.max() >= corpus.n_labels):
+        raise ParameterError("labels", int(codes.max()), f"codes in -1..{corpus.n_labels - 1}")
+    return codes.astype(np.int64)
+
+
+def _legal(corpus: CrowdCorpus, codes: npt.NDArray[np.int64]) -> list[list[str | None]]:
+    rows, scheme = corpus.label_names(codes), detect_corpus(corpus)
+    return rows if scheme is None else [repair(row, scheme)[0] for row in rows]
+
+
+def _proba(corpus: CrowdCorpus, proba: npt.ArrayLike | None) -> npt.NDArray[np.float64] | None:
+    if proba is None:
+        return None
+    matrix = np.asarray(proba, dtype=np.float64)
+    if matrix.shape != (corpus.n_tokens, corpus.n_labels):
+        raise ParameterError("proba", matrix.shape, f"of shape ({corpus.n_tokens}, {corpus.n_labels})")
+    return matrix
+
+
+def _flags(
+    corpus: CrowdCorpus, ambiguous: npt.ArrayLike | None, candidates: Candidates | None
+) -> tuple[npt.NDArray[np.bool_] | None, list[int]]:
+    """Return a flag per token, and the ambiguous tokens in the order they were given."""
+    if ambiguous is None:
+        if not isinstance(candidates, Mapping):
+            return None, []
+        ambiguous = list(candidates)
+    given = np.asarray(ambiguous)
+    if given.dtype == np.bool_:
+        if given.shape != (corpus.n_tokens,):
+            raise ParameterError("ambiguous", given.shape, f"a mask of {corpus.n_tokens} tokens, or their indices")
+        return given, np.flatnonzero(given).tolist()
+    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
+        raise ParameterError("ambiguous", given.dtype, "indices of tokens, or a mask")
+    if given.size and (given.min() < 0 or given.max() >= corpus.n_tokens):
+        raise ParameterError("ambiguous", int(given.max()), f"indices in 0..{corpus.n_tokens - 1}")
+    flags = np.zeros(corpus.n_tokens, np.bool_)
+    order: list[int] = given.astype(np.int64).tolist()
+    flags[order] = True
+    return flags, order
+
+
+def _candidates(
+    corpus: CrowdCorpus, candidates: Candidates | None, order: list[int]
+) -> dict[int, list[tuple[str, float | None]]] | None:
+    if candidates is None:
+        return None
+    if not isinstance(candidates, Mapping):
+        if len(candidates) != len(order):
+            raise ParameterError("candidates", len(candidates), f"one entry per ambiguous token ({len(order)})")
+        candidates = dict(zip(order, candidates))
+    return {int(token): [_candidate(corpus, one) for one in _each(given)] for token, given in candidates.items()}
+
+
+def _each(given: Any) -> Iterable[Any]:
+    return given.items() if isinstance(given, Mapping) else given
+
+
+def _candidate(corpus: CrowdCorpus, one: Any) -> tuple[str, float | None]:
+    label, score = one if isinstance(one, tuple | list) and len(one) == 2 else (one, None)
+    if isinstance(label, int | np.integer) and 0 <= label < corpus.n_labels:
+        label = corpus.labels[int(label)]
+    if not isinstance(label, str):
+        raise ParameterError("candidates", label, "names or codes of labels, alone or as (label, score)")
+    return str(label), None if score is None else float(score)
+
+
+def annotator_codes(corpus: CrowdCorpus, annotator: int) -> npt.NDArray[np.int16]:
+    """Return what one annotator gave every token, -1 where nothing."""
+    mine = corpus.annotation_annotator == annotator
+    codes = np.full(corpus.n_tokens, -1, np.int16)
+    codes[corpus.annotation_token[mine]] = corpus.annotation_label[mine]
+    return codes
+
+
+def everybody(corpus: CrowdCorpus) -> list[tuple[str, str, list[list[str | None]]]]:
+    """Return role, name and label names per sequence of every gold and every annotator."""
+    said = [("gold", name, corpus.label_names(gold)) for name, gold in corpus.golds.items()]
+    for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
+        said.append((role, name, corpus.label_names(annotator_codes(corpus, a))))
+    return said

@@ -1,0 +1,154 @@
+"""Where exports come from: a file, the files below a folder, the members of a zip, standard input."""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from lasca.errors import FormatError
+
+__all__ = ["SourceFile", "files_of", "unwrapped"]
+
+MAX_FILE = 2 * 2**30
+MAX_ZIP = 4 * 2**30
+MAX_MEMBERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of an export: `name` is its path inside the folder or zip, `shown` what error messages call it."""
+
+    name: str
+    shown: str
+    data: bytes | Path = field(repr=False)
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        if isinstance(self.data, bytes):
+            return self.data
+        try:
+            return self.data.read_bytes()
+        except OSError as error:
+            raise FormatError(f"cannot read the file: {error.strerror or error}", path=self.shown) from error
+
+    def head(self, size: int = 65536) -> bytes:
+        """Return the first bytes, for telling formats apart."""
+        if isinstance(self.data, bytes):
+            return self.data[:size]
+        try:
+            with self.data.open("rb") as handle:
+                return handle.read(size)
+        except OSError as error:
+            raise FormatError(f"cannot read the file: {error.strerror or error}", path=self.shown) from error
+
+    def beginning(self, size: int = 65536) -> SourceFile:
+        """Return the whole lines in the first bytes as a file of its own: enough to tell a format."""
+        data = self.head(size)
+        if len(data) < size or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return self
+        return SourceFile(self.name, self.shown, data[: data.rfind(b"\n") + 1] or data)
+
+    def is_empty(self) -> bool:
+        """Say whether there is nothing in the file."""
+        try:
+            return (len(self.data) if isinstance(self.data, bytes) else self.data.stat().st_size) == 0
+        except OSError as error:
+            raise FormatError(f"cannot read the file: {error.strerror or error}", path=self.shown) from error
+
+    def text(self) -> str:
+        """Return the text, which must be UTF-8 (with or without a byte-order mark; UTF-16 with one)."""
+        data = self.read()
+        encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            raise FormatError(
+                "the file is not UTF-8 text",
+                path=self.shown,
+                line=line,
+                got=data[error.start : error.start + 8],
+                hint="Convert it first, for example with: iconv -f latin1 -t utf-8",
+            ) from error
+
+    def error(self, what: str, line: int | None = None, **parts: Any) -> FormatError:
+        """Make a FormatError that points into this file."""
+        return FormatError(what, path=self.shown, line=line, **parts)
+
+
+def files_of(path: str | Path) -> list[SourceFile]:
+    """Return the files of a path, sorted by name: itself, the files below a folder, or the members of a zip.
+
+    "-" is standard input. Hidden files and the litter of operating systems are passed over. Members of a zip are
+    checked for path escape and for size before they are read.
+    """
+    if str(path) == "-":
+        return [SourceFile("-", "<stdin>", sys.stdin.buffer.read())]
+    root = Path(path)
+    try:
+        if root.is_dir():
+            found = sorted(p for p in root.rglob("*") if p.is_file() and not _litter(p.relative_to(root).as_posix()))
+            return [SourceFile(p.relative_to(root).as_posix(), str(p), p) for p in found]
+        if not root.exists():
+            raise FormatError("there is no such file or folder", path=root)
+        if root.stat().st_size > MAX_FILE:
+            raise FormatError(f"the file is larger than {MAX_FILE:,} bytes", path=root, hint="Split it, or use Parquet")
+        if zipfile.is_zipfile(root):
+            return _zip_members(root)
+    except OSError as error:
+        raise FormatError(f"cannot read: {error.strerror or error}", path=root) from error
+    return [SourceFile(root.name, str(root), root)]
+
+
+def _litter(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    return any(part.startswith(".") or part == "__MACOSX" for part in parts) or parts[-1] in (
+        "Thumbs.db",
+        "desktop.ini",
+    )
+
+
+def _zip_members(path: Path) -> list[SourceFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+            if len(infos) > MAX_MEMBERS or sum(info.file_size for info in infos) > MAX_ZIP:
+                raise FormatError(f"the zip unpacks to more than {MAX_ZIP:,} bytes or {MAX_MEMBERS:,} files", path=path)
+            files = []
+            for info in sorted(infos, key=lambda info: info.filename):
+                name = info.filename.replace("\\", "/")
+                parts = PurePosixPath(name).parts
+                if name.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", name):
+                    raise FormatError("a member of the zip points outside it", path=path, got=name)
+                if not parts or _litter(name):
+                    continue
+                with archive.open(info) as member:
+                    data = member.read(info.file_size + 1)
+                if len(data) > info.file_size:
+                    raise FormatError("a member of the zip is larger than it says", path=path, got=name)
+                files.append(SourceFile(name, f"{path}!{name}", data))
+            return files
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+        raise FormatError("the zip file cannot be read", path=path, got=str(error)) from error
+    except OSError as error:
+        raise FormatError(f"cannot read the zip: {error.strerror or error}", path=path) from error
+    except Exception as error:
+        if type(error).__module__.startswith(("zlib", "lzma", "_lzma", "bz2")):
+            raise FormatError("the zip file is damaged", path=path, got=str(error)) from error
+        raise
+
+
+def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:
+    """Take off folders around the whole export: all files lie in the same one, and some deeper than `depth`."""
+    stripped = list(files)
+    while stripped:
+        parts = [PurePosixPath(file.name).parts for file in stripped]
+        if any(len(p) < 2 or p[0] != parts[0][0] for p in parts) or max(map(len, parts)) <= depth:
+            break
+        stripped = [SourceFile("/".join(p[1:]), file.shown, file.data) for p, file in zip(parts, stripped)]
+    return stripped

@@ -1,0 +1,153 @@
+"""Tables of any origin as Arrow tables: delimited text, Parquet, data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from lasca.errors import FormatError, ParameterError
+from lasca.formats.base import SourceFile
+
+__all__ = [
+    "as_strings",
+    "delimiter_of",
+    "frame_table",
+    "is_parquet",
+    "looks_delimited",
+    "read_delimited",
+    "read_parquet",
+]
+
+DELIMITERS = (",", "\t", ";", "|")
+
+
+def is_parquet(file: SourceFile) -> bool:
+    """Say whether the file is Parquet, by its first bytes."""
+    return file.head(4) == b"PAR1"
+
+
+def read_parquet(file: SourceFile, *, only_schema: bool = False) -> Any:
+    """Read a Parquet file into an Arrow table (without rows for `only_schema`)."""
+    source = pa.BufferReader(file.data) if isinstance(file.data, bytes) else str(file.data)
+    try:
+        table = pq.read_schema(source).empty_table() if only_schema else pq.ParquetFile(source).read()
+        table.validate(full=True)  # also: is all text UTF-8
+        if len(set(table.column_names)) < len(table.column_names):
+            raise file.error("two columns have the same name", got=table.column_names)
+        return table
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise file.error("the Parquet file cannot be read", got=_first_line(error)) from error
+
+
+def delimiter_of(first_line: str) -> str:
+    """Return the delimiter a header uses: the most frequent of comma, tab, semicolon, bar (comma if none occurs)."""
+    return max(DELIMITERS, key=first_line.count)
+
+
+def looks_delimited(file: SourceFile) -> bool:
+    """Say whether the first line of a file is a row of several cells of text."""
+    head = file.head(1 << 16)
+    if b"\x00" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return False
+    try:
+        line = _header_line(file.beginning().text())
+    except FormatError:
+        return False
+    return delimiter_of(line) in line
+
+
+def _header_line(text: str) -> str:
+    return text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r")
+
+
+def read_delimited(file: SourceFile, *, only_header: bool = False) -> Any:
+    """Read CSV or TSV with a header into an Arrow table of strings; ragged rows are an error that names the line."""
+    text = (file.beginning() if only_header else file).text()
+    line = _header_line(text)
+    delimiter = delimiter_of(line)
+    try:
+        names = next(csv.reader(io.StringIO(line), delimiter=delimiter, strict=True), [])
+    except csv.Error as error:
+        raise file.error(f"the header cannot be read: {error}", 1, got=line) from error
+    if len(set(names)) < len(names) or not all(name.strip() for name in names):
+        raise file.error("every column of the header needs a name of its own", 1, got=line)
+    if only_header:
+        return pa.table({name: pa.array([], pa.string()) for name in names})
+    if not text.endswith("\n"):
+        text += "\n"
+    read_options = pacsv.ReadOptions(use_threads=False, block_size=min(max(len(text) * 4 + 16, 1 << 16), 1 << 30))
+    quoted = _is_quoted(file, text, delimiter)
+    parse_options = pacsv.ParseOptions(
+        delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
+    )
+    convert_options = pacsv.ConvertOptions(
+        column_types={name: pa.large_string() for name in names}, strings_can_be_null=False, check_utf8=False
+    )
+    try:
+        return pacsv.read_csv(
+            pa.BufferReader(text.encode("utf-8")),
+            read_options=read_options,
+            parse_options=parse_options,
+            convert_options=convert_options,
+        )
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        row = re.search(r"Row #(\d+)", str(error))
+        raise file.error(
+            "this table cannot be read", None if row is None else int(row[1]), got=_first_line(error)
+        ) from error
+
+
+def _is_quoted(file: SourceFile, text: str, delimiter: str) -> bool:
+    """Say whether quotes enclose cells. In TSV a cell that is one quote alone says that they do not."""
+    if delimiter == "\t" and ('\t"\t' in text or text.count('"') % 2):
+        return False
+    if text.count('"') % 2:
+        line = next(i for i, row in enumerate(text.split("\n"), start=1) if row.count('"') % 2)
+        raise file.error("a quote is opened and not closed", line, got=text.split("\n")[line - 1])
+    return True
+
+
+def frame_table(frame: Any) -> Any:
+    """Turn a pandas, polars or Arrow table into an Arrow table, by narwhals."""
+    import narwhals as nw
+
+    try:
+        known = nw.from_native(frame)
+        if isinstance(known, nw.LazyFrame):
+            known = known.collect()
+        return known.to_arrow()
+    except (TypeError, pa.ArrowException, ValueError, AttributeError) as error:
+        raise ParameterError("source", type(frame).__name__, "a path, a data frame or a Dataset") from error
+
+
+def as_strings(column: Any) -> Any:
+    """Return a column as strings, nulls kept; whole numbers stored as floats lose their ".0"."""
+    kind = column.type
+    try:
+        return _as_strings(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise FormatError(f"a column of type {kind} cannot be read as text") from error
+
+
+def _as_strings(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_floating(kind):
+        whole = pc.all(pc.equal(column, pc.round(column))).as_py()
+        fits = pc.all(pc.less(pc.abs(column), 2**53)).as_py()
+        if whole is not False and fits is not False:
+            column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64(), safe=False)
+    return column.cast(pa.large_string())
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,257 @@
+"""What readers of span formats share: answers over texts go in, a corpus over tokens comes out.
+
+A reader turns its files into `Answer` records, with offsets as the file has them; the pool finds out what the offsets
+count, checks the quoted texts, decides on one tokenisation per text, and hands labels over tokens to the collector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, excerpt
+from lasca.formats.base import Collector, SourceFile
+
+__all__ = ["Answer", "Mark", "SpanOptions", "TextPool", "as_label", "as_name", "as_offset", "as_time", "text_id"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A span as a file has it: offsets in the file's unit, and the text the file says stands there."""
+
+    start: int
+    end: int
+    label: str
+    quoted: str | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one annotator said of one text; `marks=None` is missing (not the same as no marks: all O)."""
+
+    id: str
+    text: str
+    where: str
+    name: str = ""
+    marks: Sequence[Mark] | None = None
+    role: str = "annotator"
+    time: str | None = None
+    tokens: Sequence[Mark] | None = None
+    """The export's own tokens, if it has any."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SpanOptions:
+    """The options all readers of span formats have.
+
+    `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme"); `partial`: what becomes of a token that a
+    span cuts ("expand", "shrink", "error"); `overlap`: of spans that share a token ("error", "longest", "first");
+    `tokenizer`: None (the export's own tokens, else the default rule), the name of a rule, or a function; `tagging`:
+    "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech).
+    """
+
+    unit: str = "auto"
+    partial: str = "expand"
+    overlap: str = "error"
+    tokenizer: str | align.Tokenizer | None = None
+    tagging: str = "iob2"
+
+    def __post_init__(self) -> None:
+        align.check_unit(self.unit)
+        align.check_choices(self.partial, self.overlap, self.tagging)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An answer with everything in code points."""
+
+    answer: Answer
+    spans: list[align.Span] | None
+    tokens: tuple[tuple[int, int], ...] | None
+
+
+class TextPool:
+    """Gathers answers file by file and makes a corpus of them."""
+
+    def __init__(self, files: Sequence[SourceFile], format: str, options: SpanOptions) -> None:
+        self.collector = Collector(files, format)
+        self.options = options
+        self.tokenize = align.tokenizer_of(options.tokenizer)
+        self.by_id: dict[str, list[_Known]] = {}
+
+    def add_file(self, shown: str, answers: Iterable[Answer]) -> None:
+        """Take the answers of one file: its offsets are all in one unit, which is found out here."""
+        gathered = list(answers)
+        unit = self.options.unit
+        if unit == "auto":
+            quotes = (
+                align.Quote(answer.text, mark.start, mark.end, mark.quoted, mark.where or answer.where)
+                for answer in gathered
+                for mark in (*(answer.marks or ()), *(answer.tokens or ()))
+            )
+            unit, how = align.infer_unit(quotes, self.tokenize, path=shown)
+            if how is not None:
+                self.collector.note(f"{shown}: {how}")
+        for answer in gathered:
+            self.by_id.setdefault(answer.id, []).append(self._known(answer, unit))
+
+    def _known(self, answer: Answer, unit: str) -> _Known:
+        if not answer.marks and not answer.tokens:
+            return _Known(answer, None if answer.marks is None else [], None)
+        convert = align.to_codepoints(answer.text, unit)
+        spans = None if answer.marks is None else [self._span(mark, answer, unit, convert) for mark in answer.marks]
+        return _Known(answer, spans, self._own_tokens(answer, unit, convert))
+
+    def _span(self, mark: Mark, answer: Answer, unit: str, convert: Callable[[int], int | None]) -> align.Span:
+        start, end = convert(mark.start), convert(mark.end)
+        where = mark.where or answer.where
+        if start is None or end is None or start > end:
+            raise FormatError(
+                f"a span lies outside its text of {len(answer.text)} code points, or inside a character (unit {unit})",
+                path=where,
+                got=f"{mark.label} {mark.start}-{mark.end} in {excerpt(answer.text, 40)!r}",
+            )
+        there = answer.text[start:end]
+        if mark.quoted is not None and not align.same_words(there, mark.quoted):
+            example = f"{where}: {excerpt(mark.quoted, 40)!r} is said to be where {excerpt(there, 40)!r} stands"
+            self.collector.count("quote differs", 1, example)
+        return align.Span(start, end, mark.label, where)
+
+    def _own_tokens(
+        self, answer: Answer, unit: str, convert: Callable[[int], int | None]
+    ) -> tuple[tuple[int, int], ...] | None:
+        if answer.tokens is None:
+            return None
+        chars = []
+        for token in answer.tokens:
+            start, end = convert(token.start), convert(token.end)
+            if start is None or end is None:
+                raise FormatError(
+                    f"a token lies outside its text (counted in {unit} units)",
+                    path=token.where or answer.where,
+                    got=f"{token.quoted} {token.start}-{token.end}",
+                )
+            chars.append((start, end))
+        if not align.rising(chars, len(answer.text)):
+            raise FormatError("the positions of the tokens do not rise", path=answer.where, got=chars)
+        blank = sum(not answer.text[start:end].strip() for start, end in chars)
+        self.collector.count("blank tokens", blank, answer.where)
+        return tuple((start, end) for start, end in chars if answer.text[start:end].strip())
+
+    def corpus(self) -> CrowdCorpus:
+        """Tokenise every text once, turn spans into labels, and make the corpus."""
+        for id, group in self.by_id.items():
+            text, chars = self._one_text(id, group)
+            if not chars:
+                self.collector.count("empty texts", 1, group[0].answer.where)
+                continue
+            first = min(group, key=lambda known: known.answer.where).answer
+            metadata = {"document": id, **first.metadata, "text": text}
+            tokens = [text[start:end] for start, end in chars]
+            self.collector.sequence(id, tokens, chars=chars, metadata=metadata, where=first.where)
+            for known in group:
+                self._annotate(known, text, chars)
+        return self.collector.corpus()
+
+    def _annotate(self, known: _Known, text: str, chars: align.Chars) -> None:
+        answer, options = known.answer, self.options
+        if known.spans is None:
+            return
+        labels = align.spans_to_labels(
+            known.spans,
+            chars,
+            text,
+            partial=options.partial,
+            overlap=options.overlap,
+            tagging=options.tagging,
+            count=self.collector.count,
+        )
+        self.collector.annotate(answer.id, answer.name, labels, role=answer.role, time=answer.time, where=answer.where)
+
+    def _one_text(self, id: str, group: list[_Known]) -> tuple[str, align.Chars]:
+        """Return the text of an id and its one tokenisation: what most answers bring, then the finest."""
+        text = group[0].answer.text
+        other = next((known.answer for known in group if known.answer.text != text), None)
+        if other is not None:
+            raise FormatError(
+                f"{excerpt(id)!r} has another text here than at {group[0].answer.where}",
+                path=other.where,
+                got=f"{excerpt(other.text, 40)!r}, there {excerpt(text, 40)!r}",
+                hint="One id must stand for one text",
+            )
+        own = Counter(known.tokens for known in group if known.tokens is not None)
+        if not own or self.options.tokenizer is not None:
+            return text, self.tokenize(text)
+        if len(own) > 1:
+            self.collector.count("tokenised differently", 1, f"{group[0].answer.where}: {id}")
+        chars = max(own, key=lambda tokens: (own[tokens], len(tokens), tokens))
+        return text, list(chars)
+
+
+def text_id(text: str) -> str:
+    """Return an id for a text that came without one: the same text has the same id in every file."""
+    return "text-" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def as_offset(value: object, what: str, where: str) -> int:
+    """Return an offset as an int, or say where it is not one."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise FormatError(f"{what} must be a whole number of at least 0", path=where, got=repr(value))
+    return value
+
+
+def as_label(value: object, where: str) -> str:
+    """Return a label as a non-empty string (old exports have numbers), or say where it is not one."""
+    return as_name(value, "a label", where)
+
+
+def as_name(value: object, what: str, where: str) -> str:
+    """Return a name or id as a non-empty string: strings and whole numbers are."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**64:
+        return str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise FormatError(f"{what} must be a name or a number", path=where, got=repr(value))
+    return value.strip()
+
+
+TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S")
+
+
+def as_time(value: Any) -> str | None:
+    """Return a time stamp (ISO 8601, seconds since 1970, or as MTurk writes it) so that strings sort by time."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value / 1000 if value > 1e11 else value
+        return _utc(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < 1e11 else None
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        return _utc(datetime.fromisoformat(value.strip()))
+    except ValueError:
+        plain = re.sub(r" [A-Z]{3,4}(?= \d{4}$)", "", value.strip())
+    for pattern in TIMES:
+        try:
+            return _utc(datetime.strptime(plain, pattern))
+        except ValueError:
+            continue
+    return None
+
+
+def _utc(time: datetime) -> str | None:
+    try:
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).isoformat(timespec="microseconds")
+    except OverflowError:
+        return None

@@ -1,0 +1,192 @@
+"""WebAnno TSV 3, as INCEpTION and WebAnno export it: a file per document and annotator.
+
+A sample of `doc1.txt/ada.tsv` (tabs between the columns):
+
+    #FORMAT=WebAnno TSV 3.3
+    #T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value
+
+
+    #Text=😊 Ada Lovelace visited New York .
+    1-1	0-2	😊	_	_
+    1-2	3-6	Ada	*[1]	PER[1]
+    1-3	7-15	Lovelace	*[1]	PER[1]
+    1-4	16-23	visited	_	_
+    1-5	24-27	New	*[2]	LOC[2]
+    1-6	28-32	York	*[2]	LOC[2]
+    1-7	33-34	.	_	_
+
+Every sentence is a sequence, `DOCUMENT/NUMBER`. Offsets count UTF-16 units of the whole document. `_` is no
+annotation, `*` one without a value (its label is the layer's name), `|` separates stacked ones, `[n]` joins tokens to
+a span. Rows like `1-2.1` mark a part of a token. The curator (a user CURATION_USER, or a folder `curation`) is the
+gold "curation". Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION has them) or `ANNOTATOR/DOCUMENT.tsv`; which it is
+shows by the texts, or say so with `layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.estimator import check_choice
+from lasca.formats.base import Collector, SourceFile, pick, unwrapped
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool
+from lasca.formats.webanno_tsv import Document, Layer, marks_of, parse
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "webanno"
+
+LAYOUTS = ("auto", "document/annotator", "annotator/document")
+CURATORS = ("CURATION_USER",)
+NOT_PEOPLE = ("INITIAL_CAS",)
+PLAIN = ("PosValue", "coarseValue", "posValue")
+FEATURES = ("value", "PosValue", "label")
+
+
+def sniff(files: list[SourceFile]) -> float:
+    """Say how sure it is that these files are WebAnno's: they begin with #FORMAT=WebAnno TSV."""
+    heads = [file.head(64) for file in files if file.name.lower().endswith(".tsv") or len(files) == 1]
+    return 1.0 if any(head.lstrip(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV") for head in heads) else 0.0
+
+
+def read(
+    files: list[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str | None = None,
+    layer: str | None = None,
+    feature: str | None = None,
+    layout: str = "auto",
+) -> CrowdCorpus:
+    """Read one file per document and annotator.
+
+    `layer` (full or last part of its name) and `feature` say what the labels are: by default the only layer of spans,
+    or NamedEntity among several, and its "value". `tagging` is "plain" for parts of speech and "iob2" otherwise.
+    `unit` matters only for marked parts of tokens, whose offsets are UTF-16 units unless it says otherwise.
+    """
+    check_choice("layout", layout, LAYOUTS)
+    align.check_unit(unit)
+    collector = Collector(files, NAME)
+    parsed = [(file, parse(file)) for file in unwrapped(pick(files, (".tsv",), collector))]
+    chosen = _choose_layer([doc for _, doc in parsed], layer, collector.source)
+    at = _choose_feature(chosen, feature, collector.source)
+    if tagging is None:
+        tagging = (
+            "plain" if chosen is not None and chosen.features[at : at + 1] in [(name,) for name in PLAIN] else "iob2"
+        )
+    pool = TextPool(files, NAME, SpanOptions("codepoint", partial, overlap, tokenizer, tagging))
+    pool.collector = collector
+    if chosen is not None:
+        collector.note(f"labels are {chosen.name}, feature {(chosen.features or ('(none)',))[at]}")
+    for file, document, place in _placed(parsed, layout):
+        if place.name in NOT_PEOPLE:
+            collector.count("initial documents", 1, file.shown)
+            continue
+        pool.add_file(file.shown, _answers(document, place, chosen, at, "utf16" if unit == "auto" else unit))
+    return pool.corpus()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Whose file it is, and of which document."""
+
+    document: str
+    name: str
+    role: str
+
+
+def _answers(document: Document, place: _Place, layer: Layer | None, at: int, unit: str) -> Iterator[Answer]:
+    found = next((known for known in document.layers if layer is not None and known.name == layer.name), None)
+    for sentence in document.sentences:
+        where = f"{document.shown}:{sentence.line}"
+        marks: list[Mark] = [] if found is None else marks_of(sentence, found, at, unit, document.shown)
+        tokens = [Mark(start, end, "", None, where) for start, end in sentence.chars]
+        id = f"{place.document}/{sentence.number}"
+        yield Answer(
+            id, sentence.text, where, place.name, marks, place.role, None, tokens, {"document": place.document}
+        )
+
+
+def _choose_layer(documents: list[Document], name: str | None, source: str) -> Layer | None:
+    """Return the layer that is named, the only one, or named entities; None if no file has any."""
+    layers = {layer.name: layer for document in documents for layer in document.layers}
+    if name is not None:
+        layers = {full: layer for full, layer in layers.items() if name in (full, full.rsplit(".", 1)[-1])}
+    elif len(layers) > 1:
+        named = {full: layer for full, layer in layers.items() if full.endswith("NamedEntity")}
+        layers = named or layers
+    if len(layers) > 1 or (name is not None and not layers):
+        known = sorted({layer.name for document in documents for layer in document.layers})
+        raise FormatError(
+            "it is not clear which layer to read" if name is None else f"there is no layer {name!r}",
+            path=source,
+            got=", ".join(known),
+            hint="Name one of them: layer='…'",
+        )
+    return next(iter(layers.values()), None)
+
+
+def _choose_feature(layer: Layer | None, name: str | None, source: str) -> int:
+    """Return the column of the feature inside the layer."""
+    if layer is None or not layer.features:
+        return 0
+    for candidate in FEATURES if name is None else (name,):
+        if candidate in layer.features:
+            return layer.features.index(candidate)
+    if name is None and len(layer.features) == 1:
+        return 0
+    raise FormatError(
+        "it is not clear which feature holds the labels" if name is None else f"there is no feature {name!r}",
+        path=source,
+        got=", ".join(layer.features),
+        hint="Name one of them: feature='…'",
+    )
+
+
+def _placed(parsed: list[tuple[SourceFile, Document]], layout: str) -> Iterator[tuple[SourceFile, Document, _Place]]:
+    """Yield each file with its document and annotator."""
+    keys = {file.name: _key(file) for file, _ in parsed}
+    if layout == "auto":
+        layout = _layout([(keys[file.name], document) for file, document in parsed])
+    for file, document in parsed:
+        folder, stem = keys[file.name]
+        doc, who = (folder, stem) if layout == "document/annotator" else (stem, folder)
+        curated = who in CURATORS or PurePosixPath(file.name).parts[0] == "curation"
+        name, role = ("curation", "gold") if curated else (who or "annotator", "annotator")
+        yield file, document, _Place(doc or "document", name, role)
+
+
+def _key(file: SourceFile) -> tuple[str, str]:
+    """Return folder and file name (without suffix), leaving out INCEpTION's folders around them."""
+    *folders, stem = PurePosixPath(file.name).with_suffix("").parts
+    kept = [part for k, part in enumerate(folders) if k > 0 or part not in ("annotation", "curation")]
+    return "/".join(kept), stem
+
+
+def _layout(files: list[tuple[tuple[str, str], Document]]) -> str:
+    """Find out what folders are: the files in one folder have the same text if it is a document."""
+    if any(stem in CURATORS + NOT_PEOPLE for (_, stem), _ in files):
+        return "document/annotator"
+    folders: dict[str, set[tuple[str, ...]]] = {}
+    sizes: dict[str, int] = {}
+    for (folder, _), document in files:
+        folders.setdefault(folder, set()).add(document.text)
+        sizes[folder] = sizes.get(folder, 0) + 1
+    several = [folder for folder in folders if sizes[folder] > 1]
+    if several:
+        same = all(len(folders[folder]) == 1 for folder in several)
+        return "document/annotator" if same else "annotator/document"
+    texts: dict[str, set[tuple[str, ...]]] = {}
+    stems = [stem for (_, stem), _ in files]
+    for (_, stem), document in files:
+        texts.setdefault(stem, set()).add(document.text)
+    shared = any(stems.count(stem) > 1 and len(texts[stem]) == 1 for stem in texts)
+    alone = len(files) == 1 and not files[0][0][0]
+    return "annotator/document" if shared or alone else "document/annotator"

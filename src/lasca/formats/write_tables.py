@@ -1,0 +1,224 @@
+"""Tables out: MACE CSV, the long table, a saved corpus, Label Studio tasks; each takes a corpus or its truth.
+
+Cells of CSV data files are written as they are, so that reading them back gives the same. A spreadsheet may take a
+token such as `=1+2` or `@USER` for a formula: tables meant for people are written by `people_table`, which guards them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import LascaWarning, ParameterError, StoreError
+from lasca.files import whole_file
+from lasca.formats.label_studio_write import tasks
+from lasca.formats.outcome import Candidates, annotator_codes, everybody, outcome
+
+__all__ = ["guarded", "people_table", "write_label_studio", "write_long", "write_mace", "write_saved"]
+
+
+def write_mace(
+    corpus: CrowdCorpus,
+    path: str | Path,
+    *,
+    labels: npt.ArrayLike | None = None,
+    proba: npt.ArrayLike | None = None,
+    ambiguous: npt.ArrayLike | None = None,
+    candidates: Candidates | None = None,
+    header: bool | None = None,
+    tokens: bool = False,
+) -> None:
+    """Write MACE CSV: annotations, or one column with the truth. Golds, ids and metadata have no place in it.
+
+    `header` (default: unless the annotators are called "1", "2", …) names the annotators and `tokens` adds a column of
+    tokens; the program MACE wants neither. Probabilities and ambiguity have no place in the format.
+    """
+    made = outcome(corpus, labels)
+    if made.names is not None:
+        columns, names = [made.names], ["label"]
+        header = bool(header)
+    else:
+        _tell_left_out("MACE CSV", ["golds"] * bool(corpus.golds) + ["metadata"] * bool(corpus.metadata))
+        said = [(name, rows) for role, name, rows in everybody(corpus) if role != "gold"]
+        columns, names = [rows for _, rows in said], [name for name, _ in said]
+        if header is None:
+            header = names != [str(i + 1) for i in range(len(names))]
+    if len(columns) + tokens < 2 and (
+        not columns or any(name is None for rows in columns for row in rows for name in row)
+    ):
+        raise StoreError("MACE CSV cannot hold missing labels of one annotator alone", where=str(path))
+    with whole_file(path) as scratch, scratch.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        if header or tokens:
+            writer.writerow([*(["token"] if tokens else []), *names])
+        for s in range(corpus.n_sequences):
+            if s:
+                stream.write("\n")
+            words = [[word] for word in corpus.sequence(s)] if tokens else [[]] * len(columns[0][s])
+            for word, *row in zip(words, *(rows[s] for rows in columns)):
+                writer.writerow([*word, *("" if name is None else name for name in row)])
+
+
+def _tell_left_out(format: str, parts: list[str]) -> None:
+    if parts:
+        warnings.warn(LascaWarning(f"{format} has no place for {' and '.join(parts)}: left out"), stacklevel=4)
+
+
+def write_long(
+    corpus: CrowdCorpus,
+    path: str | Path,
+    *,
+    labels: npt.ArrayLike | None = None,
+    proba: npt.ArrayLike | None = None,
+    ambiguous: npt.ArrayLike | None = None,
+    candidates: Candidates | None = None,
+) -> None:
+    """Write a long table as Parquet, TSV or (any other ending) CSV: annotations and golds, or a row per token.
+
+    With `labels`: sequence, position, token, label, and confidence, ambiguous, candidates where they are given.
+    """
+    made = outcome(corpus, labels, proba, ambiguous, candidates)
+    if made.names is None:
+        _tell_left_out("a long table", ["metadata"] * bool(corpus.metadata))
+        _save_columns(_long_columns(corpus), path)
+        return
+    base = corpus.to_table("tokens").select(["sequence", "position", "token"])
+    columns: dict[str, Any] = {name: base.column(name) for name in base.column_names}
+    columns["label"] = pa.array([name for row in made.names for name in row], pa.large_string())
+    confidence = made.confidence()
+    if confidence is not None:
+        columns["confidence"] = pa.array(confidence)
+    if made.ambiguous is not None:
+        columns["ambiguous"] = pa.array(made.ambiguous)
+    if made.candidates is not None:
+        shown = [made.candidates.get(i, []) for i in range(corpus.n_tokens)]
+        columns["candidates"] = pa.array(
+            ["|".join(n if x is None else f"{n}:{x:.4g}" for n, x in row) for row in shown], pa.large_string()
+        )
+    _save_columns(columns, path)
+
+
+def _long_columns(corpus: CrowdCorpus) -> dict[str, Any]:
+    """Return a row per annotation and gold label; a token nobody labelled has a row without annotator and label."""
+    names = np.array([*corpus.annotators, *corpus.golds, ""], object)
+    roles = np.array([*corpus.roles, *("gold" for _ in corpus.golds), ""], object)
+    token, who = [corpus.annotation_token.astype(np.int64)], [corpus.annotation_annotator.astype(np.int64)]
+    label = [corpus.annotation_label.astype(np.int64)]
+    seen = np.diff(corpus.token_start) > 0
+    for g, gold in enumerate(corpus.golds.values()):
+        at = np.flatnonzero(gold >= 0)
+        token, who = [*token, at], [*who, np.full(len(at), corpus.n_annotators + g)]
+        label.append(gold[at].astype(np.int64))
+        seen[at] = True
+    silent = np.flatnonzero(~seen)
+    tokens = np.concatenate([*token, silent])
+    people = np.concatenate([*who, np.full(len(silent), len(names) - 1)])
+    codes = np.concatenate([*label, np.full(len(silent), -1)])
+    order = np.lexsort((people, tokens))
+    base = corpus.to_table("tokens").select(["sequence", "position", "token"]).take(pa.array(tokens[order]))
+    columns: dict[str, Any] = {name: base.column(name) for name in base.column_names}
+    columns["annotator"] = pa.array(names[people[order]], pa.large_string())
+    columns["role"] = pa.array(roles[people[order]], pa.large_string())
+    columns["label"] = pa.array(np.array([*corpus.labels, ""], object)[codes[order]], pa.large_string())
+    return columns
+
+
+def _save_columns(columns: Mapping[str, Any], path: str | Path) -> None:
+    suffix = Path(path).suffix.lower()
+    with whole_file(path) as scratch:
+        if suffix == ".parquet":
+            pq.write_table(pa.table(dict(columns)), scratch, compression="zstd")
+            return
+        with scratch.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*(_cells(column) for column in columns.values())))
+
+
+def _cells(column: Any) -> Iterable[Any]:
+    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    return (
+        "" if v is None else f"{v:.6g}" if isinstance(v, float) else int(v) if isinstance(v, bool) else v
+        for v in values
+    )
+
+
+def write_saved(
+    corpus: CrowdCorpus,
+    path: str | Path,
+    *,
+    labels: npt.ArrayLike | None = None,
+    proba: npt.ArrayLike | None = None,
+    ambiguous: npt.ArrayLike | None = None,
+    candidates: Candidates | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the corpus as a folder of Arrow tables (`CrowdCorpus.save`); a truth is not a corpus."""
+    if labels is not None:
+        raise ParameterError("labels", "a truth", "None for the format lasca: save a Truth with its own method")
+    corpus.save(path, overwrite=overwrite)
+
+
+def write_label_studio(
+    corpus: CrowdCorpus,
+    path: str | Path,
+    *,
+    labels: npt.ArrayLike | None = None,
+    proba: npt.ArrayLike | None = None,
+    ambiguous: npt.ArrayLike | None = None,
+    candidates: Candidates | None = None,
+    model_version: str = "lasca",
+    unit: str = "codepoint",
+    annotations: bool = False,
+) -> None:
+    """Write Label Studio tasks: the truth as predictions, or without `labels` the annotations, golds and models.
+
+    How sure the truth is stands in the scores (of `proba`); ambiguity has no place in the format.
+    """
+    if labels is not None:
+        made = outcome(corpus, labels, proba)
+        names = made.names or []
+        result = tasks(corpus, names, proba=proba, model_version=model_version, unit=unit, annotations=annotations)
+    else:
+        result = tasks(corpus, np.full(corpus.n_tokens, -1), unit=unit, annotations=True)
+        for task in result:
+            task["predictions"] = []
+        for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
+            if role == "model":
+                codes = annotator_codes(corpus, a)
+                for s, task in enumerate(tasks(corpus, codes, model_version=name, unit=unit)):
+                    if (codes[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])] >= 0).any():
+                        result[s]["predictions"] += task["predictions"]
+    with whole_file(path) as scratch:
+        scratch.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def guarded(cell: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe before it."""
+    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")):
+        return "'" + cell
+    return cell
+
+
+def people_table(columns: Mapping[str, Sequence[Any]] | Any, path: str | Path) -> None:
+    """Write a table for people: CSV or TSV with guarded cells, or Parquet (as it is), by the ending of the path.
+
+    `columns` maps names to values, or is an Arrow table.
+    """
+    if isinstance(columns, pa.Table):
+        columns = {name: columns.column(name) for name in columns.column_names}
+    if Path(path).suffix.lower() == ".parquet":
+        _save_columns(columns, path)
+        return
+    plain = {name: column.to_pylist() if hasattr(column, "to_pylist") else column for name, column in columns.items()}
+    _save_columns({str(guarded(name)): [guarded(v) for v in values] for name, values in plain.items()}, path)

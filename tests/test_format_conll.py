@@ -1,0 +1,185 @@
+"""CoNLL columns: the sample, headers, comments, golds, ragged and hostile files, round trips."""
+
+from __future__ import annotations
+
+import tempfile
+import textwrap
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, LascaWarning, ParameterError, StoreError
+from lasca.formats import conll_columns, read, write
+from lasca.formats.base import files_of
+from mutations import MANY, assert_only_lasca_errors, source, sources
+
+SAMPLE = textwrap.dedent((conll_columns.__doc__ or "").split("```")[1]).strip() + "\n"
+SPAN = [["😊", "Ada", "Lovelace"], ["New", "York"]]
+
+
+def load(text: str, **options: object) -> CrowdCorpus:
+    return conll_columns.read(source("x.conll", text.encode()), **options)  # type: ignore[arg-type]
+
+
+def column(corpus: CrowdCorpus, name: str) -> list[list[str | None]]:
+    if name in corpus.golds:
+        return corpus.label_names(corpus.golds[name])
+    table = corpus.to_table().to_pylist()
+    given_labels = {(r["sequence"], r["position"]): r["label"] for r in table if r["annotator"] == name}
+    lengths = [b - a for a, b in zip(corpus.offsets, corpus.offsets[1:])]
+    return [[given_labels.get((id, i)) for i in range(n)] for id, n in zip(corpus.sequence_ids, lengths)]
+
+
+def test_the_sample_of_the_docstring() -> None:
+    corpus = load(SAMPLE)
+    assert [corpus.sequence(s) for s in range(2)] == SPAN
+    assert list(corpus.sequence_ids) == ["s1", "s2"]
+    assert corpus.annotators == ("ann", "ben", "spacy")
+    assert corpus.roles == ("annotator", "annotator", "model")
+    assert list(corpus.golds) == ["gold"]
+    assert column(corpus, "ben") == [[None, None, "O"], ["B-LOC", "I-LOC"]]
+    assert column(corpus, "ann") == [["O", "B-PER", "I-PER"], [None, None]]
+    assert column(corpus, "gold")[1] == ["B-LOC", "I-LOC"]
+    assert conll_columns.sniff(source("x.conll", SAMPLE.encode())) > 0.5
+
+
+def test_the_emoji_is_one_token_in_every_encoding() -> None:
+    expected = load(SAMPLE)
+    for encoding in ("utf-8-sig", "utf-16", "utf-8"):
+        assert conll_columns.read(source("x", SAMPLE.encode(encoding))) == expected
+    with pytest.raises(FormatError, match=r"x:2: the file is not UTF-8"):
+        conll_columns.read(source("x", "a O\né O\n".encode("latin1")))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("blank", ["", "\t", "   ", "\t\t"])
+def test_line_ends_and_blank_lines(end: str, blank: str) -> None:
+    corpus = load(end.join(["", "a\tX\tY", "b\tX\tX", blank, blank, "c\tY\tX", blank]), golds=("g1", "g2"))
+    assert corpus.offsets.tolist() == [0, 2, 3]
+    assert column(corpus, "g2") == [["Y", "X"], ["X"]]
+
+
+def test_two_columns_are_one_gold_and_more_are_annotators() -> None:
+    assert list(load("a X\nb Y\n").golds) == ["gold"]
+    assert load("a X Y\nb Y Y\n").annotators == ("1", "2")
+    assert load("a X Y\nb Y Y\n", golds="expert").annotators == ("1",)
+    named = load("a X Z Y\nb Y Z Y\n", columns=("token", "gold", "_", "eve"))
+    assert (named.annotators, list(named.golds), named.labels) == (("eve",), ["gold"], ("X", "Y"))
+    assert named.load_report.counts["columns left out"] == 1
+
+
+def test_comments_and_the_token_hash() -> None:
+    corpus = load("# a comment\n#\tO\na\tO\n# text = x y\n\nb\tO\n#tag\tO\n# x\tO\n")
+    assert [corpus.sequence(s) for s in range(2)] == [["#", "a"], ["b", "#tag", "# x"]]
+    assert corpus.load_report.counts["comments"] == 1
+    assert list(corpus.metadata["text"]) == ["", "x y"]
+    spaces = load("# a comment\n# O\na O\n# unknown\nb O\n")
+    assert list(spaces.tokens) == ["#", "a", "b"]
+    assert spaces.load_report.counts["comments"] == 2
+    with pytest.raises(FormatError, match=r"x\.conll:2: this line has 1 cells"):
+        load("a\tO\n#tag\nb\tO\n")
+
+
+def test_documents() -> None:
+    corpus = load("-DOCSTART- -X- O\n\na O\n\nb O\n\n-DOCSTART- -X- O\nc O\n")
+    assert list(corpus.tokens) == ["a", "b", "c"]
+    assert list(corpus.metadata["document"]) == ["1", "1", "2"]
+    assert corpus.load_report.counts["documents"] == 2
+
+
+def test_a_first_word_that_looks_like_a_header() -> None:
+    assert list(load("Word NOUN\nperfect ADJ\nof NOUN\n").tokens) == ["Word", "perfect", "of"]
+    assert load("word ann ben\nx A B\n").annotators == ("ann", "ben")
+    assert load("word ann ben\nx A B\n", header=False).annotators == ("1", "2")
+    assert load("x ann ben\nx A B\n", header=True).annotators == ("ann", "ben")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a O\nb\n", {}, r"x\.conll:2: this line has 1 cells"),
+        ("a O\nb O O\n", {}, r"x\.conll:2: this line has 3 cells"),
+        ("a\tO\nb O\nc\tO\n", {}, r"x\.conll:2"),
+        ("a\nb\n", {}, "a token and at least one label"),
+        ("", {}, "no sequence"),
+        ("\n\n", {}, "no sequence"),
+        ("a O\n", {"columns": ("token", "a", "b")}, "2 columns where `columns` names 3"),
+        ("# sent_id = a\nx O\n\n# sent_id = a\ny O\n", {}, "second sequence has the id"),
+        ("token ann annotator:ann\nx O O\n", {}, "same name"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, options: dict, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        load(text, **options)
+
+
+def test_wrong_options_are_named() -> None:
+    with pytest.raises(ParameterError, match="golds"):
+        load("token ann\nx O\n", golds=("gold",))
+    with pytest.raises(ParameterError, match="golds must be at most 1"):
+        load("a X\n", golds=("a", "b"))
+    with pytest.raises(ParameterError, match="separator"):
+        load("a X\n", separator="comma")
+
+
+def test_several_files_are_told_apart() -> None:
+    corpus = conll_columns.read(sources({"a.conll": b"x O\n", "b.conll": b"y O\n\nz O\n"}))
+    assert list(corpus.sequence_ids) == ["a/0", "b/0", "b/1"]
+    again = conll_columns.read(sources({"a.conll": b"x O\n", "b.conll": b"y O\n\nz O\n"})[::-1])
+    assert again == corpus
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    assert_only_lasca_errors(lambda data: conll_columns.read(source("x.conll", data)), SAMPLE.encode(), **more)
+    assert_only_lasca_errors(
+        lambda data: conll_columns.read(source("x.tsv", data), golds=("a",)), b"a\tX\tY\nb\tX\t?\n\nc\tX\tY\n", **more
+    )
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n"), min_size=0, max_size=4)
+NAMES = st.sampled_from(["ann", "gold", "golden", "model:x", "label", "_", "ambiguous", "annotator:x", "1"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_what_is_written_is_read_back(data: st.DataObject) -> None:
+    lengths = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    labels = st.one_of(st.none(), st.sampled_from(["O", "B-X", "I-X", "X|Y"]))
+    row = lambda: [data.draw(st.lists(labels, min_size=n, max_size=n)) for n in lengths]  # noqa: E731
+    names = data.draw(st.lists(NAMES, unique=True, max_size=3))
+    roles = tuple(data.draw(st.sampled_from(["annotator", "model"])) for _ in names)
+    corpus = CrowdCorpus.from_sequences(
+        [data.draw(st.lists(TEXT, min_size=n, max_size=n)) for n in lengths],
+        {name: row() for name in sorted(names)},
+        golds={name: row() for name in sorted(data.draw(st.lists(NAMES, unique=True, max_size=2)))},
+        sequence_ids=data.draw(st.sampled_from([["a", "b/ c", "#"], ["0", "1", "2"]]))[: len(lengths)],
+        roles=roles,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.conll"
+        write(corpus, file, "conll")
+        again = conll_columns.read(files_of(file))
+    if all(name in again.labels for name in corpus.labels) and corpus.labels:
+        assert again == corpus
+    else:
+        assert again.tokens == corpus.tokens
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences([["a\tb"], []], {"w": [["O"], []]}, metadata={"a b": ["x", ""]})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write(corpus, tmp_path / "x", "conll")
+    assert {w.category for w in caught} == {LascaWarning}
+    assert len(caught) == 3
+    assert list(read(tmp_path / "x").tokens) == ["a b"]
+    bad = CrowdCorpus.from_sequences([["a"]], {"w": [["?"]]})
+    with pytest.raises(StoreError, match="cannot be written as CoNLL"):
+        write(bad, tmp_path / "y", "conll")
+    assert not (tmp_path / "y").exists()

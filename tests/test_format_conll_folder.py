@@ -1,0 +1,153 @@
+"""CoNLL, a folder per annotator: the sample, layouts, alignment, typed labels, hostile folders."""
+
+from __future__ import annotations
+
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats import conll_folder, read
+from lasca.formats.base import files_of
+from mutations import MANY, assert_only_lasca_errors_in_files, sources
+
+
+def sample() -> dict[str, bytes]:
+    """Return the folder that the docstring shows, column by column."""
+    lines = (conll_folder.__doc__ or "").split("```")[1].strip("\n").split("\n")
+    width = [0, 19, 38, 200]
+    files: dict[str, bytes] = {}
+    for a, b in pairwise(width):
+        name, *rows = [line[a:b].strip() for line in lines]
+        files[name] = "\n".join(["", *filter(None, rows), ""]).encode()
+    return files
+
+
+MTURK = {
+    "root/val/ground_truth/d2.txt": b"\nIraqi O\n\nrests O\n",
+    "root/val/ground_truth/d10.txt": "\n😊 O\nAda B-PER\n".encode(),
+    "root/val/mturk_train_data/W1/d2.txt": b"\nIraq B-LOC\ni O\n\nrests O\n",
+    "root/val/mturk_train_data/W2/d2.txt": b"Iraqi/LOC O\n\nrests O\n",
+    "root/val/mturk_train_data/W2/d10.txt": "😊 O\nAda B-PER\n".encode(),
+    "root/test/ground_truth/d1.txt": b"\nNew B-LOC\nYork I-LOC\n",
+    "root/test/mturk_train_data/W1/d1.txt": b"NewYork B-LOC\n",
+}
+
+
+def load(files: dict[str, bytes], **options: object) -> CrowdCorpus:
+    return conll_folder.read(sources(files), **options)  # type: ignore[arg-type]
+
+
+def said(corpus: CrowdCorpus, name: str) -> dict[tuple[str, int], str]:
+    return {(r["sequence"], r["position"]): r["label"] for r in corpus.to_table().to_pylist() if r["annotator"] == name}
+
+
+def test_the_sample_of_the_docstring() -> None:
+    assert sorted(sample()) == ["ann/d1.txt", "ben/d1.txt", "gold/d1.txt"]
+    corpus = load(sample())
+    assert corpus.sequence(0) == ["Ada", "visited", "Iraqi"]
+    assert list(corpus.sequence_ids) == ["d1/0"]
+    assert corpus.label_names(corpus.golds["gold"]) == [["B-PER", "O", "O"]]
+    assert list(said(corpus, "ann").values()) == ["B-PER", "O", "O"]
+    assert list(said(corpus, "ben").values()) == ["B-PER", "O", "O"]
+    assert corpus.load_report.counts["files tokenised differently"] == 2
+    assert corpus.load_report.counts["shrunk"] == 1
+    assert list(said(load(sample(), partial="expand"), "ann").values()) == ["B-PER", "O", "B-LOC"]
+    assert conll_folder.sniff(sources(sample())) > 0.8
+
+
+def test_the_layout_of_mechanical_turk() -> None:
+    corpus = load(MTURK)
+    assert list(corpus.sequence_ids) == ["val/d10/0", "val/d2/0", "val/d2/1", "test/d1/0"]
+    assert list(corpus.metadata["document"]) == ["d10", "d2", "d2", "d1"]
+    assert list(corpus.metadata["folder"]) == ["val", "val", "val", "test"]
+    assert corpus.annotators == ("W1", "W2")
+    assert said(corpus, "W1") == {
+        ("val/d2/0", 0): "O",
+        ("val/d2/1", 0): "O",
+        ("test/d1/0", 0): "B-LOC",
+        ("test/d1/0", 1): "I-LOC",
+    }
+    counts = corpus.load_report.counts
+    assert counts["documents"] == 3
+    assert counts["annotator files"] == 4
+    assert counts["files tokenised differently"] == 3
+    assert counts["files aligned exactly"] == 4
+    assert counts["typed labels"] == 1
+    assert counts["typed labels on O"] == 1
+
+
+def test_typed_labels_count_on_request() -> None:
+    assert said(load(MTURK), "W2")["val/d2/0", 0] == "O"
+    assert said(load(MTURK, typed_labels=True), "W2")["val/d2/0", 0] == "B-LOC"
+    two = {
+        "gold/d": b"New B-LOC\nYork I-LOC\nand O\nRome B-LOC\n",
+        "w/d": b"New/LOC O\nYork/LOC O\nand O\nRome/B-LOC O\n",
+    }
+    assert list(said(load(two, typed_labels=True), "w").values()) == ["B-LOC", "I-LOC", "O", "B-LOC"]
+    assert list(load(two).tokens) == ["New", "York", "and", "Rome"]
+
+
+def test_folder_zip_and_order_of_files_give_the_same(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name, data in reversed(MTURK.items()):
+            archive.writestr(name, data)
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(data)
+    expected = load(MTURK)
+    assert conll_folder.read(files_of(tmp_path / "x.zip")) == expected
+    assert conll_folder.read(files_of(tmp_path / "root")) == expected
+    assert conll_folder.read(list(reversed(sources(MTURK)))) == expected
+    assert read(tmp_path / "x.zip").load_report.notes[0] == "The format was detected: conll-folder."
+
+
+def test_a_file_per_annotator_and_no_gold() -> None:
+    files = {"ann.txt": b"a X\nb Y\n\nc X\n", "ben.txt": b"a X\nb X\n\nc X\n", "cleo.txt": b"ab X\n\nc ?\n"}
+    corpus = load(files)
+    assert corpus.annotators == ("ann", "ben", "cleo")
+    assert list(corpus.sequence_ids) == ["0", "1"]
+    assert list(corpus.tokens) == ["a", "b", "c"]
+    assert said(corpus, "cleo") == {("0", 0): "X", ("0", 1): "X"}
+    assert not corpus.golds
+
+
+def test_an_absent_file_is_missing_and_a_cut_one_partly() -> None:
+    files = {"gold/d1": b"a O\nb O\nc O\n", "gold/d2": b"x O\n", "w/d1": b"a O\nb B-X\n"}
+    corpus = load(files)
+    assert said(corpus, "w") == {("d1/0", 0): "O", ("d1/0", 1): "B-X"}
+    assert corpus.annotated_sequences.tolist() == [True, False]
+    assert corpus.load_report.counts["tokens without label"] == 1
+    assert corpus.load_report.counts["files aligned by nearest characters"] == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"g/d": b"a O\nb\n", "h/d": b"a O\n"}, r"g/d:2: this line has no label"),
+        ({"g/d": b"a O\nb O O\n", "h/d": b"a O\n"}, r"g/d:2: this line has 3 cells"),
+        ({"gold/d": b"alpha O\nbeta O\n", "w/d": b"xyz O\nuvw O\n"}, "another text"),
+        ({"gold/d": b"", "w/d": b""}, "no sequence"),
+        ({"gold/d": b"a O\n", "w/d.txt": b"a O\n", "w/d.bio": b"a O\n"}, "second file"),
+        ({"a/d": b"a O\n", "b": b"a O\n"}, "stands beside"),
+    ],
+)
+def test_what_is_wrong_is_said(files: dict[str, bytes], message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        load(files)
+
+
+def test_wrong_options_are_named() -> None:
+    with pytest.raises(ParameterError, match="partial must be one of"):
+        load(MTURK, partial="half")
+    with pytest.raises(ParameterError, match="typed_labels must be True or False"):
+        load(MTURK, typed_labels=1)
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    assert_only_lasca_errors_in_files(lambda files: load(files, typed_labels=True), MTURK, **more)
+    assert_only_lasca_errors_in_files(load, sample(), **more)

@@ -1,0 +1,141 @@
+"""doccano: one file per annotator, several ages of the export, empty lists."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats import doccano
+from lasca.formats.base import files_of
+from mutations import FEW, MANY, assert_only_lasca_errors_in_files, samples, source, sources
+
+TEXT = "😊 Ada Lovelace visited New York ."
+BOTH = ["O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
+
+
+def lines(*rows: dict[str, Any]) -> bytes:
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
+
+
+def read(files: dict[str, bytes], **options: Any) -> CrowdCorpus:
+    return doccano.read(sources(files), **options)
+
+
+def table(corpus: CrowdCorpus) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in corpus.to_table().to_pylist():
+        found.setdefault(row["annotator"], {}).setdefault(row["sequence"], []).append(row["label"])
+    return found
+
+
+ADA = {"id": 5, "text": TEXT, "label": [[3, 15, "PER"], [24, 32, "LOC"]]}
+
+
+def test_the_samples_of_the_docstring() -> None:
+    first, second = samples(doccano)
+    corpus = read({"ada.jsonl": first.encode(), "bob.jsonl": second.encode()})
+    assert table(corpus) == {"ada": {"5": BOTH}, "bob": {"5": [*BOTH[:4], "O", "O", "O"]}}
+    assert any("utf16" in note for note in corpus.load_report.notes)
+    assert doccano.sniff(source("ada.jsonl", first.encode())) > 0.8
+    assert doccano.sniff(source("bob.jsonl", second.encode())) > 0.9
+
+
+def test_code_points_and_graphemes() -> None:
+    corpus = read({"ada.jsonl": lines({"id": 5, "text": TEXT, "label": [[2, 14, "PER"], [23, 31, "LOC"]]})})
+    assert table(corpus) == {"ada": {"5": BOTH}}
+    family = {"id": 1, "text": "👨‍👩‍👧 Ada ran", "label": [[2, 5, "PER"]]}
+    assert table(read({"a.jsonl": lines(family)}))["a"] == {"1": ["O", "B-PER", "O"]}
+    assert table(read({"a.jsonl": lines(family)}, unit="grapheme"))["a"] == {"1": ["O", "B-PER", "O"]}
+    with pytest.raises(ParameterError, match="unit"):
+        read({"a.jsonl": lines(family)}, unit="bytes")
+
+
+def test_an_empty_list_is_missing_unless_told_otherwise() -> None:
+    files = {"ada.jsonl": lines(ADA), "bob.jsonl": lines({**ADA, "label": []})}
+    corpus = read(files)
+    assert corpus.annotators == ("ada",)
+    assert corpus.load_report.counts["empty taken as missing"] == 1
+    assert any("all-O" in note for note in corpus.load_report.notes)
+    assert table(read(files, empty="all-O"))["bob"] == {"5": ["O"] * 7}
+    with pytest.raises(ParameterError, match="empty"):
+        read(files, empty="maybe")
+
+
+def test_older_exports() -> None:
+    named = {"doc_id": 5, "text": TEXT, "entities": [[2, 14, "PER"]], "username": "eve"}
+    assert table(read({"export.jsonl": lines(named)}))["eve"]["5"][1] == "B-PER"
+    spans = [
+        {"label": label, "start_offset": start, "end_offset": end, "user": user}
+        for label, start, end, user in [(7, 2, 14, 1), (8, 23, 31, 2)]
+    ]
+    found = table(read({"export.jsonl": lines({"id": 5, "text": TEXT, "annotations": spans, "meta": {}})}))
+    assert found["1"]["5"][1:3] == ["B-7", "I-7"]
+    assert found["2"]["5"][4:6] == ["B-8", "I-8"]
+    assert found["2"]["5"][1] == "O"
+
+
+def test_the_file_of_unlabelled_texts_is_nobody() -> None:
+    corpus = read({"ada.jsonl": lines(ADA), "unknown.jsonl": lines({"id": 6, "text": "x y", "label": []})})
+    assert corpus.annotators == ("ada",)
+    assert list(corpus.sequence_ids) == ["5", "6"]
+    assert corpus.load_report.counts["texts nobody labelled"] == 1
+
+
+def test_a_zip_and_the_order_of_files_and_rows(tmp_path: Path) -> None:
+    rows = [{"id": k, "text": TEXT + "!" * k, "label": [[3, 15, "PER"]]} for k in range(11)]
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("bob.jsonl", lines(*rows[::-1]))
+        archive.writestr("ada.jsonl", lines(*rows))
+        archive.writestr("README.txt", "hello")
+    corpus = doccano.read(files_of(tmp_path / "all.zip"))
+    assert corpus == read({"ada.jsonl": lines(*rows[::-1]), "bob.jsonl": lines(*rows)})
+    assert corpus.load_report.counts["other files"] == 1
+
+
+def test_rows_without_ids_are_matched_by_text() -> None:
+    row = {"text": TEXT, "label": [[3, 15, "PER"]]}
+    corpus = read({"ada.jsonl": lines(row), "bob.jsonl": lines(row)})
+    assert corpus.n_sequences == 1
+    assert corpus.n_annotators == 2
+
+
+def test_errors_name_file_and_line() -> None:
+    for bad, match in [
+        ({"id": 6, "text": TEXT, "label": ["positive"]}, "a span must be"),
+        ({"id": 6, "text": TEXT, "label": [[0, 99, "X"]]}, "outside its text"),
+        ({"id": 6, "text": TEXT, "label": [[0, 5, None]]}, "label must be"),
+        ({"id": 6, "label": []}, "string 'text'"),
+        ({"id": 6, "text": TEXT, "label": [[0, 5, "X"], [2, 9, "Y"]]}, "overlap"),
+    ]:
+        with pytest.raises(FormatError, match=rf"ada.jsonl:2.*{match}"):
+            read({"ada.jsonl": lines(ADA, bad)})
+    with pytest.raises(FormatError, match=r"twice"):
+        read({"ada.jsonl": lines(ADA, {**ADA, "label": [[3, 15, "ORG"]]})})
+    with pytest.raises(FormatError, match="another text"):
+        read({"ada.jsonl": lines(ADA), "bob.jsonl": lines({**ADA, "text": "😊 Ada Lovelace visited New York !"})})
+
+
+VALID = {
+    "ada.jsonl": lines(ADA, {"id": 6, "text": "plain text", "label": []}),
+    "bob.jsonl": lines({"id": 5, "text": TEXT, "entities": [{"label": "PER", "start_offset": 3, "end_offset": 15}]}),
+}
+
+
+def attempt(files: dict[str, bytes]) -> None:
+    doccano.sniff(sources(files))
+    read(files)
+
+
+def test_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors_in_files(attempt, VALID, max_examples=FEW)
+
+
+@pytest.mark.fuzz
+def test_many_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors_in_files(attempt, VALID, max_examples=MANY)

@@ -1,0 +1,282 @@
+"""Label Studio: reading exports of all ages, writing predictions, surviving anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import CorpusError, FormatError, LascaError, ParameterError
+from lasca.formats import label_studio
+from lasca.formats.base import files_of
+from mutations import FEW, MANY, assert_only_lasca_errors, samples, source, sources
+
+TEXT = "😊 Ada Lovelace visited New York ."
+PER = {"start": 2, "end": 14, "text": "Ada Lovelace", "labels": ["PER"]}
+LOC = {"start": 23, "end": 31, "text": "New York", "labels": ["LOC"]}
+
+
+def result(**value: Any) -> dict[str, Any]:
+    return {"from_name": "label", "to_name": "text", "type": "labels", "value": value}
+
+
+def task(*annotations: dict[str, Any], id: Any = 7, text: str = TEXT, **more: Any) -> dict[str, Any]:
+    return {"id": id, "data": {"text": text}, "annotations": list(annotations), **more}
+
+
+def by(who: Any, *spans: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": 1, "completed_by": who, "was_cancelled": False, "result": [result(**s) for s in spans], **more}
+
+
+def read(*tasks: Any, **options: Any) -> CrowdCorpus:
+    return label_studio.read(source("export.json", json.dumps(list(tasks)).encode()), **options)
+
+
+def labels_of(corpus: CrowdCorpus, annotator: str) -> list[str | None]:
+    a = corpus.annotators.index(annotator)
+    mine = corpus.annotation_annotator == a
+    codes = np.full(corpus.n_tokens, -1, np.int16)
+    codes[corpus.annotation_token[mine]] = corpus.annotation_label[mine]
+    return [None if c < 0 else corpus.labels[c] for c in codes]
+
+
+BOTH = ["O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
+ONE = ["O", "B-PER", "I-PER", "O", "O", "O", "O"]
+
+
+def test_the_sample_of_the_docstring() -> None:
+    (sample,) = samples(label_studio)
+    files = source("export.json", sample.encode())
+    assert label_studio.sniff(files) > 0.9
+    corpus = label_studio.read(files)
+    assert corpus.annotators == ("3", "a@b.c")
+    assert list(corpus.sequence_ids) == ["7"]
+    assert list(corpus.tokens) == ["😊", "Ada", "Lovelace", "visited", "New", "York", "."]
+    assert labels_of(corpus, "3") == ONE
+    assert labels_of(corpus, "a@b.c") == ["O"] * 7
+    assert corpus.metadata["text"][0] == TEXT
+    assert corpus.token_chars is not None
+    assert [TEXT[a:b] for a, b in corpus.token_chars] == list(corpus.tokens)
+
+
+def test_offsets_in_utf16_are_recognised_by_the_quoted_text() -> None:
+    old = {"start": 3, "end": 15, "text": "Ada Lovelace", "labels": ["PER"]}
+    corpus = read(task(by(1, old)))
+    assert labels_of(corpus, "1") == ONE
+    assert "utf16" in corpus.load_report.notes[0]
+    del old["text"]
+    assert labels_of(read(task(by(1, old))), "1") == ONE  # by token borders
+    assert labels_of(read(task(by(1, old)), unit="utf16"), "1") == ONE
+    with pytest.raises(FormatError, match="different units"):
+        read(task(by(1, PER)), task(by(1, {**LOC, "start": 24, "end": 32}), id=8))
+
+
+def test_missing_is_not_o_is_not_skipped() -> None:
+    corpus = read(task(by(1, PER), by(2), by(3, PER, was_cancelled=True), by(4, skipped=True)), task(id=8))
+    assert corpus.annotators == ("1", "2")
+    assert labels_of(corpus, "2") == ["O"] * 7 + [None] * 7
+    assert corpus.load_report.counts["skipped"] == 2
+    assert corpus.annotated_sequences.tolist() == [True, False]
+
+
+def test_golds_and_models_are_roles() -> None:
+    prediction = {"model_version": "m1", "result": [result(**LOC)]}
+    corpus = read(task(by(1, PER), by(2, PER, LOC, ground_truth=True), predictions=[prediction, 17]))
+    assert corpus.annotators == ("1", "m1")
+    assert corpus.roles == ("annotator", "model")
+    assert corpus.label_names(corpus.golds["gold"]) == [BOTH]
+    assert corpus.crowd().annotators == ("1",)
+    assert corpus.load_report.counts["predictions without content"] == 1
+
+
+def test_old_exports_json_lines_and_minimal_rows() -> None:
+    old = {"id": 1, "data": {"text": TEXT}, "completions": [by(None, PER)]}
+    assert labels_of(read(old), "unknown") == ONE
+    lines = "\n".join(json.dumps(task(by(1, PER), id=k)) for k in (2, 1)).encode()
+    corpus = label_studio.read(source("export.jsonl", lines))
+    assert list(corpus.sequence_ids) == ["1", "2"]
+    row = {"id": 1, "text": TEXT, "label": [PER, LOC], "annotator": 5, "annotation_id": 9, "created_at": "2024-01-01"}
+    files = source("min.json", json.dumps([row]).encode())
+    assert label_studio.sniff(files) > 0.9
+    assert labels_of(label_studio.read(files), "5") == BOTH
+
+
+def test_which_value_is_the_text() -> None:
+    assert read({"id": 1, "data": {"body": TEXT, "n": 3}, "annotations": [by(1, PER)]}).n_tokens == 7
+    unclear = {"id": 1, "data": {"body": TEXT, "title": "x"}, "annotations": [by(1, PER)]}
+    with pytest.raises(FormatError, match="which value"):
+        read(unclear)
+    assert labels_of(read(unclear, text="body"), "1") == ONE
+
+
+def test_several_controls_and_other_results() -> None:
+    other = {**result(**LOC), "from_name": "place"}
+    choice = {"from_name": "tone", "type": "choices", "value": {"choices": ["good"]}}
+    given = {**by(1, PER), "result": [result(**PER), other, choice]}
+    corpus = read(task(given), control="label")
+    assert labels_of(corpus, "1") == ONE
+    assert corpus.load_report.counts["results of other controls"] == 1
+    assert corpus.load_report.counts["results that are no spans"] == 1
+    assert labels_of(read(task(given)), "1") == BOTH
+
+
+def test_hypertext_spans_use_global_offsets() -> None:
+    value: dict[str, Any] = {"start": "/p/text()[1]", "end": "/p/text()[1]", "globalOffsets": {"start": 2, "end": 14}}
+    hyper = {
+        "from_name": "l",
+        "to_name": "t",
+        "type": "hypertextlabels",
+        "value": {**value, "hypertextlabels": ["PER"]},
+    }
+    assert labels_of(read(task({**by(1), "result": [hyper]})), "1") == ONE
+
+
+def test_overlaps_and_cut_tokens() -> None:
+    nested = {"start": 6, "end": 14, "text": "Lovelace", "labels": ["NAME"]}
+    with pytest.raises(FormatError, match=r"export.json:1 \(task 7\).*overlap"):
+        read(task(by(1, PER, nested)))
+    assert labels_of(read(task(by(1, PER, nested)), overlap="longest"), "1") == ONE
+    cut = {"start": 2, "end": 10, "text": "Ada Love", "labels": ["PER"]}
+    assert labels_of(read(task(by(1, cut))), "1") == ONE
+    assert read(task(by(1, cut))).load_report.counts["expanded"] == 1
+    assert labels_of(read(task(by(1, cut)), partial="shrink"), "1")[1:3] == ["B-PER", "O"]
+    with pytest.raises(FormatError, match="cuts through"):
+        read(task(by(1, cut)), partial="error")
+    blank = {"start": 1, "end": 15, "text": " Ada Lovelace ", "labels": ["PER"]}
+    assert read(task(by(1, blank))).load_report.counts["trimmed"] == 1
+    assert labels_of(read(task(by(1, PER)), tokenizer=list), "1").count("I-PER") == 10
+    for option in ("unit", "partial", "overlap", "tagging", "tokenizer"):
+        with pytest.raises(ParameterError, match=option):
+            read(task(by(1, PER)), **{option: "maybe"})
+
+
+def test_the_same_annotator_twice() -> None:
+    early = by(1, PER, updated_at="2024-01-01T10:00:00Z")
+    late = by(1, PER, LOC, updated_at="2024-01-01T12:30:00+02:00")
+    for order in ([early, late], [late, early]):
+        corpus = read(task(*order))
+        assert labels_of(corpus, "1") == BOTH
+        assert corpus.load_report.counts["superseded"] == 1
+    with pytest.raises(FormatError, match="twice"):
+        read(task(by(1, PER), by(1, LOC)))
+    assert read(task(by(1, PER), by(1, PER))).load_report.counts["repeated"] == 1
+
+
+def test_one_id_one_text_and_order_does_not_matter() -> None:
+    with pytest.raises(FormatError, match="another text"):
+        read(task(by(1, PER)), task(by(2), text="other"))
+    tasks = [task(by(1, PER), by(2, LOC), id=k, text=TEXT + "!" * k) for k in range(12)]
+    halves = {"a.json": json.dumps(tasks[6:]).encode(), "b.json": json.dumps(tasks[5::-1]).encode()}
+    assert label_studio.read(sources(halves)) == read(*tasks)
+    assert list(read(*tasks).sequence_ids) == [str(k) for k in range(12)]
+
+
+def test_errors_name_file_and_line() -> None:
+    text = json.dumps([task(by(1, PER)), task(by(1, {**PER, "start": "x"}), id=8)], indent=0)
+    line = text[: text.index('"id": 8')].count("\n")
+    with pytest.raises(FormatError, match=rf"export.json:{line} \(task 8\).*start must be a whole number"):
+        label_studio.read(source("export.json", text.encode()))
+    with pytest.raises(FormatError, match=r"export.json:2.*not JSON"):
+        label_studio.read(source("export.json", b'[{"id":1,"data":{"text":"a"}},\n{"id": ]'))
+    with pytest.raises(FormatError, match="half a character"):
+        label_studio.read(source("export.json", b'[{"id":1,"data":{"text":"a\\ud800b"}}]'))
+    with pytest.raises(FormatError, match="no sequence"):
+        label_studio.read(source("export.json", b"[]"))
+
+
+def test_sniffing_says_no_to_others() -> None:
+    assert label_studio.sniff(source("x.jsonl", b'{"text": "a", "label": [[0, 1, "X"]]}')) == 0
+    assert label_studio.sniff(source("x.conll", b"Ada B-PER\n")) == 0
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def test_predictions_keep_ids_and_text_and_say_how_sure(tmp_path: Path) -> None:
+    data = {"body": TEXT, "source": 4}
+    control = {"from_name": "ner", "to_name": "body", "type": "labels", "value": PER}
+    corpus = read({"id": 7, "data": data, "annotations": [{**by(1), "result": [control]}]}, text="body")
+    truth = np.array([corpus.labels.index(name) for name in ONE])
+    proba = np.full((7, 3), 0.05)
+    proba[np.arange(7), truth] = [0.99, 0.8, 0.9, 0.99, 0.99, 0.99, 0.99]
+    path = tmp_path / "tasks.json"
+    label_studio.write(corpus, truth, path, proba=proba, model_version="v1")
+    (written,) = json.loads(path.read_text("utf-8"))
+    assert written["id"] == 7
+    assert written["data"] == data
+    (prediction,) = written["predictions"]
+    assert prediction["model_version"] == "v1"
+    assert prediction["score"] == pytest.approx(0.8, abs=1e-9)
+    (span,) = prediction["result"]
+    assert (span["from_name"], span["to_name"], span["value"]) == ("ner", "body", PER)
+    assert span["score"] == pytest.approx(0.85, abs=1e-9)
+    again = label_studio.read(files_of(path), text="body")
+    assert labels_of(again, "v1") == ONE
+    assert again.roles == ("model",)
+
+
+@pytest.mark.parametrize("unit", ["codepoint", "utf16", "grapheme"])
+def test_what_was_read_and_written_is_the_same(tmp_path: Path, unit: str) -> None:
+    corpus = read(
+        task(by("ann", PER), by("bob", LOC), by("eve", PER, LOC, ground_truth=True)),
+        task(by("ann"), id=10, text="Nothing here, 👨‍👩‍👧 e\u0301 Ada"),
+        task(id="x9", text="nobody"),
+    )
+    path = tmp_path / "tasks.json"
+    label_studio.write(corpus, corpus.golds["gold"], path, annotations=True, unit=unit)
+    again = label_studio.read(files_of(path))
+    assert again.crowd().select(annotators=("ann", "bob")) == corpus
+
+
+def test_names_instead_of_codes_and_corpora_without_text(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["x"]], {"a": [["B-PER", "O"], None]})
+    label_studio.write(corpus, [["B-PER", "O"], [None]], tmp_path / "t.json")
+    first, second = json.loads((tmp_path / "t.json").read_text("utf-8"))
+    assert first["data"] == {"text": "Ada ran"}
+    assert first["predictions"][0]["result"][0]["value"]["end"] == 3
+    assert "score" not in first["predictions"][0]
+    assert second["predictions"][0]["result"] == []
+    for wrong in ([["O"], ["O"]], np.array([0, 1, 9])):
+        with pytest.raises(CorpusError):
+            label_studio.write(corpus, wrong, tmp_path / "u.json")
+    with pytest.raises(CorpusError, match="proba"):
+        label_studio.write(corpus, np.zeros(3, int), tmp_path / "u.json", proba=np.ones((3, 9)))
+    with pytest.raises(ParameterError, match="unit"):
+        label_studio.write(corpus, np.zeros(3, int), tmp_path / "u.json", unit="auto")
+    assert not (tmp_path / "u.json").exists()
+
+
+# --- hostile -------------------------------------------------------------------------------------------------------
+
+VALID = json.dumps(
+    [
+        task(by(1, PER, LOC), by({"email": "a@b.c"}), by(2, PER, ground_truth=True), id=7, drafts=[]),
+        task(by(1, updated_at="2024-01-01T10:00:00Z"), id=8, predictions=[{"result": [result(**PER)]}]),
+    ],
+    ensure_ascii=False,
+    indent=1,
+).encode()
+
+
+def attempt(data: bytes) -> None:
+    files = source("export.json", data)
+    label_studio.sniff(files)
+    label_studio.read(files)
+
+
+def test_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors(attempt, VALID, max_examples=FEW)
+
+
+@pytest.mark.fuzz
+def test_many_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors(attempt, VALID, max_examples=MANY)
+
+
+def test_deep_nesting_is_an_error() -> None:
+    with pytest.raises(LascaError):
+        attempt(b"[" * 100_000)

@@ -1,0 +1,88 @@
+"""MACE CSV: the sample, headers, tokens, blank rows, hostile files, round trip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError, StoreError
+from lasca.formats import mace_csv, read, write
+from mutations import MANY, assert_only_lasca_errors, source, sources
+
+SAMPLE = (mace_csv.__doc__ or "").split("```")[1].strip() + "\n"
+
+
+def load(text: str, **options: object) -> CrowdCorpus:
+    return mace_csv.read(source("x.csv", text.encode()), **options)  # type: ignore[arg-type]
+
+
+def test_the_sample_of_the_docstring() -> None:
+    corpus = load(SAMPLE)
+    assert corpus.offsets.tolist() == [0, 3, 4]
+    assert corpus.annotators == ("1", "2", "3")
+    assert corpus.n_annotations == 9
+    assert set(corpus.tokens) == {"_"}
+    assert mace_csv.sniff(source("x.csv", SAMPLE.encode())) > 0.5
+
+
+def test_names_and_tokens_in_the_header() -> None:
+    corpus = load("token,ann,ben\n😊,O,\nAda,B-PER,O\n\nx,,\n")
+    assert list(corpus.tokens) == ["😊", "Ada", "x"]
+    assert corpus.annotators == ("ann", "ben")
+    assert corpus.n_annotations == 3
+    assert mace_csv.read(source("x.csv", "token,a,b\n😊,O,\n".encode("utf-16"))).tokens[0] == "😊"
+    assert load("ann,ben\nO,O\nB,O\n").annotators == ("ann", "ben")
+    assert load("O,B\nO,O\nB,O\n").annotators == ("1", "2")
+    assert load("ann,ben\nO,O\n", header=False).n_tokens == 2
+    assert load("O;B\nO;O\n", delimiter=";").n_tokens == 2
+
+
+def test_several_files() -> None:
+    assert list(mace_csv.read(sources({"a.csv": b"O,O\n", "b.csv": b"O,B\n"})).sequence_ids) == ["a/0", "b/0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("O,O\nO\n", r"x\.csv:2: this row has 1 cells"),
+        ("O,O\n\nO,O,O\n", r"x\.csv:3: this row has 3 cells"),
+        ('O,"O\n', r"x\.csv:1: this is not CSV"),
+        ("", "no sequence"),
+        ("\n\n", "no sequence"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        load(text)
+
+
+def test_wrong_options_are_named() -> None:
+    with pytest.raises(ParameterError, match="delimiter must be one character"):
+        load(SAMPLE, delimiter="ab")
+    with pytest.raises(ParameterError, match="header must be"):
+        load(SAMPLE, header="yes")
+    with pytest.raises(FormatError, match="name of its own"):
+        load("a,a\nO,O\n", header=True)
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    assert_only_lasca_errors(lambda data: mace_csv.read(source("x.csv", data)), SAMPLE.encode(), **more)
+    assert_only_lasca_errors(lambda data: mace_csv.sniff(source("x.csv", data)), SAMPLE.encode(), **more)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    corpus = load(SAMPLE)
+    write(corpus, tmp_path / "x.csv", "mace")
+    assert (tmp_path / "x.csv").read_text() == SAMPLE
+    assert read(tmp_path / "x.csv", "mace") == corpus
+    named = load("token,ann,ben\n=1,O,\nAda,B-PER,O\n\n-,,\n")
+    write(named, tmp_path / "y.csv", "mace", tokens=True)
+    assert read(tmp_path / "y.csv") == named
+    with pytest.raises(StoreError, match="missing labels of one annotator"):
+        write(CrowdCorpus.from_sequences([["a", "b"]], {"w": [["O", None]]}), tmp_path / "z.csv", "mace")
+    write(corpus, tmp_path / "t.csv", "mace", labels=[0, 0, 1, 1])
+    assert (tmp_path / "t.csv").read_text().splitlines() == ["B-LOC", "B-LOC", "B-PER", "", "B-PER"]

@@ -1,0 +1,165 @@
+"""Results of Mechanical Turk and Toloka."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats import mturk_results
+from mutations import FEW, MANY, assert_only_lasca_errors, samples, source
+
+TEXT = "😊 Ada Lovelace visited New York ."
+ONE = ["O", "B-PER", "I-PER", "O", "O", "O", "O"]
+HEADER = ["HITId", "AssignmentStatus", "WorkerId", "SubmitTime", "Input.text", "Answer.spans"]
+
+
+def made(*rows: list[str], header: list[str] = HEADER, delimiter: str = ",") -> bytes:
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter).writerows([header, *rows])
+    return out.getvalue().encode()
+
+
+def row(worker: str, spans: object, *, hit: str = "H1", status: str = "Approved", time: str = "") -> list[str]:
+    return [hit, status, worker, time, TEXT, spans if isinstance(spans, str) else json.dumps(spans)]
+
+
+def read(data: bytes, name: str = "results.csv", **options: Any) -> CrowdCorpus:
+    return mturk_results.read(source(name, data), **options)
+
+
+def table(corpus: CrowdCorpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for entry in corpus.to_table().to_pylist():
+        found.setdefault(entry["annotator"], []).append(entry["label"])
+    return found
+
+
+PER = {"start": 2, "end": 14, "label": "PER"}
+
+
+def test_the_samples_of_the_docstring() -> None:
+    mturk, toloka = samples(mturk_results)
+    for sample, name, worker in ((mturk, "results.csv", "W1"), (toloka, "assignments.tsv", "w1")):
+        files = source(name, sample.encode())
+        assert mturk_results.sniff(files) > 0.9
+        assert table(mturk_results.read(files)) == {worker: ["B-PER", "O"]}
+
+
+def test_rejected_rows_are_left_out_and_counted_and_empty_is_missing() -> None:
+    data = made(row("W1", [PER]), row("W2", [PER], status="Rejected"), row("W3", []), row("W4", ""))
+    corpus = read(data)
+    assert table(corpus) == {"W1": ONE, "W3": ["O"] * 7}
+    assert corpus.load_report.counts["rejected"] == 1
+    assert corpus.load_report.counts["missing"] == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [{"startOffset": 2, "endOffset": 14, "label": "PER"}],
+        {"crowd-entity-annotation": {"entities": [{"startOffset": 2, "endOffset": 14, "label": "PER"}]}},
+        [{"taskAnswers": {"e": [{"offset": 2, "length": 12, "type": "PER"}]}}],
+        [{"json": json.dumps([{"begin": 2, "end": 14, "tag": "PER"}])}],
+        [{"start": "2", "end": "14", "labels": ["PER"], "text": "Ada Lovelace"}],
+        [{"start": 3, "end": 15, "label": "PER", "text": "Ada Lovelace"}],
+        [{"start": 3, "end": 15, "label": "PER"}],
+    ],
+)
+def test_ways_to_write_a_span_and_the_emoji_case(answer: object) -> None:
+    assert table(read(made(row("W1", answer)))) == {"W1": ONE}
+
+
+def test_toloka_and_other_columns() -> None:
+    header = [
+        "INPUT:id",
+        "INPUT:sentence",
+        "OUTPUT:result",
+        "OUTPUT:comment",
+        "ASSIGNMENT:worker_id",
+        "ASSIGNMENT:status",
+    ]
+    rows = [
+        ["s1", TEXT, json.dumps([PER]), "fine", "w1", "APPROVED"],
+        ["s1", TEXT, "", "no idea", "w2", "APPROVED"],
+        ["s2", "x y", "[]", "", "w1", "REJECTED"],
+    ]
+    corpus = read(made(*rows, header=header, delimiter="\t"), "assignments.tsv")
+    assert table(corpus) == {"w1": ONE}
+    assert list(corpus.sequence_ids) == ["s1", "s2"]
+    assert corpus.load_report.counts["missing"] == 1
+
+
+def test_columns_can_be_named() -> None:
+    header = ["WorkerId", "Input.title", "Input.body", "Answer.x", "Answer.y", "key"]
+    data = made(["W1", "t", TEXT, "[see below]", json.dumps([PER]), "k1"], header=header)
+    with pytest.raises(FormatError, match="which column holds the text"):
+        read(data)
+    corpus = read(data, text="Input.body", answer="Answer.y", item="key")
+    assert table(corpus) == {"W1": ONE}
+    assert list(corpus.sequence_ids) == ["k1"]
+    with pytest.raises(FormatError, match=r"results.csv:2.*not JSON.*answer="):
+        read(data, text="Input.body")
+    with pytest.raises(FormatError, match="no column 'z'"):
+        read(data, text="z")
+
+
+def test_the_last_submission_counts_and_one_id_has_one_text() -> None:
+    early, late = "Tue Mar 12 10:20:30 PDT 2024", "Wed Mar 13 09:00:00 PDT 2024"
+    rows = [row("W1", [PER], time=early), row("W1", [], time=late)]
+    assert table(read(made(*rows))) == table(read(made(*rows[::-1]))) == {"W1": ["O"] * 7}
+    with pytest.raises(FormatError, match="twice"):
+        read(made(row("W1", [PER]), row("W1", [])))
+    other = row("W2", [PER])
+    other[4] = "something else"
+    with pytest.raises(FormatError, match=r"another text|outside its text"):
+        read(made(row("W1", [PER]), other))
+
+
+def test_errors_name_file_and_line() -> None:
+    good = row("W1", [PER])
+    for bad, match in [
+        (good[:4], "4 cells in a table of 6"),
+        (row("", [PER]), "annotator must be"),
+        (row("W2", [{"start": 2, "end": 14}]), "no label"),
+        (row("W2", [{"start": -2, "end": 14, "label": "X"}]), "whole number"),
+        (row("W2", '[{"start": 2,'), "not JSON"),
+        (row("W2", [{"start": 2, "end": 99, "label": "X"}]), "outside its text"),
+        (row("W2", [PER, {"start": 6, "end": 14, "label": "X"}]), "overlap"),
+    ]:
+        with pytest.raises(FormatError, match=rf"results.csv:3.*{match}"):
+            read(made(good, bad))
+    with pytest.raises(FormatError, match=r"which column holds the annotator"):
+        read(b"a,b\n1,2\n")
+    with pytest.raises(FormatError, match=r"Answer.* with JSON"):
+        read(made(row("W1", "Person")))
+
+
+def test_long_cells_are_read() -> None:
+    text = "word " * 60_000
+    data = made(["H1", "Approved", "W1", "", text, json.dumps([{"start": 0, "end": 4, "label": "X"}])])
+    assert read(data).n_tokens == 60_000
+    assert csv.field_size_limit() == 131072
+
+
+VALID = made(row("W1", [PER], time="2024-01-02 03:04:05"), row("W2", [], status="Rejected"), row("W3", [{"e": [PER]}]))
+
+
+def attempt(data: bytes) -> None:
+    files = source("results.csv", data)
+    mturk_results.sniff(files)
+    mturk_results.read(files)
+
+
+def test_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors(attempt, VALID, max_examples=FEW)
+
+
+@pytest.mark.fuzz
+def test_many_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors(attempt, VALID, max_examples=MANY)

@@ -1,0 +1,150 @@
+"""Prodigy: own tokens, answers, sessions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats import prodigy
+from mutations import FEW, MANY, assert_only_lasca_errors, samples, source
+
+TEXT = "😊 Ada Lovelace visited New York ."
+
+
+def tokens(text: str, unit: str = "codepoint") -> list[dict[str, Any]]:
+    found, at = [], 0
+    for k, word in enumerate(text.split()):
+        at = text.index(word, at)
+        wide = 0 if unit == "codepoint" else sum(ch > "\uffff" for ch in text[:at])
+        end = at + len(word) + (0 if unit == "codepoint" else sum(ch > "\uffff" for ch in text[: at + len(word)]))
+        found.append({"text": word, "start": at + wide, "end": end, "id": k})
+        at += len(word)
+    return found
+
+
+def row(*spans: tuple[int, int, str], who: str = "ann1", **more: Any) -> dict[str, Any]:
+    marks = [{"start": a, "end": b, "label": label} for a, b, label in spans]
+    base = {"text": TEXT, "tokens": tokens(TEXT), "spans": marks, "answer": "accept", "_input_hash": 11}
+    return {**base, "_annotator_id": who, **more}
+
+
+def read(*rows: dict[str, Any], **options: Any) -> CrowdCorpus:
+    data = "\n".join(json.dumps(r, ensure_ascii=False) for r in rows).encode()
+    return prodigy.read(source("db.jsonl", data), **options)
+
+
+def table(corpus: CrowdCorpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for entry in corpus.to_table().to_pylist():
+        found.setdefault(entry["annotator"], []).append(entry["label"])
+    return found
+
+
+ONE = ["O", "B-PER", "I-PER", "O", "O", "O", "O"]
+
+
+def test_the_sample_of_the_docstring() -> None:
+    (sample,) = samples(prodigy)
+    files = source("db.jsonl", sample.encode())
+    assert prodigy.sniff(files) > 0.9
+    corpus = prodigy.read(files)
+    assert list(corpus.sequence_ids) == ["11"]
+    assert table(corpus) == {"db-ann1": ["B-PER", "O"]}
+
+
+def test_the_emoji_case_in_both_units() -> None:
+    assert table(read(row((2, 14, "PER")))) == {"ann1": ONE}
+    wide = row((3, 15, "PER"), tokens=tokens(TEXT, "utf16"))
+    corpus = read(wide)
+    assert table(corpus) == {"ann1": ONE}
+    assert any("utf16" in note for note in corpus.load_report.notes)
+    assert corpus.token_chars is not None
+    assert corpus.token_chars[1].tolist() == [2, 5]
+
+
+def test_rejected_and_ignored_are_missing_and_no_spans_are_o() -> None:
+    corpus = read(row(who="a"), row(who="b", answer="reject"), row(who="c", answer="ignore"), row(who="d", answer=7))
+    assert table(corpus) == {"a": ["O"] * 7}
+    counts = corpus.load_report.counts
+    assert (counts["rejected"], counts["ignored"], counts["other answer"]) == (1, 1, 1)
+
+
+def test_sessions_name_annotators_and_spans_may_be_in_tokens() -> None:
+    given = row(_session_id="db-s1")
+    del given["_annotator_id"]
+    given["spans"] = [{"token_start": 1, "token_end": 2, "label": "PER"}]
+    assert table(read(given)) == {"db-s1": ONE}
+    del given["_session_id"]
+    assert table(read(given)) == {"db": ONE}
+    given["spans"] = [{"token_start": 1, "token_end": 7, "label": "PER"}]
+    with pytest.raises(FormatError, match=r"db.jsonl:1.*outside the 7 tokens"):
+        read(given)
+
+
+def test_own_tokens_are_kept_and_a_tokenizer_replaces_them() -> None:
+    given = {"text": "e-mail Ada", "tokens": tokens("e-mail Ada"), "spans": [{"start": 7, "end": 10, "label": "PER"}]}
+    assert list(read(given).tokens) == ["e-mail", "Ada"]
+    assert list(read(given, tokenizer="punctuation").tokens) == ["e", "-", "mail", "Ada"]
+    spaced = [{"text": t, "start": k, "end": k + 1} for t, k in [("a", 0), (" ", 2), ("b", 3)]]
+    corpus = read({"text": "a  b", "tokens": spaced})
+    assert list(corpus.tokens) == ["a", "b"]
+    assert corpus.load_report.counts["blank tokens"] == 1
+
+
+def test_tokens_that_differ_between_annotators_are_aligned_by_characters() -> None:
+    fine = [{"text": t, "start": a, "end": b} for t, a, b in [("e", 0, 1), ("-", 1, 2), ("mail", 2, 6)]]
+    whole = [{"text": "e-mail", "start": 0, "end": 6}]
+    spans = [{"start": 0, "end": 6, "label": "X"}]
+    rows = [
+        {"text": "e-mail", "tokens": t, "spans": spans, "_input_hash": 1, "_annotator_id": who}
+        for who, t in [("a", fine), ("b", whole), ("c", whole)]
+    ]
+    for order in (rows, rows[::-1]):
+        corpus = read(*order)
+        assert table(corpus) == {"a": ["B-X"], "b": ["B-X"], "c": ["B-X"]}
+        assert corpus.load_report.counts["tokenised differently"] == 1
+
+
+def test_the_last_answer_counts() -> None:
+    early, late = row((2, 14, "PER"), _timestamp=100), row(_timestamp=200.5)
+    assert table(read(late, early)) == table(read(early, late)) == {"ann1": ["O"] * 7}
+    with pytest.raises(FormatError, match="twice"):
+        read(row((2, 14, "PER")), row())
+
+
+def test_errors_name_file_and_line() -> None:
+    for bad, match in [
+        ({"_input_hash": 3}, "string 'text'"),
+        (row((2, 14, "")), "label must be"),
+        (row((14, 2, "X")), "outside its text"),
+        (row(tokens=[{"text": "x", "start": 5, "end": 6}, {"text": "y", "start": 0, "end": 1}]), "do not"),
+        (row(tokens=[3]), "token must be"),
+        (row(spans=[3]), "span must be"),
+    ]:
+        with pytest.raises(FormatError, match=rf"db.jsonl:?.*{match}"):
+            read(row((2, 14, "PER"), who="other", _input_hash=1), bad)
+
+
+VALID = "\n".join(
+    json.dumps(r, ensure_ascii=False)
+    for r in [row((2, 14, "PER"), (23, 31, "LOC"), _timestamp=5), row(who="b", answer="reject"), row(who="c")]
+).encode()
+
+
+def attempt(data: bytes) -> None:
+    files = source("db.jsonl", data)
+    prodigy.sniff(files)
+    prodigy.read(files)
+
+
+def test_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors(attempt, VALID, max_examples=FEW)
+
+
+@pytest.mark.fuzz
+def test_many_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors(attempt, VALID, max_examples=MANY)

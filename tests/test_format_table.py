@@ -1,0 +1,205 @@
+"""The long table: the sample, CSV, TSV, Parquet and frames, crowd-kit's columns, roles, time, hostile files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.formats import long_table, read, write
+from mutations import MANY, assert_only_lasca_errors, source, sources
+
+SAMPLE = (long_table.__doc__ or "").split("```")[1].strip() + "\n"
+
+
+def load(text: str, name: str = "x.csv", **options: object) -> CrowdCorpus:
+    return long_table.read(source(name, text.encode()), **options)  # type: ignore[arg-type]
+
+
+def parquet(frame: pd.DataFrame) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pandas(frame), sink)
+    return sink.getvalue()
+
+
+def test_the_sample_of_the_docstring() -> None:
+    corpus = load(SAMPLE)
+    assert list(corpus.tokens) == ["😊", "Ada", "Lovelace"]
+    assert corpus.annotators == ("ann", "ben")
+    assert corpus.to_table(backend="pandas")[["position", "annotator", "label"]].to_numpy().tolist() == [
+        [0, "ann", "O"],
+        [1, "ann", "B-PER"],
+        [1, "ben", "B-PER"],
+    ]
+    assert long_table.sniff(source("x.csv", SAMPLE.encode())) > 0.9
+
+
+def test_csv_tsv_parquet_and_frames_are_the_same() -> None:
+    expected = load(SAMPLE)
+    frame = pd.read_csv(io.StringIO(SAMPLE))
+    assert load(SAMPLE.replace(",", "\t"), "x.tsv") == expected
+    assert load(SAMPLE.replace(",", ";")) == expected
+    assert load(SAMPLE.replace("\n", "\r\n")) == expected
+    assert long_table.read(source("x.csv", SAMPLE.encode("utf-16"))) == expected
+    assert long_table.read(source("x.parquet", parquet(frame))) == expected
+    assert read(frame) == expected
+    assert read(frame.astype({"sequence": "category", "label": "category"})) == expected
+    assert read(pl.from_pandas(frame)) == expected
+    assert read(pl.from_pandas(frame).lazy()) == expected
+    assert read(pa.Table.from_pandas(frame)) == expected
+    assert read(frame.sample(frac=1, random_state=3)) == expected
+
+
+def test_several_files_are_one_table() -> None:
+    head, *rows = SAMPLE.splitlines(keepends=True)
+    parts = {f"{i}.csv": (head + row).encode() for i, row in enumerate(rows)}
+    assert long_table.read(sources(parts)) == load(SAMPLE)
+    with pytest.raises(FormatError, match="columns differ"):
+        long_table.read(sources({**parts, "9.csv": b"a,b\n"}))
+
+
+def test_the_columns_of_crowd_kit() -> None:
+    frame = pd.DataFrame({"task": ["s1:10", "s1:9", "s1:9", "s2:0"], "worker": [1, 1, 2, 2], "label": list("abca")})
+    corpus = read(frame)
+    assert list(corpus.sequence_ids) == ["s1", "s2"]
+    assert corpus.annotators == ("1", "2")
+    assert corpus.to_table(backend="pandas")["label"].tolist() == ["b", "c", "a", "a"]
+    items = read(pd.DataFrame({"task": ["x", "y:1"], "worker": ["w", "w"], "label": ["a", "b"]}))
+    assert list(items.sequence_ids) == ["x", "y:1"]
+
+
+def test_positions_sort_as_numbers_and_gaps_are_counted() -> None:
+    frame = pd.DataFrame(
+        {"sequence": ["s"] * 3, "position": [10.0, 2.0, 9.0], "token": ["c", "a", "b"], "annotator": "w", "label": "O"}
+    )
+    corpus = read(frame)
+    assert list(corpus.tokens) == ["a", "b", "c"]
+    assert corpus.load_report.counts["positions nobody mentions"] == 6
+
+
+def test_roles_and_gold_columns() -> None:
+    text = "sequence,position,word,annotator,label,role,gold_a\ns,0,x,w,A,,B\ns,0,x,m,B,model,B\ns,1,y,e,C,gold,\n"
+    corpus = load(text)
+    assert (corpus.annotators, corpus.roles) == (("m", "w"), ("model", "annotator"))
+    assert corpus.label_names(corpus.golds["e"]) == [[None, "C"]]
+    assert corpus.label_names(corpus.golds["gold_a"]) == [["B", None]]
+
+
+def test_the_last_by_time_counts() -> None:
+    text = "sequence,position,annotator,label,time\ns,0,w,A,9\ns,0,w,B,10\ns,0,v,C,1\ns,0,v,C,2\n"
+    corpus = load(text)
+    assert corpus.to_table(backend="pandas")["label"].tolist() == ["C", "B"]
+    assert corpus.load_report.counts == {"superseded": 1, "repeated": 1}
+    shuffled = "\n".join([text.splitlines()[0], *reversed(text.splitlines()[1:])])
+    assert load(shuffled) == corpus
+    with pytest.raises(FormatError, match=r"x\.csv:3: annotator 'w' labelled this token twice"):
+        load(text, time="annotator")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("s1,1,Ada,ben,B-PER", "s1,1,Ada,ben"), r"x\.csv:4: .*Expected 5 columns"),
+        (("s1,1,Ada,ben,B-PER", "s1,1,Eve,ben,B-PER"), r"x\.csv:4: the token is 'Ada' elsewhere"),
+        (("s1,2,", "s1,two,"), r"x\.csv:5: a position must be a whole number"),
+        (("s1,2,", "s1,-2,"), r"x\.csv:5: a position"),
+        (("s1,2,", ",2,"), r"x\.csv:5: a row without a sequence"),
+        (("Lovelace,,", "Lovelace,,O"), r"x\.csv:5: a label without an annotator"),
+        (("label", "lable"), r"x\.csv:1: there is no column for label"),
+        (("sequence,", "token,"), "a name of its own"),
+        (("ann,O", 'ann,"O'), r"x\.csv:2: a quote is opened and not closed"),
+        (("ann,O\ns1,1,Ada,ann,B-PER", 'ann,"O\ns1,1,Ada,ann,B-PER"'), r"x\.csv:2: a line break inside a label"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        load(SAMPLE.replace(*change))
+
+
+def test_wrong_frames_and_names() -> None:
+    with pytest.raises(ParameterError, match="label must be a column"):
+        load(SAMPLE, label="x")
+    with pytest.raises(ParameterError, match="golds must be a column"):
+        load(SAMPLE, golds="x")
+    with pytest.raises(ParameterError, match="a path, a data frame"):
+        read(3)
+    with pytest.raises(FormatError, match="no row"):
+        load(SAMPLE.splitlines()[0])
+    with pytest.raises(LascaError):
+        read(pd.DataFrame([[1, 2, 3]], columns=["label", "label", "annotator"]))
+
+
+def test_a_quote_as_a_token_of_tsv() -> None:
+    text = 'sequence\tposition\ttoken\tannotator\tlabel\ns\t0\t"\tw\tA\ns\t1\tx\tw\tA\ns\t2\t"\tw\tA\n'
+    assert list(load(text, "x.tsv").tokens) == ['"', "x", '"']
+
+
+def test_columns_of_strange_types() -> None:
+    base = {"sequence": ["s", "s"], "position": [0, 0], "annotator": ["w", "w"], "label": ["A", "B"]}
+    times = pd.to_datetime(["2026-01-02", "2026-01-01"])
+    assert read(pd.DataFrame({**base, "time": times})).labels == ("A",)
+    assert read(pd.DataFrame({**base, "time": [2.5, None]})).labels == ("A",)
+    with pytest.raises(FormatError, match="cannot be read as time"):
+        read(pa.table({**base, "time": [[1], [2]]}))
+    with pytest.raises(FormatError, match="cannot be read as text"):
+        read(pa.table({**base, "label": [["A"], ["B"]]}))
+    assert read(pa.table({**base, "label": [True, True]})).labels == ("true",)
+
+
+def test_text_in_parquet_must_be_utf8() -> None:
+    data = parquet(pd.read_csv(io.StringIO(SAMPLE)))
+    with pytest.raises(FormatError, match="the Parquet file cannot be read"):
+        long_table.read(source("x.parquet", data.replace("😊".encode(), b"\x00\x9f\x98\x8a")))
+
+
+def test_unusual_names_by_option() -> None:
+    text = SAMPLE.replace("sequence,position,token,annotator,label", "a,b,c,d,e")
+    assert load(text, sequence="a", position="b", token="c", annotator="d", label="e") == load(SAMPLE)
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    assert_only_lasca_errors(load_bytes, SAMPLE.encode(), **more)
+    assert_only_lasca_errors(load_bytes, b"task;worker;label;time\ns1:0;1;a;3\ns1:1;2;b;\n", **more)
+    assert_only_lasca_errors(load_bytes, parquet(pd.read_csv(io.StringIO(SAMPLE))), **more)
+
+
+def load_bytes(data: bytes) -> CrowdCorpus:
+    long_table.sniff(source("x.csv", data))
+    return long_table.read(source("x.csv", data))
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.parquet"])
+def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
+    corpus = CrowdCorpus.from_sequences(
+        [["=1+2", '"a",b', "c\td\ne"], ["@USER", "-", ""]],
+        {"+ann": [["O", None, "B-X"], None], "m": [None, ["O", None, None]]},
+        golds={"expert": [["O", "O", None], None]},
+        sequence_ids=["s2", "s10"],
+        roles=("annotator", "model"),
+    )
+    write(corpus, tmp_path / name, "table")
+    assert read(tmp_path / name) == corpus
+
+
+def test_a_million_rows_take_seconds() -> None:
+    rng = np.random.default_rng(0)
+    n = 200_000
+    frame = pd.DataFrame(
+        {
+            "sequence": np.repeat(np.arange(n // 20), 20).repeat(5).astype(str),
+            "position": np.tile(np.arange(20), n // 20).repeat(5),
+            "annotator": np.tile(np.arange(5), n),
+            "label": rng.choice(["A", "B", "C"], n * 5),
+        }
+    )
+    assert read(frame).n_annotations == 5 * n

@@ -1,0 +1,190 @@
+"""WebAnno TSV 3: layers, stacked and partial annotations, curators, layouts of folders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats import webanno
+from mutations import FEW, MANY, assert_only_lasca_errors_in_files, samples, source, sources
+
+NE = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value"
+TEXT = "😊 Ada Lovelace visited New York ."
+OFFSETS = [
+    ("0-2", "😊"), ("3-6", "Ada"), ("7-15", "Lovelace"), ("16-23", "visited"), ("24-27", "New"),
+    ("28-32", "York"), ("33-34", "."),
+]  # fmt: skip
+BOTH = ["O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
+CELLS = ["_", "PER[1]", "PER[1]", "_", "LOC[2]", "LOC[2]", "_"]
+
+
+def tsv(cells: list[str] = CELLS, *, second: bool = False, extra: dict[int, list[str]] | None = None) -> bytes:
+    """Make a document; `extra[k]` are rows behind token k."""
+    lines = ["#FORMAT=WebAnno TSV 3.3", NE, "", "", f"#Text={TEXT}"]
+    for k, (offsets, token) in enumerate(OFFSETS):
+        value = cells[k]
+        lines.append(f"1-{k + 1}\t{offsets}\t{token}\t{'_' if value == '_' else '*'}\t{value}\t")
+        lines += (extra or {}).get(k, [])
+    if second:
+        lines += ["", "#Text=The end", "2-1\t36-39\tThe\t_\t_\t", "2-2\t40-43\tend\t_\t_\t"]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def read(files: dict[str, bytes], **options: Any) -> CrowdCorpus:
+    return webanno.read(sources(files), **options)
+
+
+def table(corpus: CrowdCorpus) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for entry in corpus.to_table().to_pylist():
+        found.setdefault(entry["annotator"], {}).setdefault(entry["sequence"], []).append(entry["label"])
+    return found
+
+
+def one(cells: list[str], **options: Any) -> list[str]:
+    extra = options.pop("extra", None)
+    return table(read({"doc1/ada.tsv": tsv(cells, extra=extra)}, **options))["ada"]["doc1/1"]
+
+
+def test_the_sample_of_the_docstring() -> None:
+    (sample,) = samples(webanno)
+    files = source("doc1.txt/ada.tsv", sample.encode())
+    assert webanno.sniff(files) == 1.0
+    corpus = webanno.read(files)
+    assert table(corpus) == {"ada": {"doc1.txt/1": BOTH}}
+    assert corpus.metadata["text"][0] == TEXT
+    assert corpus.metadata["document"][0] == "doc1.txt"
+    assert corpus.token_chars is not None
+    assert [TEXT[a:b] for a, b in corpus.token_chars] == [token for _, token in OFFSETS]
+
+
+def test_sentences_are_sequences_and_the_curator_is_a_gold() -> None:
+    files = {
+        "export/annotation/doc1.txt/ada.tsv": tsv(second=True),
+        "export/annotation/doc1.txt/bob.tsv": tsv(["_"] * 7, second=True),
+        "export/annotation/doc1.txt/INITIAL_CAS.tsv": tsv(["_"] * 7, second=True),
+        "export/curation/doc1.txt/CURATION_USER.tsv": tsv(second=True),
+        "export/exportedproject.json": b"{}",
+    }
+    corpus = read(files)
+    assert list(corpus.sequence_ids) == ["doc1.txt/1", "doc1.txt/2"]
+    assert corpus.annotators == ("ada", "bob")
+    assert corpus.label_names(corpus.golds["curation"]) == [BOTH, ["O", "O"]]
+    assert corpus.load_report.counts["initial documents"] == 1
+    assert corpus.load_report.counts["other files"] == 1
+
+
+def test_layouts_of_folders() -> None:
+    other = tsv().replace(b"visited", b"toured!")
+    by_document = {"d1/ada.tsv": tsv(), "d1/bob.tsv": tsv(), "d2/ada.tsv": other, "d2/bob.tsv": other}
+    by_annotator = {"ada/d1.tsv": tsv(), "bob/d1.tsv": tsv(), "ada/d2.tsv": other, "bob/d2.tsv": other}
+    corpus = read(by_document)
+    assert corpus.annotators == ("ada", "bob")
+    assert read(by_annotator) == corpus
+    single = {"ada/d1.tsv": tsv(), "bob/d1.tsv": tsv()}
+    assert read(single).annotators == ("ada", "bob")
+    assert read(single, layout="document/annotator").annotators == ("d1",)
+    assert read({"ada.tsv": tsv(), "bob.tsv": tsv()}).annotators == ("ada", "bob")
+    assert read({"d1.tsv": tsv(), "d2.tsv": other}).annotators == ("annotator",)
+    assert list(read({"d1.tsv": tsv()}).sequence_ids) == ["d1/1"]
+    with pytest.raises(ParameterError, match="layout"):
+        read(single, layout="maybe")
+
+
+def test_values_without_ids_unnamed_escaped_and_stacked() -> None:
+    assert one(["_", "PER", "PER", "_", "_", "_", "_"])[1:3] == ["B-PER", "B-PER"]
+    unnamed = one(["_", "*", "_", "_", "*[3]", "*[3]", "_"])
+    assert unnamed == ["O", "B-NamedEntity", "O", "O", "B-NamedEntity", "I-NamedEntity", "O"]
+    assert one(["_", "A\\|B\\_C", "_", "_", "_", "_", "_"])[1] == "B-A|B_C"
+    stacked = ["_", "PER[1]", "PER[1]|NAME[2]", "_", "_", "_", "_"]
+    with pytest.raises(FormatError, match=r"doc1/ada.tsv:8.*overlap|two spans overlap"):
+        one(stacked)
+    assert one(stacked, overlap="longest")[1:3] == ["B-PER", "I-PER"]
+    with pytest.raises(FormatError, match="two labels"):
+        one(["_", "PER[1]", "LOC[1]", "_", "_", "_", "_"])
+
+
+def test_parts_of_tokens() -> None:
+    extra = {0: ["1-1.1\t0-2\t😊\t_\t_\t"], 2: ["1-3.1\t7-11\tLove\t*\tX\t"]}
+    cells = ["_"] * 7
+    assert one(cells, extra=extra)[2] == "B-X"
+    assert one(cells, extra=extra, partial="shrink")[2] == "O"
+    with pytest.raises(FormatError, match="cuts through"):
+        one(cells, extra=extra, partial="error")
+    with pytest.raises(FormatError, match="part of a token lies outside"):
+        one(cells, extra={0: ["1-1.1\t0-1\t?\t*\tX\t"]})  # half an emoji
+
+
+def test_layers_and_features() -> None:
+    pos = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue|coarseValue"
+    rel = "#T_RL=x.Dependency|DependencyType|BT_x.POS"
+    head = f"#FORMAT=WebAnno TSV 3.3\n{pos}\n{rel}\n#T_SP=custom.Emotion|strength|kind\n\n\n#Text=Ada ran\n"
+    data = (head + "1-1\t0-3\tAda\tNE\tPROPN\t_\t_\t_\t_\t\n1-2\t4-7\tran\tVVFIN\tVERB\tsb\t1-1\t2\tjoy\t\n").encode()
+    files = {"d/ada.tsv": data}
+    with pytest.raises(FormatError, match="which layer"):
+        read(files)
+    assert table(read(files, layer="POS")) == {"ada": {"d/1": ["NE", "VVFIN"]}}
+    assert table(read(files, layer="POS", feature="coarseValue")) == {"ada": {"d/1": ["PROPN", "VERB"]}}
+    with pytest.raises(FormatError, match="which feature"):
+        read(files, layer="Emotion")
+    assert table(read(files, layer="custom.Emotion", feature="kind")) == {"ada": {"d/1": ["O", "B-joy"]}}
+    for options in ({"layer": "X"}, {"layer": "POS", "feature": "x"}):
+        with pytest.raises(FormatError, match="there is no"):
+            read(files, **options)
+
+
+def test_a_file_without_the_layer_is_all_o() -> None:
+    bare = b"#FORMAT=WebAnno TSV 3.3\n\n\n#Text=Ada ran\n1-1\t0-3\tAda\t\n1-2\t4-7\tran\t\n"
+    full = (
+        f"#FORMAT=WebAnno TSV 3.3\n{NE}\n\n\n#Text=Ada ran\n1-1\t0-3\tAda\t*\tPER\t\n1-2\t4-7\tran\t_\t_\t\n"
+    ).encode()
+    corpus = read({"d/ada.tsv": full, "d/bob.tsv": bare})
+    assert table(corpus) == {"ada": {"d/1": ["B-PER", "O"]}, "bob": {"d/1": ["O", "O"]}}
+
+
+def test_line_ends_lines_of_text_and_tokens_that_are_not_in_it() -> None:
+    windows = read({"d/a.tsv": tsv().replace(b"\n", b"\r\n")})
+    assert table(windows)["a"]["d/1"] == BOTH
+    split = tsv().replace(b"#Text=" + TEXT.encode(), "#Text=😊 Ada\n#Text=Lovelace visited New York .".encode())
+    corpus = read({"d/a.tsv": split})
+    assert corpus.metadata["text"][0] == "😊 Ada\nLovelace visited New York ."
+    odd = read({"d/a.tsv": tsv().replace(b"#Text=", b"#Text=!!")})
+    assert odd.metadata["text"][0] == TEXT
+    assert table(odd)["a"]["d/1"] == BOTH
+
+
+def test_errors_name_file_and_line() -> None:
+    for old, new, match in [
+        (b"#FORMAT=WebAnno TSV 3.3", b"#FORMAT=WebAnno TSV 2", r":1.*must begin"),
+        (b"1-2\t3-6", b"1-2 3-6", r":7.*a row must read"),
+        (b"3-6", b"6-3", r":7.*ends before"),
+        (b"Ada\t*\t", b"Ada\t", r":7.*1 cells of annotations where the header names 2"),
+    ]:
+        with pytest.raises(FormatError, match="doc1/ada.tsv" + match):
+            read({"doc1/ada.tsv": tsv().replace(old, new)})
+    with pytest.raises(FormatError, match="another text"):
+        read({"d/a.tsv": tsv(), "d/b.tsv": tsv().replace(b"visited", b"invited")}, layout="document/annotator")
+
+
+VALID = {
+    "doc1.txt/ada.tsv": tsv(second=True, extra={2: ["1-3.1\t7-11\tLove\t_\t_\t"]}),
+    "doc1.txt/CURATION_USER.tsv": tsv(second=True),
+    "doc2.txt/ada.tsv": tsv(["_"] * 7),
+}
+
+
+def attempt(files: dict[str, bytes]) -> None:
+    webanno.sniff(sources(files))
+    read(files)
+
+
+def test_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors_in_files(attempt, VALID, max_examples=FEW)
+
+
+@pytest.mark.fuzz
+def test_many_mutations_give_only_our_errors() -> None:
+    assert_only_lasca_errors_in_files(attempt, VALID, max_examples=MANY)

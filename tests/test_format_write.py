@@ -1,0 +1,234 @@
+"""What goes out: the truth in every format, legal tags, guarded tables for people, whole files or none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from lasca import schemes
+from lasca.corpus import CrowdCorpus
+from lasca.errors import LascaWarning, ParameterError, StoreError
+from lasca.formats import READERS, WRITERS, read, rows, write
+from lasca.formats.write_tables import guarded, people_table
+
+from mutations import MANY, assert_only_lasca_errors, source  # isort: skip
+
+LABELS = ("B-LOC", "B-PER", "I-PER", "O")
+
+
+@pytest.fixture
+def corpus() -> CrowdCorpus:
+    return CrowdCorpus.from_sequences(
+        [["😊", "Ada", "Lovelace"], ["=1+2"], ["New"]],
+        {
+            "ann": [["O", "B-PER", "I-PER"], None, ["O"]],
+            "goldie": [[None, "B-PER", "O"], ["I-PER"], None],
+            "m": [["O"] * 3, None, None],
+        },
+        golds={"gold": [["O", "B-PER", "I-PER"], None, None], "expert": [None, ["O"], None]},
+        sequence_ids=["s1", "s2", "s10"],
+        roles=("annotator", "annotator", "model"),
+        metadata={"document": ["d1", "d1", ""], "text": ["a", "b", "=c"]},
+        labels=["B-LOC"],
+    )
+
+
+@pytest.fixture
+def truth(corpus: CrowdCorpus) -> dict[str, object]:
+    proba = np.full((corpus.n_tokens, corpus.n_labels), 0.1)
+    codes = np.array([3, 2, 2, 2, 0])  # O I-PER I-PER | I-PER | B-LOC: two illegal starts
+    proba[np.arange(5), codes] = 0.7
+    candidates = [[("B-PER", 0.6), ("O", 0.4)], [2, 3]]
+    return {"labels": codes, "proba": proba, "ambiguous": np.array([4, 1]), "candidates": candidates}
+
+
+LEGAL = [["O", "B-PER", "I-PER"], ["B-PER"], ["B-LOC"]]
+
+
+@pytest.mark.parametrize(("format", "name"), [("jsonl", "x.jsonl"), ("parquet", "x.parquet"), ("lasca", "x")])
+def test_a_whole_corpus_comes_back(corpus: CrowdCorpus, tmp_path: Path, format: str, name: str) -> None:
+    write(corpus, tmp_path / name, format)
+    again = read(tmp_path / name)
+    assert again == corpus
+    assert again.load_report.notes[0] == f"The format was detected: {'lasca' if format == 'lasca' else 'jsonl'}."
+
+
+def test_hugging_face_rows_come_back(corpus: CrowdCorpus, tmp_path: Path) -> None:
+    with pytest.warns(LascaWarning, match="left out: expert; written as annotators: models m"):
+        write(corpus, tmp_path / "hf", "huggingface")
+    again = read(tmp_path / "hf", "huggingface")
+    assert again.to_table().equals(corpus.to_table())
+    assert again.label_names(again.golds["gold"]) == corpus.label_names(corpus.golds["gold"])
+    plain = read(tmp_path / "hf").select(annotators=["ann", "goldie"])
+    write(plain, tmp_path / "again.parquet", "huggingface")
+    assert read(tmp_path / "again.parquet") == plain
+
+
+def test_label_studio_tasks_come_back(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences(
+        [["😊", "Ada", "Lovelace"]],
+        {"ann": [["O", "B-PER", "I-PER"]], "m": [["O", "B-PER", "O"]]},
+        golds={"gold": [["O", "B-PER", "I-PER"]]},
+        sequence_ids=["7"],
+        roles=("annotator", "model"),
+    )
+    write(corpus, tmp_path / "x.json", "label-studio")
+    again = read(tmp_path / "x.json")
+    assert (again.annotators, again.roles, again.labels) == (corpus.annotators, corpus.roles, corpus.labels)
+    assert np.array_equal(again.annotation_label, corpus.annotation_label)
+    assert list(again.tokens) == list(corpus.tokens)
+    write(corpus, tmp_path / "y.json", "label-studio", labels=[2, 0, 1])
+    (task,) = json.loads((tmp_path / "y.json").read_text("utf-8"))
+    assert task["predictions"][0]["result"][0]["value"]["text"] == "Ada Lovelace"
+
+
+def test_the_truth_as_conll(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path) -> None:
+    write(corpus, tmp_path / "two.conll", "conll", labels=truth["labels"])
+    assert (tmp_path / "two.conll").read_text("utf-8") == (
+        "😊\tO\nAda\tB-PER\nLovelace\tI-PER\n\n=1+2\tB-PER\n\nNew\tB-LOC\n"
+    )
+    write(corpus, tmp_path / "all.conll", "conll", **truth)
+    lines = (tmp_path / "all.conll").read_text("utf-8").splitlines()
+    assert lines[0].split("\t") == ["token", "label", "confidence", "ambiguous", "candidates"]
+    assert lines[2].split("\t") == ["Ada", "B-PER", "0.7000", "1", "I-PER|O"]
+    assert lines[3].split("\t") == ["Lovelace", "I-PER", "0.7000", "0", "_"]
+    assert lines[-1].split("\t") == ["New", "B-LOC", "0.7000", "1", "B-PER:0.6|O:0.4"]
+    for name in ("two.conll", "all.conll"):
+        again = read(tmp_path / name)
+        assert again.label_names(again.golds["gold"]) == LEGAL
+        assert again.n_annotators == 0
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_the_truth_as_rows(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path, format: str) -> None:
+    write(corpus, tmp_path / "x", format, **truth)
+    again = read(tmp_path / "x")
+    assert again.label_names(again.golds["inferred"]) == LEGAL
+    if format == "jsonl":
+        header, first, *_ = [json.loads(line) for line in (tmp_path / "x").read_text("utf-8").splitlines()]
+        assert header["labels"] == list(LABELS)
+    else:
+        table = pq.read_table(tmp_path / "x")
+        assert json.loads(table.schema.metadata[b"lasca"])["labels"] == list(LABELS)
+        first = table.to_pylist(maps_as_pydicts="strict")[0]
+    np.testing.assert_allclose(first["soft_labels"], np.asarray(truth["proba"])[:3], rtol=1e-6)
+    assert first["ambiguous"] == [False, True, False]
+    assert [one["label"] for one in first["candidates"][1]] == ["I-PER", "O"]
+    assert first["votes"]["goldie"] == [None, "B-PER", "O"]
+
+
+def test_the_truth_for_hugging_face(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path) -> None:
+    write(corpus, tmp_path / "hf", "huggingface", **truth)
+    table = pq.read_table(tmp_path / "hf" / "data" / "train-00000-of-00001.parquet")
+    features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
+    names = features["ner_tags"]["feature"]["names"]
+    assert [[names[i] for i in row] for row in table.column("ner_tags").to_pylist()] == LEGAL
+    assert len(table.column("soft_labels").to_pylist()[0][0]) == len(names)
+    assert "class_label" in (tmp_path / "hf" / "README.md").read_text("utf-8")
+    again = read(tmp_path / "hf")
+    assert again.label_names(again.golds["gold"]) == LEGAL
+
+
+def test_the_truth_as_a_table(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path) -> None:
+    write(corpus, tmp_path / "x.csv", "table", **truth)
+    lines = (tmp_path / "x.csv").read_text("utf-8").splitlines()
+    assert lines[0] == "sequence,position,token,label,confidence,ambiguous,candidates"
+    assert lines[2] == "s1,1,Ada,B-PER,0.7,1,I-PER|O"
+    write(corpus, tmp_path / "x.parquet", "table", **truth)
+    assert pq.read_table(tmp_path / "x.parquet").column("label").to_pylist() == [n for row in LEGAL for n in row]
+
+
+def test_repair_may_need_a_label_nobody_used(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b", "c"]], {"w": [["O", "B-X", "I-Y"]]})
+    write(corpus, tmp_path / "hf.parquet", "huggingface", labels=[2, 1, 1])
+    again = read(tmp_path / "hf.parquet")
+    assert again.label_names(again.golds["gold"]) == [["O", "B-Y", "I-Y"]]
+    assert schemes.is_legal(["O", "B-Y", "I-Y"], "IOB2")
+
+
+@pytest.mark.parametrize("format", sorted(WRITERS))
+def test_every_writer_takes_the_same_parts(
+    corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path, format: str
+) -> None:
+    assert WRITERS[format].options[:4] == ("labels", "proba", "ambiguous", "candidates")
+    if format == "lasca":
+        with pytest.raises(ParameterError, match="labels must be None for the format lasca"):
+            write(corpus, tmp_path / "x", format, **truth)
+    else:
+        write(corpus, tmp_path / "x", format, **truth)
+        assert (tmp_path / "x").exists()
+    with pytest.raises(ParameterError, match=f"an option of the format {format} must be one of labels"):
+        write(corpus, tmp_path / "y", format, lables=truth["labels"])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"labels": [0, 1]},
+        {"labels": [0.5] * 5},
+        {"labels": [0, 1, 2, 3, 9]},
+        {"labels": [0] * 5, "proba": np.zeros((5, 2))},
+        {"labels": [0] * 5, "ambiguous": [7]},
+        {"labels": [0] * 5, "ambiguous": [True]},
+        {"labels": [0] * 5, "ambiguous": [0, 1], "candidates": [["O"]]},
+        {"labels": [0] * 5, "candidates": {0: [None]}},
+    ],
+)
+def test_wrong_parts_are_named_and_nothing_is_written(
+    corpus: CrowdCorpus, tmp_path: Path, parts: dict[str, object]
+) -> None:
+    with pytest.raises(ParameterError, match="must be"):
+        write(corpus, tmp_path / "x.jsonl", "jsonl", **parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_formats_and_bad_places(corpus: CrowdCorpus, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="format must be one of conll, jsonl"):
+        write(corpus, tmp_path / "x", "xls")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot write"):
+        write(corpus, tmp_path / "file" / "x", "conll")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("x")
+    with pytest.raises(StoreError, match="not empty"):
+        write(corpus.select(annotators=["ann"]), tmp_path / "full", "lasca")
+
+
+def test_tables_for_people_are_guarded(tmp_path: Path) -> None:
+    for text in ("=1+2", "+1", "-1", "@x", "\tx", "\rx", "＝1"):
+        assert guarded(text) == "'" + text
+    assert [guarded(v) for v in ("a=b", 1.5, None, -3)] == ["a=b", 1.5, None, -3]
+    columns = {"token": ["=cmd()", "x"], "score": [-0.5, 2.0], "sure": [True, None]}
+    people_table(columns, tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().splitlines() == ["token,score,sure", "'=cmd(),-0.5,1", "x,2,"]
+    people_table(columns, tmp_path / "x.parquet")
+    assert pq.read_table(tmp_path / "x.parquet").column("token").to_pylist() == ["=cmd()", "x"]
+
+
+def test_the_sample_of_the_rows() -> None:
+    sample = (rows.__doc__ or "").split("```")[1].strip().encode()
+    corpus = rows.read(source("x.jsonl", sample))
+    assert list(corpus.tokens) == ["😊", "Ada"]
+    assert corpus.roles == ("annotator", "model")
+    assert corpus.n_annotations == 3
+    assert list(corpus.metadata["document"]) == ["d1"]
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutated_rows_give_a_corpus_or_a_lasca_error(corpus: CrowdCorpus, tmp_path: Path, examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    for format in ("jsonl", "parquet"):
+        write(corpus, tmp_path / format, format, labels=[0] * 5)
+        valid = (tmp_path / format).read_bytes()
+        assert_only_lasca_errors(lambda data: rows.read(source("x", data)), valid, **more)
+        assert_only_lasca_errors(lambda data: rows.sniff(source("x", data)), valid, **more)
+
+
+def test_every_format_shows_a_sample() -> None:
+    for reader in READERS.values():
+        assert len(reader.sample) > 100
+        assert isinstance(reader.options, tuple)

@@ -1,0 +1,204 @@
+"""Finding the format of files: every format by itself, doubts, wrong names and options, repair and schemes."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lasca
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.formats import READERS, WRITERS, read, write
+from lasca.formats.base import SourceFile
+from lasca.formats.choose import choose
+from mutations import source, sources
+
+TEXT = "Ada visited Rome ."
+SPAN = '{"start": 0, "end": 3, "label": "PER"}'
+SAMPLES: dict[str, dict[str, str]] = {
+    "label-studio": {
+        "x.json": '[{"id": 7, "data": {"text": "Ada visited"}, "annotations": [{"id": 1, "completed_by": 3, "result": '
+        '[{"from_name": "label", "to_name": "text", "type": "labels", "value": {"start": 0, "end": 3, "text": "Ada", '
+        '"labels": ["PER"]}}]}]}]'
+    },
+    "doccano": {
+        "ann.jsonl": '{"id": 5, "text": "Ada visited", "label": [[0, 3, "PER"]]}\n',
+        "ben.jsonl": '{"id": 5, "text": "Ada visited", "label": [[4, 11, "LOC"]]}\n',
+    },
+    "prodigy": {
+        "x.jsonl": '{"text": "Ada", "tokens": [{"text": "Ada", "start": 0, "end": 3, "id": 0}], "spans": [{"start": 0, '
+        '"end": 3, "token_start": 0, "token_end": 0, "label": "PER"}], "answer": "accept", "_input_hash": 11, '
+        '"_annotator_id": "a"}\n'
+    },
+    "huggingface": {"x.jsonl": '{"id": "s1", "tokens": ["Ada", "x"], "ner_tags": ["B-PER", "O"], "annotator": "a"}\n'},
+    "brat": {
+        "ann/d.txt": TEXT,
+        "ann/d.ann": "T1\tPER 0 3\tAda\n",
+        "ben/d.txt": TEXT,
+        "ben/d.ann": "",
+    },
+    "webanno": {
+        "d.txt/ann.tsv": "#FORMAT=WebAnno TSV 3.3\n#T_SP=webanno.custom.NE|value\n\n\n#Text=Ada x\n"
+        "1-1\t0-3\tAda\tPER\t\n1-2\t4-5\tx\t_\t\n"
+    },
+    "mturk-results": {
+        "x.csv": 'HITId,WorkerId,AssignmentStatus,Input.text,Answer.spans\nh1,w1,Approved,Ada visited,"[{""start"": 0, '
+        '""end"": 3, ""label"": ""PER""}]"\n'
+    },
+    "conll": {"x.conll": "Ada B-PER B-PER\nvisited O O\n\nNew B-LOC O\nYork I-LOC O\n"},
+    "conll-folder": {"ann/d.txt": "Ada B-PER\nx O\n", "ben/d.txt": "Ada O\nx O\n"},
+    "mace": {"x.csv": "O,,O\nB-PER,B-PER,\n\nO,O,O\nB-PER,O,O\n"},
+    "table": {"x.csv": "sequence,position,token,annotator,label\ns,0,Ada,ann,B-PER\ns,1,x,ann,O\n"},
+}
+
+
+def files(format: str) -> list[SourceFile]:
+    return sources({name: text.encode() for name, text in SAMPLES[format].items()})
+
+
+@pytest.mark.parametrize("format", sorted(SAMPLES))
+def test_every_format_is_found(format: str, tmp_path: Path) -> None:
+    assert choose(READERS, files(format), "x") == format
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name, text in SAMPLES[format].items():
+            archive.writestr(name, text)
+            (tmp_path / "folder" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "folder" / name).write_text(text, "utf-8")
+    from_zip, from_folder = read(tmp_path / "x.zip"), read(str(tmp_path / "folder"))
+    assert from_zip == from_folder
+    assert from_zip.load_report.notes[0] == f"The format was detected: {format}."
+    assert from_zip.load_report.format == format
+    assert read(tmp_path / "folder", format).load_report.notes[0] == f"Read as {format}."
+    assert from_zip.n_annotations > 0 or from_zip.golds
+    if len(SAMPLES[format]) == 1:
+        (only,) = (p for p in (tmp_path / "folder").rglob("*") if p.is_file())
+        assert read(only).n_tokens == from_zip.n_tokens
+
+
+def test_all_names_of_the_design_are_there() -> None:
+    assert set(SAMPLES) | {"lasca", "jsonl"} == set(READERS)
+    assert set(WRITERS) >= {"conll", "jsonl", "parquet", "huggingface", "label-studio", "mace", "table", "lasca"}
+    assert lasca.read is read
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"hello world, this is a letter.\n", b"\x00\x01\x02\xff" * 100, b"PAR1"])
+def test_what_is_no_format_is_said_with_all_names(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(data)
+    with pytest.raises(FormatError, match=r"x\.bin: (the format cannot be told|there is nothing)") as caught:
+        read(tmp_path / "x.bin")
+    if data:
+        assert all(name in str(caught.value) for name in READERS)
+
+
+def test_doubtful_files_name_the_candidates() -> None:
+    class Fixed:
+        def __init__(self, score: float) -> None:
+            self.score = score
+
+        def sniff(self, files: list[SourceFile]) -> float:
+            return self.score
+
+    readers = {"one": Fixed(0.9), "two": Fixed(0.89), "three": Fixed(0.2)}
+    with pytest.raises(FormatError, match="this may be one or two"):
+        choose(readers, source("x", b"x"), "x")  # type: ignore[arg-type]
+
+
+def test_wrong_names_and_options(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("a O\nb O\n")
+    with pytest.raises(ParameterError, match="format must be 'auto' or one of label-studio, doccano"):
+        read(path, "conl")
+    with pytest.raises(ParameterError, match="an option of the format conll must be one of golds, columns") as caught:
+        read(path, gold="x")
+    assert caught.value.value == "gold"
+    with pytest.raises(FormatError, match="no such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(FormatError, match="list of paths is empty"):
+        read([])
+    with pytest.raises(ParameterError, match="'auto' or 'table' for a data frame"):
+        read(pd.DataFrame(), "conll")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FormatError, match="no file here"):
+        read(tmp_path / "empty")
+
+
+def test_well_known_endings_and_prose(tmp_path: Path) -> None:
+    (tmp_path / "eng.train").write_text("EU NNP I-NP I-ORG\nrejects VBZ I-VP O\n. . O O\n\nPeter NNP I-NP I-PER\n")
+    corpus = read(tmp_path / "eng.train")
+    assert corpus.annotators == ("1", "2", "3")
+    assert any("no header" in note for note in corpus.load_report.notes)
+    (tmp_path / "letter.txt").write_text("Dear friend\nhow are\n\nyou today\n")
+    with pytest.raises(FormatError, match="cannot be told"):
+        read(tmp_path / "letter.txt")
+
+
+def test_rows_in_memory() -> None:
+    corpus = read([{"id": "a", "tokens": ["x", "y"], "ner_tags": ["O", "B-X"], "annotator": "w"}])
+    assert (corpus.load_report.format, corpus.n_annotations) == ("huggingface", 2)
+    with pytest.raises(LascaError):
+        read([1, 2])
+
+
+def test_several_paths(tmp_path: Path) -> None:
+    for name in ("ann", "ben"):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.jsonl").write_text(SAMPLES["doccano"][f"{name}.jsonl"])
+    corpus = read([tmp_path / "ben.jsonl", tmp_path / "ann.jsonl"])
+    assert corpus.annotators == ("ann", "ben")
+    assert corpus.load_report.format == "doccano"
+
+
+def test_illegal_tags_are_counted_repaired_and_converted(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("token gold w\na B-X I-X\nb I-X I-X\nc I-Y O\n")
+    plain = read(path)
+    assert plain.load_report.counts["illegal tags"] == 1
+    assert plain.load_report.counts["illegal tags in golds"] == 1
+    assert "The tags are IOB2." in plain.load_report.notes
+    fixed = read(path, repair=True)
+    assert (fixed.load_report.counts["repaired"], fixed.load_report.counts["repaired in golds"]) == (1, 1)
+    assert fixed.label_names(fixed.golds["gold"]) == [["B-X", "I-X", "B-Y"]]
+    other = read(path, scheme="bioes")
+    assert other.label_names(other.golds["gold"]) == [["B-X", "E-X", "S-Y"]]
+    with pytest.raises(ParameterError, match="scheme must be one of 'IO'"):
+        read(path, scheme="XY")
+    path.write_text("a NOUN\nb VERB\n")
+    assert "illegal tags" not in read(path, repair=True).load_report.counts
+    with pytest.raises(ParameterError, match="of no tag scheme"):
+        read(path, scheme="IOB2")
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SAMPLES["conll"]["x.conll"].encode())))
+    assert read("-").n_tokens == 4
+
+
+def test_a_saved_corpus_in_a_zip_is_refused(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences([["a"]], {"w": [["X"]]})
+    write(corpus, tmp_path / "saved", "lasca")
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for file in (tmp_path / "saved").iterdir():
+            archive.write(file, file.name)
+    with pytest.raises(FormatError, match="Unpack the zip first"):
+        read(tmp_path / "x.zip")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    st.dictionaries(st.sampled_from(["a", "x.csv", "b.json", "c/d.txt", "c/d.ann", "e.tsv"]), st.binary(), max_size=3)
+)
+def test_any_bytes_give_a_corpus_or_a_lasca_error(data: dict[str, bytes]) -> None:
+    given_files = sources(data)
+    try:
+        format = choose(READERS, given_files, "x")
+        READERS[format](given_files)
+    except LascaError:
+        pass
