@@ -1,0 +1,1 @@
+"""Numerical kernels: arrays in, arrays out; they know nothing of corpora, names or files."""

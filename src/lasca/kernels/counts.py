@@ -1,0 +1,223 @@
+"""Posteriors of tokens from their votes, and (expected) counts of annotator, given label and true label.
+
+Votes are CSR by token: those of token i stand at start[i]:start[i + 1] of `annotator` and `label`. A *row* belongs to
+a pair (annotator a, given label s) and stands at (a * n_labels + s) * width of a flat table, one entry per true label;
+`width` is n_labels rounded up to a multiple of 4, and what is beyond n_labels is 0. `rows` has this place for every
+vote. So both halves of an iteration – multiply the rows of a token's votes, add its posterior to the rows of its votes
+– run along memory.
+
+Likelihoods are multiplied as plain numbers; where the largest product of a token gets below 1e-200 it is computed
+again in log space. Above that border a label whose product underflows has a posterior below 1e-100: nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from lasca.kernels import simd
+
+__all__ = [
+    "MAX_SIMD_WIDTH",
+    "agreement_pass",
+    "confusion_pass",
+    "confusion_pass_wide",
+    "share_counts",
+    "vote_counts",
+    "vote_shares",
+]
+
+MAX_SIMD_WIDTH = 32
+"""Up to this width `confusion_pass` keeps a token's row in registers; `confusion_pass_wide` takes any width."""
+
+TINY = 1e-200
+
+
+@njit(cache=True, nogil=True)
+def vote_counts(annotator, label, n_annotators, n_labels):  # type: ignore[no-untyped-def]
+    """Return how often each annotator gave each label, (n_annotators, n_labels)."""
+    counts = np.zeros((n_annotators, n_labels))
+    for j in range(len(label)):
+        counts[annotator[j], label[j]] += 1.0
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def vote_shares(start, label, out):  # type: ignore[no-untyped-def]
+    """Write the shares of each token's votes into out (n_tokens, n_labels); zeros where nobody voted."""
+    for i in range(len(start) - 1):
+        out[i] = 0
+        n = start[i + 1] - start[i]
+        for j in range(start[i], start[i + 1]):
+            out[i, label[j]] += 1
+        if n > 0:
+            out[i] /= n
+
+
+@njit(cache=True, nogil=True)
+def share_counts(start, annotator, label, n_annotators, n_labels):  # type: ignore[no-untyped-def]
+    """Return counts (annotator, given, true) and totals (true) with the shares of a token's votes as posterior."""
+    counts, totals = np.zeros((n_annotators, n_labels, n_labels)), np.zeros(n_labels)
+    for i in range(len(start) - 1):
+        share = 1.0 / max(start[i + 1] - start[i], 1)
+        for j in range(start[i], start[i + 1]):
+            totals[label[j]] += share
+            for k in range(start[i], start[i + 1]):
+                counts[annotator[j], label[j], label[k]] += share
+    return counts, totals
+
+
+@njit(cache=True, nogil=True)
+def _log_space(first, last, rows, log_table, log_prior, n_labels, row):  # type: ignore[no-untyped-def]
+    """Fill `row` with a token's posterior, computed in logs; return the log evidence."""
+    for t in range(n_labels):
+        row[t] = log_prior[t]
+    for j in range(first, last):
+        for t in range(n_labels):
+            row[t] += log_table[rows[j] + t]
+    largest = row[0]
+    for t in range(1, n_labels):
+        largest = max(largest, row[t])
+    total = 0.0
+    for t in range(n_labels):
+        row[t] = math.exp(row[t] - largest)
+        total += row[t]
+    for t in range(n_labels):
+        row[t] /= total
+    return largest + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def confusion_pass(  # type: ignore[no-untyped-def]
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, counts, totals, proba
+):
+    """Do one pass over tokens first..last and return their log evidence.
+
+    Each token's posterior ∝ prior × the rows of its votes. It is added to the rows of its votes in `counts` and, if
+    it has votes, to `totals`; it is written to `proba` (n_tokens, n_labels) unless that has no rows. A token without
+    votes adds no evidence.
+    """
+    width = 4 * len(blocks)
+    row = np.zeros(width)
+    evidence = 0.0
+    product = 1.0  # the product of the tokens' evidence: one logarithm per many tokens
+    start_row = simd.load(prior, 0, blocks)  # type: ignore[call-arg, var-annotated]
+    sums = simd.splat(0.0, blocks)
+    for i in range(first, last):
+        a, b = start[i], start[i + 1]
+        p = start_row
+        for j in range(a, b):
+            p = simd.mul(p, simd.load(table, rows[j], blocks))
+        total = simd.total(p)
+        if total < TINY:
+            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, row)
+            p = simd.load(row, 0, blocks)
+        else:
+            p = simd.mul(p, simd.splat(1.0 / total, blocks))
+            product *= total if b > a else 1.0
+            if product < 1e-100 or product > 1e100:
+                evidence += math.log(product)
+                product = 1.0
+        if b > a:
+            sums = simd.add(sums, p)
+            for j in range(a, b):
+                simd.store(counts, rows[j], simd.add(simd.load(counts, rows[j], blocks), p))
+        if len(proba) > 0:
+            simd.store(row, 0, p)
+            for t in range(n_labels):
+                proba[i, t] = row[t]
+    simd.store(totals, 0, sums)
+    return evidence + math.log(product)
+
+
+@njit(cache=True, nogil=True)
+def confusion_pass_wide(  # type: ignore[no-untyped-def]
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, counts, totals, proba
+):
+    """Do what `confusion_pass` does, for rows of any width."""
+    row = np.zeros(width)
+    evidence = 0.0
+    for i in range(first, last):
+        a, b = start[i], start[i + 1]
+        for t in range(n_labels):
+            row[t] = prior[t]
+        for j in range(a, b):
+            for t in range(n_labels):
+                row[t] *= table[rows[j] + t]
+        total = 0.0
+        for t in range(n_labels):
+            total += row[t]
+        if total < TINY:
+            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, row)
+        else:
+            evidence += math.log(total) if b > a else 0.0
+            for t in range(n_labels):
+                row[t] /= total
+        if b > a:
+            for t in range(n_labels):
+                totals[t] += row[t]
+            for j in range(a, b):
+                for t in range(n_labels):
+                    counts[rows[j] + t] += row[t]
+        if len(proba) > 0:
+            for t in range(n_labels):
+                proba[i, t] = row[t]
+    return evidence
+
+
+@njit(cache=True, nogil=True)
+def agreement_pass(first, last, start, annotator, label, odds, n_labels, agreed, proba):  # type: ignore[no-untyped-def]
+    """Do one pass over tokens first..last for models where a vote only favours the label it gives.
+
+    A label's weight is the product of odds[a, s] >= 1 over the annotators a who gave it, 1 if nobody did. The posterior
+    of each vote's label is added to agreed[a, s]; the posterior of the token is written to `proba` unless that has no
+    rows. Returns the sum of the logs of the sums of weights. Only labels that got votes are ever touched.
+    """
+    weight = np.ones(n_labels)
+    evidence = 0.0
+    product = 1.0  # of the sums of weights: one logarithm per many tokens
+    for i in range(first, last):
+        a, b = start[i], start[i + 1]
+        total = float(n_labels)
+        for j in range(a, b):
+            old = weight[label[j]]
+            weight[label[j]] = old * odds[annotator[j], label[j]]
+            total += weight[label[j]] - old
+        if not total <= 1.0 / TINY:  # or it overflowed
+            total = _agreement_in_logs(a, b, annotator, label, odds, n_labels, weight)
+            evidence += total
+            total = 1.0
+        else:
+            product *= total
+            if product > 1e100:
+                evidence += math.log(product)
+                product = 1.0
+        share = 1.0 / total
+        if len(proba) > 0:
+            for t in range(n_labels):
+                proba[i, t] = weight[t] * share
+        for j in range(a, b):
+            agreed[annotator[j], label[j]] += weight[label[j]] * share
+        if total == 1.0:
+            weight[:] = 1.0
+        else:
+            for j in range(a, b):
+                weight[label[j]] = 1.0
+    return evidence + math.log(product)
+
+
+@njit(cache=True, nogil=True)
+def _agreement_in_logs(first, last, annotator, label, odds, n_labels, weight):  # type: ignore[no-untyped-def]
+    """Fill `weight` with the posterior of a token, computed in logs; return the log of the sum of its weights."""
+    weight[:] = 0.0
+    for j in range(first, last):
+        weight[label[j]] += math.log(odds[annotator[j], label[j]])
+    largest = weight.max()
+    total = 0.0
+    for t in range(n_labels):
+        weight[t] = math.exp(weight[t] - largest)
+        total += weight[t]
+    weight /= total
+    return largest + math.log(total)

@@ -1,0 +1,105 @@
+"""One EM pass of GLAD: posteriors, the tokens' ease by a gradient step, and the sums the abilities are made of."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from lasca.kernels.special import log_sigmoid
+
+__all__ = ["glad_pass"]
+
+
+@njit(cache=True, nogil=True)
+def _quality(first, last, annotator, right, ability, log_ease, mean, precision):  # type: ignore[no-untyped-def]
+    """Return a token's part of the expected log joint as a function of its log ease, with slope and curvature."""
+    off = log_ease - mean
+    value, slope, curvature = -0.5 * precision * off * off, -precision * off, precision
+    ease = math.exp(log_ease)
+    for j in range(first, last):
+        x = ability[annotator[j]] * ease
+        p = right[j - first]
+        log_yes = log_sigmoid(x)
+        yes = math.exp(log_yes)
+        value += log_yes - (1.0 - p) * x  # p ln σ(x) + (1 − p) ln σ(−x)
+        slope += (p - yes) * x
+        curvature += yes * (1.0 - yes) * x * x
+    return value, slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def _climb(first, last, annotator, right, ability, log_ease, mean, precision):  # type: ignore[no-untyped-def]
+    """Return a log ease that is no worse: one gradient step scaled by the curvature, halved until it does not fall."""
+    value, slope, curvature = _quality(first, last, annotator, right, ability, log_ease, mean, precision)
+    move = slope / curvature
+    move = min(max(move, -2.0), 2.0)
+    for _ in range(20):
+        if _quality(first, last, annotator, right, ability, log_ease + move, mean, precision)[0] >= value:
+            return log_ease + move
+        move *= 0.5
+    return log_ease
+
+
+@njit(cache=True, nogil=True)
+def glad_pass(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    start,
+    annotator,
+    label,
+    ability,
+    log_ease,
+    new_ease,
+    log_prior,
+    mean,
+    precision,
+    most,
+    sums,
+    totals,
+    proba,
+):
+    """Do one pass over tokens first..last and return their log evidence.
+
+    Each token's posterior is computed at (ability, log_ease), written to `proba` unless that has no rows, and added
+    to `totals` if the token has votes. Its log ease then climbs into `new_ease`; and sums[a] collects, at the new
+    ease, numerator and denominator of annotator a's ability (see lasca.truth.glad). `most` is the largest number of
+    votes of a token.
+    """
+    n_labels = len(log_prior)
+    row, right = np.empty(n_labels), np.empty(most)
+    log_others = math.log(n_labels - 1.0)
+    evidence = 0.0
+    for i in range(first, last):
+        a, b = start[i], start[i + 1]
+        ease = math.exp(log_ease[i])
+        row[:] = log_prior
+        for j in range(a, b):
+            x = ability[annotator[j]] * ease
+            evidence += log_sigmoid(-x) - log_others
+            row[label[j]] += x + log_others
+        largest = row.max()
+        total = 0.0
+        for t in range(n_labels):
+            row[t] = math.exp(row[t] - largest)
+            total += row[t]
+        evidence += largest + math.log(total)
+        row /= total
+        if len(proba) > 0:
+            proba[i] = row
+        if b == a:
+            new_ease[i] = mean
+            continue
+        for t in range(n_labels):
+            totals[t] += row[t]
+        for j in range(a, b):
+            right[j - a] = row[label[j]]
+        new_ease[i] = _climb(a, b, annotator, right, ability, log_ease[i], mean, precision)
+        ease = math.exp(new_ease[i])
+        for j in range(a, b):
+            x = ability[annotator[j]] * ease
+            weight = 0.25 if abs(x) < 1e-6 else math.tanh(0.5 * x) / (2.0 * x)
+            sums[annotator[j], 0] += (right[j - a] - 0.5) * ease
+            sums[annotator[j], 1] += weight * ease * ease
+    return evidence

@@ -1,0 +1,68 @@
+"""MajorityVote: the label most annotators gave, token by token; probabilities are the shares of the votes.
+
+Ties. On real crowds the tie rule alone moves scores by several points, so it is a parameter and goes into the result:
+`ties="frequency"` takes the tied label that is most frequent among all votes, then the first in label order;
+`ties="first"` takes the first in label order; the name of a label takes that label where it is among the tied, else
+the first in label order. A token nobody labelled gets the label frequencies of all votes as its
+probabilities. `diagnostics` counts the ties and the tokens without votes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.estimator import check_choice
+from lasca.kernels.counts import vote_shares
+from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+
+__all__ = ["MajorityVote"]
+
+TIES = ("frequency", "first")
+
+
+def shares_of_votes(votes: Votes) -> npt.NDArray[np.float32]:
+    """Return the shares of each token's votes, (n_tokens, n_labels); label frequencies where nobody voted."""
+    proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
+    vote_shares(votes.start, votes.label, proba)
+    proba[np.diff(votes.start) == 0] = label_frequency(votes)
+    return proba
+
+
+def label_frequency(votes: Votes) -> npt.NDArray[np.float64]:
+    """Return the share of each label among all votes."""
+    return np.bincount(votes.label, minlength=votes.n_labels) / max(len(votes.label), 1)
+
+
+def winners(proba: npt.NDArray[np.float32], rank: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+    """Return the label with the largest share of each token; of tied ones that of the highest rank, then the first."""
+    order = np.argsort(-rank, kind="stable")
+    return np.asarray(order[proba[:, order].argmax(axis=1)], dtype=np.int16)
+
+
+class MajorityVote(TruthModel):
+    """The label most annotators gave each token.
+
+    Parameters: `ties`, "frequency" (the tied label with most votes in the corpus, then label order), "first" (label
+    order), or the name of the label that wins ties ("O", say).
+    """
+
+    name = "mv"
+
+    def __init__(self, *, ties: str = "frequency") -> None:
+        self.ties = ties
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        ties = check_choice("ties", self.ties, (*TIES, *corpus.labels))
+        proba = shares_of_votes(votes)
+        if ties in TIES:
+            rank = label_frequency(votes) if ties == "frequency" else np.zeros(votes.n_labels)
+        else:
+            rank = np.array([label == ties for label in corpus.labels], dtype=np.float64)
+        labels = winners(proba, rank)
+        unvoted = np.diff(votes.start) == 0
+        tied = (proba == proba.max(axis=1, keepdims=True)).sum(axis=1) > 1
+        progress(1.0, "votes counted")
+        diagnostics = {"ties": int((tied & ~unvoted).sum()), "tokens_without_votes": int(unvoted.sum())}
+        return Posterior(proba, labels=labels, diagnostics=diagnostics)

@@ -1,0 +1,156 @@
+"""Truth: what a model inferred. The same fields for every model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from lasca.corpus import Strings
+from lasca.corpus.build import label_names
+from lasca.errors import StoreError
+from lasca.files import whole_folder
+
+__all__ = ["Clusters", "Truth"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Groups of annotators who behave alike, ordered by reliability: cluster 0 is the most reliable."""
+
+    assignment: npt.NDArray[np.int32]
+    """The cluster of each annotator; -1 for one who gave no label."""
+    proba: npt.NDArray[np.float32]
+    """(n_annotators, n_clusters): how sure the assignment is."""
+    shared: npt.NDArray[np.float32]
+    """(n_clusters, n_labels, n_labels): the confusion matrix the annotators of a cluster share; rows sum to 1."""
+    reliable: int = 0
+    """Which cluster is the reliable one (the largest mean diagonal of its shared matrix)."""
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters there are."""
+        return len(self.shared)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Truth:
+    """The inferred truth of a corpus: labels with probabilities, and what each annotator is worth."""
+
+    model: str
+    params: Mapping[str, Any]
+    label_names: tuple[str, ...]
+    offsets: npt.NDArray[np.int64]
+    sequence_ids: Strings
+    labels: npt.NDArray[np.int16]
+    """The inferred label of each token (for sequence models the best path, not the best label token by token)."""
+    proba: npt.NDArray[np.float32]
+    """(n_tokens, n_labels): the probability of each label; rows sum to 1."""
+    annotators: pa.Table
+    """One row per annotator: name, role, n, reliability, reliability_low, reliability_high (95 %), cluster."""
+    confusion: npt.NDArray[np.float32]
+    """(n_annotators, n_labels, n_labels): how often an annotator gives label s where t is true; rows sum to 1."""
+    clusters: Clusters | None
+    trace: npt.NDArray[np.float64]
+    """The objective after each iteration; for samplers the log joint, (n_chains, n_sweeps)."""
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    """Plain numbers and lists: iterations, converged, R-hat, ESS, … as the model has them."""
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
+        object.__setattr__(self, "diagnostics", MappingProxyType(dict(self.diagnostics)))
+        for name in ("offsets", "labels", "proba", "confusion", "trace"):
+            getattr(self, name).flags.writeable = False
+
+    def sequences(self) -> list[list[str]]:
+        """Return the labels as lists of strings, one list per sequence."""
+        names = label_names(self.labels, self.offsets, self.label_names)
+        return [[str(name) for name in sequence] for sequence in names]
+
+    @property
+    def entropy(self) -> npt.NDArray[np.float32]:
+        """How unsure each token is, in nats."""
+        p = np.clip(self.proba, np.finfo(np.float32).tiny, 1)
+        return np.asarray(-(p * np.log(p)).sum(axis=1), dtype=np.float32)
+
+    def __repr__(self) -> str:
+        clusters = "" if self.clusters is None else f", {self.clusters.n_clusters} clusters"
+        return f"Truth({self.model}: {len(self.labels):,} tokens, {len(self.annotators)} annotators{clusters})"
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the result into a folder: truth.json, arrays as safetensors, tables as Parquet; no pickle."""
+        header = {
+            "lasca": "truth",
+            "version": VERSION,
+            "model": self.model,
+            "params": {name: _plain(value) for name, value in self.params.items()},
+            "labels": list(self.label_names),
+            "diagnostics": {name: _plain(value) for name, value in self.diagnostics.items()},
+            "warnings": list(self.warnings),
+            "reliable": None if self.clusters is None else self.clusters.reliable,
+        }
+        names = ("offsets", "labels", "proba", "confusion", "trace")
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        if self.clusters is not None:
+            arrays |= {f"clusters.{n}": getattr(self.clusters, n) for n in ("assignment", "proba", "shared")}
+        with whole_folder(path, overwrite=overwrite) as folder:
+            (folder / "truth.json").write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
+            save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "arrays.safetensors")
+            pq.write_table(self.annotators, folder / "annotators.parquet")
+            pq.write_table(pa.table({"id": self.sequence_ids.arrow}), folder / "sequences.parquet")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Truth:
+        """Read a folder that `save` wrote."""
+        folder = Path(path)
+        try:
+            header = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+            if header["lasca"] != "truth" or header["version"] != VERSION:
+                raise StoreError("not a truth of this version of LASCA", where=str(folder), got=header["version"])
+            arrays = load_file(folder / "arrays.safetensors")
+            ids = pq.read_table(folder / "sequences.parquet").column("id").combine_chunks()
+            clusters = None
+            if header["reliable"] is not None:
+                parts = {n: arrays.pop(f"clusters.{n}") for n in ("assignment", "proba", "shared")}
+                clusters = Clusters(reliable=int(header["reliable"]), **parts)
+            return cls(
+                model=header["model"],
+                params=header["params"],
+                label_names=tuple(header["labels"]),
+                sequence_ids=Strings(ids),
+                annotators=pq.read_table(folder / "annotators.parquet"),
+                clusters=clusters,
+                diagnostics=header["diagnostics"],
+                warnings=tuple(header["warnings"]),
+                **arrays,
+            )
+        except OSError as error:
+            raise StoreError("there is no truth to load", where=str(folder), got=error.strerror) from error
+        except (pa.ArrowException, SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise StoreError("the saved truth is damaged", where=str(folder), got=str(error)) from error
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy values into what JSON can hold; anything else that JSON cannot hold becomes its repr."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
