@@ -1,0 +1,82 @@
+"""Tables of rows, one entry per true label: sums of the rows that bear on a token, and expected counts of rows.
+
+An annotation (annotator, label before, label given) or a word points at a row of a table (n_rows, T). Evidence for a
+token is the sum of its rows; the expected count of a row is the sum of the posteriors of the tokens that point at it.
+For the counts the tokens are listed by row, so that every row has one writer: the sums are the same bytes whatever
+the number of threads.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+__all__ = ["add_row", "add_rows", "group_tokens", "previous_labels", "sum_by_row"]
+
+
+@njit(cache=True, nogil=True)
+def previous_labels(offsets, start, annotator, label, none, out):  # type: ignore[no-untyped-def]
+    """Write the label the same annotator gave the token before in the sequence, or `none`, for each annotation.
+
+    Annotations are sorted by token, then annotator, so two neighbouring tokens are merged in one walk.
+    """
+    for s in range(offsets.shape[0] - 1):
+        for i in range(offsets[s], offsets[s + 1]):
+            if i == offsets[s]:
+                for j in range(start[i], start[i + 1]):
+                    out[j] = none
+                continue
+            k, stop = start[i - 1], start[i]
+            for j in range(start[i], start[i + 1]):
+                while k < stop and annotator[k] < annotator[j]:
+                    k += 1
+                out[j] = label[k] if k < stop and annotator[k] == annotator[j] else none
+
+
+@njit(cache=True, nogil=True)
+def group_tokens(start, row, row_start, tokens):  # type: ignore[no-untyped-def]
+    """List the tokens of each row in order: those of row r at tokens[row_start[r]:row_start[r + 1]]."""
+    row_start[:] = 0
+    for j in range(row.shape[0]):
+        row_start[row[j] + 1] += 1
+    for r in range(row_start.shape[0] - 1):
+        row_start[r + 1] += row_start[r]
+    at = row_start[:-1].copy()
+    for i in range(start.shape[0] - 1):
+        for j in range(start[i], start[i + 1]):
+            tokens[at[row[j]]] = i
+            at[row[j]] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_rows(first, last, start, row, table, out):  # type: ignore[no-untyped-def]
+    """Add the rows of the annotations of tokens first..last to out, whose row 0 is that of token `first`."""
+    T = table.shape[1]
+    for i in range(first, last):
+        for j in range(start[i], start[i + 1]):
+            r = row[j]
+            for t in range(T):
+                out[i - first, t] += table[r, t]
+
+
+@njit(cache=True, nogil=True)
+def add_row(first, last, row, table, out):  # type: ignore[no-untyped-def]
+    """Add the one row of each of the tokens first..last to out; -1 is none."""
+    T = table.shape[1]
+    for i in range(first, last):
+        r = row[i]
+        if r >= 0:
+            for t in range(T):
+                out[i - first, t] += table[r, t]
+
+
+@njit(cache=True, nogil=True)
+def sum_by_row(first, last, row_start, tokens, proba, out):  # type: ignore[no-untyped-def]
+    """Write the sums of the posteriors of the tokens of rows first..last to `out`."""
+    T = proba.shape[1]
+    for r in range(first, last):
+        for t in range(T):
+            out[r, t] = 0.0
+        for j in range(row_start[r], row_start[r + 1]):
+            i = tokens[j]
+            for t in range(T):
+                out[r, t] += proba[i, t]

@@ -1,0 +1,131 @@
+"""BayesianSequence: a Markov chain of true labels, annotators with memory, words; by variational Bayes.
+
+Bayesian sequence combination (BSC), Simpson & Gurevych 2019, "A Bayesian approach for sequence tagging with crowds".
+
+Model: in each sequence z_1 ~ Mult(π), z_i ~ Mult(A_{z_{i-1}}); word w_i ~ Mult(ρ_{z_i}); annotator l gives
+y_il ~ p_l(· | z_i, y_{i-1,l}) as the annotator model says (acc, spam, cv, cm, seq: see `annotator_models`). Rows of A,
+π and ρ have symmetric Dirichlet priors with `transition_prior` and `word_prior`; moves that the tag scheme forbids have
+probability 0. q(z) q(π, A, ρ, Ψ): the E step is forward–backward with exp E log of all parameters, the M step adds
+expected counts to the priors. The objective is the ELBO, exact after every E step; it never falls.
+
+Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
+- Forbidden moves of the truth have probability 0, not a pseudo-count of 1e-12; the first label of a sequence has its
+  own distribution π and is not treated as what follows O: labels need no O, and the best path knows its first label.
+- An annotator's first label in a sequence, and one behind a gap, has its own context instead of that of O.
+- Labels an annotator gives against the scheme have a pseudo-count of 0.01, not 1e-12 (whose E log is -1e12); what is
+  taken from them goes, as there, to the label that begins a span of the type, or goes on with the span's own type.
+- In acc, a wrong label is one of T - 1, not of T. In spam, knowing or guessing is a latent variable summed out in the
+  E step, so that the bound is exact (the original mixes means and expected logs).
+- The start is a short run of IBCC (Dawid–Skene there); a sole annotator is believed.
+- The ELBO decides when to stop (there: after 20 iterations, or by the change of q(z)).
+"""
+
+from __future__ import annotations
+
+from lasca.corpus import CrowdCorpus
+from lasca.estimator import check_choice, check_number
+from lasca.truth.annotator_models import ANNOTATOR_MODELS, AnnotatorModel, make_annotators
+from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.evidence import Floats, Rows, dirichlet_rows, word_rows
+from lasca.truth.sequence import ChainPrior, chain_posterior
+from lasca.truth.sequence_model import Expected, Loop, State, fit_sequences, start_evidence, trust
+from lasca.truth.states import label_states, single_states
+
+__all__ = ["BayesianSequence"]
+
+PRIORS = {"acc": (11.0, 10.0), "spam": (11.0, 10.0), "cv": (20.0, 10.0), "cm": (110.0, 10.0), "seq": (11.0, 10.0)}
+"""Pseudo-counts (correct, wrong) of the published experiments on named entities."""
+
+
+class BayesianLearner:
+    """Expected counts to Dirichlet posteriors."""
+
+    def __init__(
+        self, annotators: AnnotatorModel, words: Rows | None, prior: ChainPrior, legal: ChainPrior, word_prior: float
+    ) -> None:
+        self.annotators, self.crowd_rows, self.word_rows = annotators, annotators.rows, words
+        self.prior, self.legal, self.word_prior = prior, legal, word_prior
+
+    def maximise(self, expected: Expected) -> State:
+        """Return exp E log and E log of all parameters, and the KL of their posteriors from their priors."""
+        chain, penalty = chain_posterior(expected.chain, self.prior)
+        crowd, kl = self.annotators.update(expected.crowd, None if expected.state is None else expected.state.crowd)
+        penalty += kl
+        words = None
+        if expected.words is not None:
+            words, kl = dirichlet_rows(expected.words, self.word_prior)
+            penalty += kl
+        return State(chain, crowd, words, penalty)
+
+    def confusion(self, counts: Floats) -> Floats:
+        """Return the posterior mean confusion of each annotator, whatever they gave before."""
+        return self.annotators.confusion(counts)
+
+
+class BayesianSequence(TruthModel):
+    """Bayesian sequence combination: knows the tag scheme, neighbours, words, and annotators' habits.
+
+    `annotator_model` is one of acc, spam, cv, cm, seq. `prior_correct` and `prior_wrong` are pseudo-counts of right
+    labels and, all together, of wrong ones (None: those of the published experiments for the model; with fewer than
+    nine labels no more than 1.25 on each wrong one). A sole annotator is believed. `words=False`
+    leaves the text out; `singles=True` tells spans of one token from beginnings of longer ones (IOB2, see `states`);
+    `constrained=False` allows every move. `decode="viterbi"` gives the most probable path,
+    "marginal" the legal path with the most tokens expected to be right.
+    """
+
+    name = "bsc"
+
+    def __init__(
+        self,
+        *,
+        annotator_model: str = "seq",
+        prior_correct: float | None = None,
+        prior_wrong: float | None = None,
+        transition_prior: float = 1.0,
+        word_prior: float = 1.0,
+        words: bool = True,
+        singles: bool = False,
+        constrained: bool = True,
+        decode: str = "viterbi",
+        restarts: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.annotator_model = annotator_model
+        self.prior_correct = prior_correct
+        self.prior_wrong = prior_wrong
+        self.transition_prior = transition_prior
+        self.word_prior = word_prior
+        self.words = words
+        self.singles = singles
+        self.constrained = constrained
+        self.decode = decode
+        self.restarts = restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+        self.n_threads = n_threads
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        model = check_choice("annotator_model", self.annotator_model, ANNOTATOR_MODELS)
+        correct, wrong = PRIORS[model]
+        wrong = min(wrong, 1.25 * max(votes.n_labels - 1, 1))  # no more per wrong label than with the published nine
+        if self.prior_correct is not None:
+            correct = check_number("prior_correct", self.prior_correct, low=0, open_low=True)
+        if self.prior_wrong is not None:
+            wrong = check_number("prior_wrong", self.prior_wrong, low=0, open_low=True)
+        pseudo = check_number("transition_prior", self.transition_prior, low=0, open_low=True)
+        word_prior = check_number("word_prior", self.word_prior, low=0, open_low=True)
+        loop = Loop.of(self)
+        plain = label_states(corpus.labels, self.constrained)
+        states = single_states(corpus.labels, self.constrained) if self.singles else plain
+        learner = BayesianLearner(
+            make_annotators(model, votes, states.shows, corpus.labels, correct + trust(votes), wrong),
+            word_rows(corpus) if self.words else None,
+            ChainPrior(states, pseudo),
+            ChainPrior(plain, pseudo),
+            word_prior,
+        )
+        return fit_sequences(learner, votes, start_evidence(corpus, votes, hard=False), loop, progress)
