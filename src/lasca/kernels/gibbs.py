@@ -1,0 +1,367 @@
+"""Sweeps of the hierarchical clusters model (HC): collapsed Gibbs for z and c, Metropolis–Hastings for β and η.
+
+Symbols as in the paper: z true labels, c clusters of annotators, β (C, T, T) and η (C, T) the clusters' Dirichlet
+parameters, counts[l, t, s] = n_lts how often annotator l said s where t is true, rows[l, t] = n_lt, totals[t] = n_t,
+members[c] = n_c, alpha[t, j] = a_tj the Dirichlet parameter of β_t. Ψ, ν, γ are integrated out; every step leaves
+
+    Σ_c lnΓ(n_c + ε_ν/C) + Σ_t lnΓ(n_t + ε_γ/T)
+    + Σ_l Σ_t [lnΓ(η) − lnΓ(n_lt + η) + Σ_s (lnΓ(n_lts + ηβ_s) − lnΓ(ηβ_s))] + Σ_c Σ_t [−λ_η η + Σ_j (a_tj − 1) ln β_tj]
+
+invariant. All arrays are changed in place; `rng` is a state of `lasca.kernels.random`. Where the paper's printed
+formulas differ (E1, E3, E4 of the project's notes) the place says so.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from lasca.kernels import random as rnd
+from lasca.kernels.simd import load, mul, store
+
+__all__ = [
+    "annotator_score",
+    "beta_gain",
+    "count",
+    "log_joint",
+    "move_beta",
+    "move_eta",
+    "padded",
+    "refresh_empty",
+    "rising",
+    "row_score",
+    "swap",
+    "sweep_c",
+    "sweep_z",
+]
+
+_ONE_BLOCK = (0,)
+_VOTES_AT_ONCE = 8  # the product of so many ratios stays far above the smallest float64
+
+
+def padded(n_labels: int) -> int:
+    """Return the width of a row of labels in the tables of `sweep_z`: a multiple of 4."""
+    return (n_labels + 3) // 4 * 4
+
+
+@njit(cache=True, nogil=True)
+def rising(x: float, n: int) -> float:
+    """Return lnΓ(x + n) − lnΓ(x): exact for few counts, where the difference of two lnΓ would cancel."""
+    if n <= 12:
+        product = 1.0
+        for k in range(n):
+            product *= x + k
+        return math.log(product)
+    return math.lgamma(x + n) - math.lgamma(x)
+
+
+@njit(cache=True, nogil=True)
+def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-untyped-def]
+    """Count n_lts, n_lt and n_t from scratch."""
+    counts[:] = 0
+    rows[:] = 0
+    totals[:] = 0
+    for i in range(len(z)):
+        t = z[i]
+        totals[t] += 1
+        for k in range(start[i], start[i + 1]):
+            counts[annotator[k], t, label[k]] += 1
+            rows[annotator[k], t] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_tables(counts, rows, c, pseudo, eta, table, inverse, width):  # type: ignore[no-untyped-def]
+    """Write n_lts + ηβ as (l, s, t) and 1 / (n_lt + η) as (l, t), rows padded with zeros."""
+    L, T, _ = counts.shape
+    for m in range(L):
+        k = c[m]
+        for t in range(T):
+            inverse[m * width + t] = 1.0 / (rows[m, t] + eta[k, t])
+            for s in range(T):
+                table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[k, t, s]
+
+
+@njit(cache=True, nogil=True)
+def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, eta, table, inverse, weight):  # type: ignore[no-untyped-def]
+    """Multiply `weight` by the ratios of the votes first..last-1; the token itself is taken out of column `old`."""
+    T, width = counts.shape[1], len(weight)
+    own, below = weight[old], 1.0
+    for k in range(first, last):
+        m, s = annotator[k], label[k]
+        own *= (counts[m, old, s] - 1) + pseudo[c[m], old, s]
+        below *= (rows[m, old] - 1) + eta[c[m], old]
+    for b in range(0, width, 4):
+        row: Any = load(weight, b, _ONE_BLOCK)  # type: ignore[call-arg]
+        for k in range(first, last):
+            m = np.int64(annotator[k])
+            above = load(table, (m * T + label[k]) * width + b, _ONE_BLOCK)
+            row = mul(row, mul(above, load(inverse, m * width + b, _ONE_BLOCK)))
+        store(weight, b, row)
+    weight[old] = own / below
+
+
+@njit(cache=True, nogil=True)
+def _rescale(weight):  # type: ignore[no-untyped-def]
+    """Divide by the largest weight."""
+    top = 0.0
+    for t in range(len(weight)):
+        top = max(top, weight[t])
+    for t in range(len(weight)):
+        weight[t] /= top
+
+
+@njit(cache=True, nogil=True)
+def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, eta, table, inverse, width):  # type: ignore[no-untyped-def]
+    """Give a token another true label: counts and tables follow."""
+    T = counts.shape[1]
+    for k in range(first, last):
+        m, s = np.int64(annotator[k]), label[k]
+        for t, change in ((old, -1), (new, 1)):
+            counts[m, t, s] += change
+            rows[m, t] += change
+            table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[c[m], t, s]
+            inverse[m * width + t] = 1.0 / (rows[m, t] + eta[c[m], t])
+
+
+@njit(cache=True, nogil=True)
+def sweep_z(  # type: ignore[no-untyped-def]
+    start, annotator, label, z, c, beta, eta, counts, rows, totals, epsilon, table, inverse, weight, proba, rng
+):
+    """Draw every z_i from its conditional (eq. 8) and add the conditional to `proba` (if it has rows): Rao–Blackwell.
+
+    `epsilon` is ε_γ/T; `table` (L·T·width), `inverse` (L·width) and `weight` (width) are room to work in.
+    Returns how many labels changed. The tables hold numerators and reciprocal denominators for all t at once;
+    a token that keeps its label – nearly all do – writes nothing.
+    """
+    T, width = counts.shape[1], len(weight)
+    pseudo = np.empty_like(beta)
+    for k in range(len(beta)):
+        for t in range(T):
+            for s in range(T):
+                pseudo[k, t, s] = eta[k, t] * beta[k, t, s]
+    _fill_tables(counts, rows, c, pseudo, eta, table, inverse, width)
+    prior = np.zeros(width)
+    for t in range(T):
+        prior[t] = totals[t] + epsilon
+    changed = 0
+    for i in range(len(z)):
+        first, last, old = start[i], start[i + 1], np.int64(z[i])
+        for t in range(width):
+            weight[t] = prior[t]
+        weight[old] -= 1.0
+        for k in range(first, last, _VOTES_AT_ONCE):
+            if k > first:
+                _rescale(weight)
+            _weigh(k, min(k + _VOTES_AT_ONCE, last), old, annotator, label, counts, rows, c, pseudo, eta, table, inverse, weight)  # fmt: skip  # noqa: E501
+        total = 0.0
+        for t in range(T):
+            total += weight[t]
+        if len(proba):
+            scale = 1.0 / total
+            for t in range(T):
+                proba[i, t] += weight[t] * scale
+        rest = rnd.uniform(rng) * total
+        new = 0
+        while new < T - 1 and rest >= weight[new]:
+            rest -= weight[new]
+            new += 1
+        if new != old:
+            changed += 1
+            z[i] = new
+            totals[old] -= 1
+            totals[new] += 1
+            prior[old] = totals[old] + epsilon
+            prior[new] = totals[new] + epsilon
+            _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, eta, table, inverse, width)
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def annotator_score(counts, rows, beta, eta):  # type: ignore[no-untyped-def]
+    """Return ln p(labels of one annotator | true labels, β, η of a cluster): the bracket of the joint."""
+    total = 0.0
+    for t in range(len(rows)):
+        if rows[t]:
+            total -= rising(eta[t], rows[t])
+            for s in range(len(rows)):
+                if counts[t, s]:
+                    total += rising(eta[t] * beta[t, s], counts[t, s])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sweep_c(c, members, counts, rows, beta, eta, epsilon, rng, proba):  # type: ignore[no-untyped-def]
+    """Draw every c_l from its conditional (eq. 7); `epsilon` is ε_ν/C. Fills `proba` (L, C) with the conditionals."""
+    C = len(members)
+    for m in range(len(c)):
+        members[c[m]] -= 1
+        top = -np.inf
+        for k in range(C):
+            proba[m, k] = math.log(members[k] + epsilon) + annotator_score(counts[m], rows[m], beta[k], eta[k])
+            top = max(top, proba[m, k])
+        total = 0.0
+        for k in range(C):
+            proba[m, k] = math.exp(proba[m, k] - top)
+            total += proba[m, k]
+        rest = rnd.uniform(rng) * total
+        new = 0
+        while new < C - 1 and rest >= proba[m, new]:
+            rest -= proba[m, new]
+            new += 1
+        proba[m] /= total
+        c[m] = new
+        members[new] += 1
+
+
+@njit(cache=True, nogil=True)
+def swap(c, counts, rows, beta, eta, rng, n_tries):  # type: ignore[no-untyped-def]
+    """Try to exchange the clusters of two annotators; n_c stays, so only the two brackets count. Returns successes."""
+    done = 0
+    for _ in range(n_tries):
+        a, b = rnd.below(rng, len(c)), rnd.below(rng, len(c))
+        u = rnd.uniform(rng)
+        ka, kb = c[a], c[b]
+        if ka == kb:
+            continue
+        gain = (
+            annotator_score(counts[a], rows[a], beta[kb], eta[kb])
+            + annotator_score(counts[b], rows[b], beta[ka], eta[ka])
+            - annotator_score(counts[a], rows[a], beta[ka], eta[ka])
+            - annotator_score(counts[b], rows[b], beta[kb], eta[kb])
+        )
+        if math.log(u) < gain:
+            c[a], c[b] = kb, ka
+            done += 1
+    return done
+
+
+@njit(cache=True, nogil=True)
+def _members_of(k, c):  # type: ignore[no-untyped-def]
+    """Return the annotators of a cluster."""
+    return np.flatnonzero(c == k)
+
+
+@njit(cache=True, nogil=True)
+def move_beta(c, counts, beta, eta, alpha, rng):  # type: ignore[no-untyped-def]
+    """Move every β_tj with β_tt once, the other entries held (eq. 9). Returns the share of accepted moves.
+
+    τ = β_tj + β_tt is fixed (E1: eq. 12 prints the complement). E4: the paper calls its proposal U(0, min{2x, 1})
+    symmetric; it is not, and it may leave the simplex. Here x' ~ U(0, min(2x, τ)); a move that cannot come back
+    (x > min(2x', τ)) is refused, and the ratio carries min(2x, τ) / min(2x', τ).
+    """
+    C, T, _ = beta.shape
+    accepted = 0
+    for k in range(C):
+        group = _members_of(k, c)
+        for t in range(T):
+            for j in range(T):
+                if j != t:
+                    accepted += _move_pair(group, counts, t, j, beta[k, t], eta[k, t], alpha[t], rng)
+            beta[k, t] /= beta[k, t].sum()  # the sum drifts by 1e-16 per move
+    return accepted / max(1, C * T * (T - 1))
+
+
+@njit(cache=True, nogil=True)
+def beta_gain(group, counts, t, j, row, eta, alpha, new):  # type: ignore[no-untyped-def]
+    """Return the log ratio of the joint when β_tj becomes `new` and β_tt the rest of their sum (eq. 9)."""
+    old, old_own = row[j], row[t]
+    new_own = old + old_own - new
+    gain = (alpha[j] - 1.0) * math.log(new / old) + (alpha[t] - 1.0) * math.log(new_own / old_own)
+    for m in group:
+        if counts[m, t, j]:
+            gain += rising(eta * new, counts[m, t, j]) - rising(eta * old, counts[m, t, j])
+        if counts[m, t, t]:
+            gain += rising(eta * new_own, counts[m, t, t]) - rising(eta * old_own, counts[m, t, t])
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def _move_pair(group, counts, t, j, row, eta, alpha, rng):  # type: ignore[no-untyped-def]
+    """Propose a new β_tj (and with it β_tt) and accept or refuse it; returns 1 or 0."""
+    old = row[j]
+    tau = old + row[t]
+    bound = min(2.0 * old, tau)
+    new = rnd.uniform(rng) * bound
+    u = rnd.uniform(rng)
+    back = min(2.0 * new, tau)
+    if old > back or new <= 0.0 or tau - new <= 0.0:
+        return 0
+    if math.log(u) < math.log(bound / back) + beta_gain(group, counts, t, j, row, eta, alpha, new):
+        row[j], row[t] = new, tau - new
+        return 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def row_score(group, counts, rows, t, row, eta):  # type: ignore[no-untyped-def]
+    """Return the part of the joint that depends on η_t of a cluster, without its prior (E3: Γ(ηβ_tj), not Γ(ηβ_t))."""
+    total = 0.0
+    for m in group:
+        if rows[m, t]:
+            total -= rising(eta, rows[m, t])
+            for s in range(len(row)):
+                if counts[m, t, s]:
+                    total += rising(eta * row[s], counts[m, t, s])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def move_eta(c, counts, rows, beta, eta, rate, step, gain_rate, rng):  # type: ignore[no-untyped-def]
+    """Move every η_t^c by a log-normal step on (0, ∞) (eq. 10; E4: the paper's bound 1 is dropped). Returns the rate.
+
+    The factor η'/η is the Jacobian of the walk on ln η. `step` (C, T) is tuned towards 44 % accepted moves with
+    gain `gain_rate`, which must be 0 outside the warm-up.
+    """
+    C, T = eta.shape
+    accepted = 0
+    for k in range(C):
+        group = _members_of(k, c)
+        for t in range(T):
+            old = eta[k, t]
+            new = old * math.exp(step[k, t] * rnd.normal(rng))
+            u = rnd.uniform(rng)
+            gain = math.log(new / old) - rate * (new - old)
+            gain += row_score(group, counts, rows, t, beta[k, t], new)
+            gain -= row_score(group, counts, rows, t, beta[k, t], old)
+            taken = math.log(u) < gain
+            if taken:
+                eta[k, t] = new
+                accepted += 1
+            if gain_rate > 0.0:
+                step[k, t] = min(max(step[k, t] * math.exp(gain_rate * ((1.0 if taken else 0.0) - 0.44)), 0.01), 5.0)
+    return accepted / (C * T)
+
+
+@njit(cache=True, nogil=True)
+def refresh_empty(c, rows, beta, eta, alpha, rate, rng):  # type: ignore[no-untyped-def]
+    """Draw β_t^c, η_t^c from their prior where no annotator of cluster c saw label t: there it is the conditional."""
+    C, T = eta.shape
+    for k in range(C):
+        seen = np.zeros(T, np.int64)
+        for m in _members_of(k, c):
+            seen += rows[m]
+        for t in range(T):
+            if seen[t] == 0:
+                rnd.dirichlet(rng, alpha[t], beta[k, t])
+                eta[k, t] = rnd.exponential(rng, rate)
+
+
+@njit(cache=True, nogil=True)
+def log_joint(c, members, counts, rows, totals, beta, eta, alpha, rate, epsilon_nu, epsilon_gamma):  # type: ignore[no-untyped-def]
+    """Return the log joint above, without its constant; the ε are those per cluster and per label."""
+    total = 0.0
+    for k in range(len(members)):
+        total += math.lgamma(members[k] + epsilon_nu)
+    for t in range(len(totals)):
+        total += math.lgamma(totals[t] + epsilon_gamma)
+    for m in range(len(c)):
+        total += annotator_score(counts[m], rows[m], beta[c[m]], eta[c[m]])
+    for k in range(len(members)):
+        for t in range(len(totals)):
+            total -= rate * eta[k, t]
+            for j in range(len(totals)):
+                total += (alpha[t, j] - 1.0) * math.log(beta[k, t, j])
+    return total

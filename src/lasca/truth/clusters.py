@@ -1,0 +1,157 @@
+"""Clusters of annotators: starts, matching between draws, the number of clusters by BIC, and shared matrices.
+
+Arrays only; used by the hierarchical clusters model. counts[l, t, s] = how often annotator l said s where t is true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln, logsumexp
+
+from lasca.evaluate import adjusted_rand_index
+from lasca.truth.base import Votes
+
+__all__ = [
+    "agreement",
+    "best_match",
+    "bic",
+    "mean_confusion",
+    "mixture_likelihood",
+    "reliability",
+    "smoothed",
+    "start_clusters",
+    "unanimous",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+def smoothed(counts: npt.NDArray[np.number], weight: float = 5.0) -> Floats:
+    """Return confusion rows (L, T, T), drawn towards the crowd's rows by `weight` counts; these lean to be right."""
+    T = counts.shape[1]
+    pooled = counts.sum(axis=0) + np.eye(T) + 1.0 / T
+    pooled = pooled / pooled.sum(axis=1, keepdims=True)
+    rows = counts + weight * pooled
+    return np.asarray(rows / rows.sum(axis=2, keepdims=True))
+
+
+def reliability(confusion: Floats) -> Floats:
+    """Return the mean diagonal of confusion matrices, labels weighted equally as the paper does."""
+    return np.asarray(np.diagonal(confusion, axis1=-2, axis2=-1).mean(axis=-1))
+
+
+def start_clusters(
+    counts: npt.NDArray[np.number], n_clusters: int, rng: np.random.Generator | None
+) -> npt.NDArray[np.int32]:
+    """Cluster annotators by their confusion rows: k-means on square roots of rows (Hellinger), labels by frequency.
+
+    Without `rng` the first centres are spread evenly over the annotators ordered by reliability; with it they are
+    drawn as k-means++ does. Labels weigh by the square root of their share, so that rare ones are heard and not loud.
+    """
+    L, T, _ = counts.shape
+    rows = smoothed(counts)
+    share = counts.sum(axis=(0, 2)) / max(1, counts.sum())
+    points = (np.sqrt(rows) * share[None, :, None] ** 0.25).reshape(L, T * T)
+    if rng is None:
+        order = np.argsort(-reliability(rows), kind="stable")
+        at = ((np.arange(n_clusters) + 0.5) * L / n_clusters).astype(np.int64)
+        centres = points[order[np.minimum(at, L - 1)]]
+    else:
+        centres = _spread(points, n_clusters, rng)
+    c = np.zeros(L, np.int32)
+    for _ in range(50):
+        distance = ((points[:, None, :] - centres[None]) ** 2).sum(axis=2)
+        new = distance.argmin(axis=1).astype(np.int32)
+        for k in range(n_clusters):
+            if (new == k).any():
+                centres[k] = points[new == k].mean(axis=0)
+        if (new == c).all():
+            break
+        c = new
+    return c
+
+
+def _spread(points: Floats, n: int, rng: np.random.Generator) -> Floats:
+    chosen = [int(rng.integers(len(points)))]
+    for _ in range(n - 1):
+        distance = np.min([((points - points[k]) ** 2).sum(axis=1) for k in chosen], axis=0)
+        total = distance.sum()
+        chosen.append(int(rng.choice(len(points), p=distance / total)) if total > 0 else chosen[0])
+    return points[chosen].copy()
+
+
+def best_match(reference: Floats, assignment: Floats) -> npt.NDArray[np.int64]:
+    """Return, for each cluster of `reference`, the one of `assignment` that shares most annotators (both (L, C))."""
+    return np.asarray(linear_sum_assignment(reference.T @ assignment, maximize=True)[1])
+
+
+def mean_confusion(confusion: Floats, c_proba: Floats, beta: Floats) -> Floats:
+    """Return the mean confusion of each cluster's annotators, (C, T, T), weighted by how sure they are in it.
+
+    β^c is the same thing seen from the prior; the annotators' own matrices lean less on the prior of β. A cluster
+    nobody is in has its β.
+    """
+    weight = c_proba.sum(axis=0)
+    mean = np.einsum("lk,lts->kts", c_proba, confusion) / np.maximum(weight, 1e-12)[:, None, None]
+    return np.where(weight[:, None, None] > 1e-6, mean, beta)
+
+
+def agreement(a: Floats, b: Floats) -> float:
+    """Return the adjusted Rand index of the most probable clusters of two soft assignments (L, C)."""
+    return float(adjusted_rand_index(a.argmax(axis=1), b.argmax(axis=1)))
+
+
+def mixture_likelihood(counts: npt.NDArray[np.number], beta: Floats, eta: Floats, nu: Floats) -> float:
+    """Return Σ_l ln Σ_c ν_c p(labels of l | true labels, β^c, η^c): Ψ and c integrated out."""
+    rows = counts.sum(axis=2)
+    scores = np.empty((len(counts), len(nu)))
+    for k in range(len(nu)):
+        pseudo = eta[k][:, None] * beta[k]
+        cells = np.where(counts > 0, gammaln(counts + pseudo) - gammaln(pseudo), 0.0).sum(axis=(1, 2))
+        scores[:, k] = cells - (gammaln(rows + eta[k]) - gammaln(eta[k])).sum(axis=1)
+    return float(logsumexp(scores + np.log(nu), axis=1).sum())
+
+
+@dataclass(frozen=True)
+class BicScore:
+    """One row of the choice of the number of clusters."""
+
+    n_clusters: int
+    log_likelihood: float
+    n_parameters: int
+    bic: float
+    """Smaller is better."""
+
+
+def bic(n_clusters: int, log_likelihood: float, n_labels: int, n_units: int) -> BicScore:
+    """Return BIC = −2 ln L + k ln n with k = C·T·T + (C − 1) + (T − 1) free parameters.
+
+    n is the number of annotators: they are the independent units that β and η are estimated from.
+    """
+    k = n_clusters * n_labels * n_labels + (n_clusters - 1) + (n_labels - 1)
+    return BicScore(n_clusters, log_likelihood, k, -2.0 * log_likelihood + k * float(np.log(n_units)))
+
+
+def unanimous(votes: Votes, truth: npt.NDArray[np.integer], assignment: npt.NDArray[np.integer], n: int) -> Floats:
+    """Return M^c of eq. 11, literally: the share of tokens of true label t on which all of cluster c said s.
+
+    "All" are those who labelled the token. Rows sum to less than 1, and the more annotators a cluster has, the
+    smaller they are (E7): a pair of mediocre annotators can beat eight good ones.
+    """
+    T = votes.n_labels
+    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+    shared = np.zeros((n, T, T))
+    for k in range(n):
+        own = assignment[votes.annotator] == k
+        low, high = np.full(votes.n_tokens, T, np.int64), np.full(votes.n_tokens, -1, np.int64)
+        np.minimum.at(low, token[own], votes.label[own])
+        np.maximum.at(high, token[own], votes.label[own])
+        agreed = low == high
+        seen = np.bincount(truth[high >= 0], minlength=T)
+        np.add.at(shared[k], (truth[agreed], low[agreed]), 1.0)
+        shared[k] /= np.maximum(seen, 1)[:, None]
+    return shared

@@ -1,0 +1,314 @@
+"""HierarchicalClusters (HC): annotators fall into clusters; those of a cluster have similar confusion matrices.
+
+Model (Lu, arXiv 2301.01579, section 3): Ψ_t^l ~ Dir(η_t^c β_t^c) for c = c_l, η_t^c ~ Exp(λ_η), β_t^c ~ Dir(a_t),
+c_l ~ Mult(ν), ν ~ Dir(ε_ν/C), z_i ~ Mult(γ), γ ~ Dir(ε_γ/T), y_il ~ Mult(Ψ_{z_i}^l). Inference: collapsed Gibbs for z
+and c with Ψ, ν, γ integrated out, Metropolis–Hastings for β and η (`lasca.kernels.gibbs`), several chains in threads.
+
+Deviations from the paper (its errors E1–E7 as the docs page of this model lists them):
+- E1, E3 (misprints in eqs. 12 and 10): the conditionals are ratios of the joint density, and tested to be.
+- E2: β_t ~ Dir(λ α_t) as in the paper's appendix, not Dir(α_t) of eq. 2.
+- E4: the proposals are corrected for their asymmetry; η lives on (0, ∞) and walks on a log scale.
+- α is 0.7 on the diagonal and 0.3 *shared by* the rest of the row, with λ = 40 (the paper: 0.3 for each other label,
+  λ = 2, which with 9 labels expects 23 % right answers and with 300 labels 1 %): a label that few mean and fewer find
+  must not become a bin for hard tokens. BIC compares runs with the paper's λ α, which is nearly flat.
+- E5: λ_η is weak (prior mean of η 50). With the paper's λ_η = 2 one diffuse cluster explains everybody:
+  `priors="paper"` does that.
+- E6: chains start from Dawid–Skene posteriors and clustered confusion rows, β and η move before the first c does, and
+  there are moves that swap two annotators and that split or merge clusters.
+- E7: `shared="posterior"` is the posterior mean confusion of a cluster's annotators; `shared="unanimous"` is eq. 11
+  to the letter.
+- Probabilities are averages of the conditionals of z (Rao–Blackwell) over all kept sweeps of the chains in range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.engine import available_threads, run_ordered
+from lasca.errors import ParameterError
+from lasca.estimator import check_choice, check_int, check_number, generator
+from lasca.truth import clusters as tools
+from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.chains import Chain, in_range, run_chains
+from lasca.truth.cluster_sampler import Kept, Priors, Sampler, State
+from lasca.truth.dawid_skene import DawidSkene
+from lasca.truth.diagnostics import summary
+from lasca.truth.result import Clusters
+from lasca.truth.sequence_clusters import SequenceClusters
+
+__all__ = ["HierarchicalClusters"]
+
+Floats = npt.NDArray[np.float64]
+Chains = list[Chain[State, Kept]]
+MOST_CLUSTERS = 5  # BIC looks at 1..5
+BIC_STARTS, BIC_WARMUP, BIC_SAMPLES = 6, 40, 150
+SAME_CLUSTERS = 0.5  # chains whose assignments have this adjusted Rand index with the best chain's found its clusters
+WEAK_RATE, PAPER_RATE = 0.02, 2.0  # λ_η
+STRENGTH, PAPER_STRENGTH = 40.0, 2.0  # λ of β's prior
+
+
+class HierarchicalClusters(TruthModel):
+    """Clusters of annotators with similar confusion matrices, by Gibbs sampling.
+
+    Parameters: `n_clusters` ("bic": the best of 1..5, or a number); `priors` ("default", or "paper": λ_η = 2, see E5);
+    `lambda_eta` (the rate of η's prior; None: 0.02, or what `priors` says); `strength` (how many labels the prior
+    of a row β_t weighs; None: 40, or what `priors` says); `shared` ("posterior", or "unanimous",
+    eq. 11); `n_chains`, `n_warmup` and `n_samples` sweeps per chain, `thin` (keep one sweep in so many); `epsilon_nu`
+    and `epsilon_gamma` (ε of the cluster and label frequencies); `sequence` (False: tokens are independent; True: the
+    model is `SequenceClusters`, with the same `n_clusters`, `seed` and `n_threads`; or a dict of its parameters, as
+    {"text": False}); `seed`; `n_threads` (None: all cores).
+    """
+
+    name = "hc"
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int | str = "bic",
+        priors: str = "default",
+        lambda_eta: float | None = None,
+        strength: float | None = None,
+        shared: str = "posterior",
+        n_chains: int = 4,
+        n_warmup: int = 100,
+        n_samples: int = 100,
+        thin: int = 1,
+        epsilon_nu: float = 1.0,
+        epsilon_gamma: float = 1.0,
+        sequence: bool | Mapping[str, Any] = False,
+        seed: int | np.random.Generator = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.priors = priors
+        self.lambda_eta = lambda_eta
+        self.strength = strength
+        self.shared = shared
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.n_samples = n_samples
+        self.thin = thin
+        self.epsilon_nu = epsilon_nu
+        self.epsilon_gamma = epsilon_gamma
+        self.sequence = sequence
+        self.seed = seed
+        self.n_threads = n_threads
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        if self.sequence is not False:
+            return self._sequences()._infer(corpus, votes, progress)
+        check_choice("shared", self.shared, ("posterior", "unanimous"))
+        priors, flat = self._priors(votes.n_labels), self._priors(votes.n_labels, flat=True)
+        n_chains = check_int("n_chains", self.n_chains, low=1)
+        n_warmup, n_samples = check_int("n_warmup", self.n_warmup, low=0), check_int("n_samples", self.n_samples, low=4)
+        n_threads, thin = available_threads(self.n_threads), check_int("thin", self.thin, low=1)
+        n_wanted = self._n_wanted()
+        rng = generator(self.seed)
+        used = np.unique(votes.annotator)
+        seen = _only(votes, used)
+        progress(0.0, "start: Dawid–Skene")
+        start = DawidSkene(max_iter=50, n_threads=n_threads)._infer(corpus, seen, lambda share, words: None).proba
+        sampler = Sampler(seen, priors, start)
+        scores: list[tools.BicScore] = []
+        if n_wanted is None:
+            progress(0.02, "number of clusters")
+            scores = choose(Sampler(seen, flat, start), rng.spawn(1)[0], n_threads)
+            n_wanted = min(scores, key=lambda score: score.bic).n_clusters
+        n_clusters = n_wanted
+        chains = run_chains(
+            lambda chain, own_rng: sampler.initial(n_clusters, chain, own_rng),
+            sampler.sweep,
+            lambda chain: Kept(seen, n_clusters, np.zeros((votes.n_tokens, votes.n_labels), np.float32)),
+            rng=rng,
+            n_chains=n_chains,
+            n_warmup=n_warmup,
+            n_samples=n_samples,
+            thin=thin,
+            n_threads=n_threads,
+            progress=lambda share, words: progress(0.1 + 0.9 * share, words),
+        )
+        return self._posterior(seen, used, votes.n_annotators, chains, scores)
+
+    def _sequences(self) -> SequenceClusters:
+        """Return the model with sequences that this one stands for."""
+        parts = {} if self.sequence is True else self.sequence
+        if not isinstance(parts, Mapping):
+            raise ParameterError("sequence", self.sequence, "True, False, or parameters of SequenceClusters by name")
+        model = SequenceClusters(n_clusters=self.n_clusters, seed=self.seed, n_threads=self.n_threads)
+        return model.set_params(**parts)
+
+    def _priors(self, n_labels: int, *, flat: bool = False) -> Priors:
+        """Check and return the priors; `flat`: β's is nearly so, for BIC, which asks for the largest likelihood."""
+        paper = check_choice("priors", self.priors, ("default", "paper")) == "paper"
+        rate = PAPER_RATE if paper else WEAK_RATE
+        if self.lambda_eta is not None:
+            rate = check_number("lambda_eta", self.lambda_eta, low=0, open_low=True)
+        strength = PAPER_STRENGTH if paper or flat else STRENGTH
+        if self.strength is not None and not flat:
+            strength = check_number("strength", self.strength, low=0, open_low=True)
+        off = 0.3 if paper or flat else 0.3 / max(1, n_labels - 1)
+        alpha = np.full((n_labels, n_labels), strength * off)  # E2: λ α
+        np.fill_diagonal(alpha, strength * 0.7)
+        epsilon_nu = check_number("epsilon_nu", self.epsilon_nu, low=0, open_low=True)
+        return Priors(alpha, rate, epsilon_nu, check_number("epsilon_gamma", self.epsilon_gamma, low=0, open_low=True))
+
+    def _n_wanted(self) -> int | None:
+        """Return the number of clusters asked for, None for BIC."""
+        if isinstance(self.n_clusters, str):
+            if self.n_clusters != "bic":
+                raise ParameterError("n_clusters", self.n_clusters, "'bic' or a whole number of at least 1")
+            return None
+        return check_int("n_clusters", self.n_clusters, low=1, high=1000)
+
+    def _posterior(
+        self, votes: Votes, used: npt.NDArray[Any], n_annotators: int, chains: Chains, scores: list[tools.BicScore]
+    ) -> Posterior:
+        kept = np.stack([chain.kept for chain in chains])
+        good = in_range(kept)
+        stores = [chain.store for chain, ok in zip(chains, good) if ok]
+        best = int(kept[good].mean(axis=1).argmax())
+        agreement = [tools.agreement(stores[best].c_proba, store.c_proba) for store in stores]
+        mean = pooled(stores, best, [value >= SAME_CLUSTERS for value in agreement])
+        found, order = self._clusters(votes, mean, used, n_annotators)
+        crowd = mean.confusion.mean(axis=0)
+        confusion = np.broadcast_to(crowd, (n_annotators, *crowd.shape)).copy()
+        confusion[used] = mean.confusion
+        diagnostics = _diagnostics(chains, good) | {
+            "n_clusters": len(mean.eta),
+            "cluster_agreement": agreement,
+            "n_clusters_used": found.n_clusters,
+            "bic": [vars(score) for score in scores],
+            "eta": mean.eta[order].tolist(),
+        }
+        trace = np.stack([chain.trace for chain in chains])
+        return Posterior(
+            mean.proba,
+            confusion,
+            clusters=found,
+            trace=trace,
+            diagnostics=diagnostics,
+            warnings=_warnings(diagnostics, good),
+        )
+
+    def _clusters(
+        self, votes: Votes, mean: Kept, used: npt.NDArray[Any], n_annotators: int
+    ) -> tuple[Clusters, npt.NDArray[np.int64]]:
+        """Order the clusters that somebody is in by reliability; annotators without labels are in none (-1)."""
+        assignment = mean.c_proba.argmax(axis=1)
+        shared = tools.mean_confusion(mean.confusion, mean.c_proba, mean.beta)
+        if self.shared == "unanimous":
+            shared = tools.unanimous(votes, mean.proba.argmax(axis=1), assignment, len(mean.beta))
+        occupied = np.unique(assignment)
+        order = occupied[np.argsort(-tools.reliability(shared[occupied]), kind="stable")]
+        place = np.full(len(shared), -1, np.int32)
+        place[order] = np.arange(len(order))
+        everyone = np.full(n_annotators, -1, np.int32)
+        everyone[used] = place[assignment]
+        proba = np.full((n_annotators, len(order)), 1.0 / len(order), np.float32)
+        proba[used] = mean.c_proba[:, order] / mean.c_proba[:, order].sum(axis=1, keepdims=True)
+        return Clusters(everyone, proba, shared[order].astype(np.float32)), order
+
+
+def choose(sampler: Sampler, rng: np.random.Generator, n_threads: int) -> list[tools.BicScore]:
+    """Return the BIC of 1..5 clusters; z stays at the Dawid–Skene mode, so that each costs little.
+
+    Of several starts the two with the largest likelihood after a short run go on; the better one counts.
+    """
+    L, T = sampler.votes.n_annotators, sampler.votes.n_labels
+    numbers = range(1, min(MOST_CLUSTERS, L) + 1)
+
+    def likelihood(state: State, sizes: Floats, beta: Floats, eta: Floats) -> float:
+        nu = sizes + sampler.priors.epsilon_nu / len(sizes)
+        return tools.mixture_likelihood(state.counts, beta, eta, nu / nu.sum())
+
+    def short_run(job: tuple[int, int, np.random.Generator]) -> tuple[float, State]:
+        n_clusters, start, own_rng = job
+        state = sampler.initial(n_clusters, 0, own_rng, spread=start > 0)
+        for i in range(BIC_WARMUP):
+            sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
+        return likelihood(state, state.members.astype(np.float64), state.beta, state.eta), state
+
+    def long_run(state: State) -> float:
+        draws = Kept(sampler.votes, len(state.members), np.zeros((0, T), np.float32))
+        for i in range(BIC_WARMUP + BIC_SAMPLES):
+            sampler.move_clusters(state, 0.0)
+            if i >= BIC_WARMUP:
+                draws.add(state)
+        return likelihood(state, draws.c_proba.sum(axis=0) / draws.n, draws.beta / draws.n, draws.eta / draws.n)
+
+    starts = [(n, i) for n in numbers for i in range(1 if n == 1 else BIC_STARTS)]
+    jobs = [(n, i, own_rng) for (n, i), own_rng in zip(starts, rng.spawn(len(starts)))]
+    tried = run_ordered(short_run, jobs, n_threads)
+    going_on = []
+    for n in numbers:
+        runs = sorted((run for run, (m, _) in zip(tried, starts) if m == n), key=lambda run: -run[0])
+        going_on += [state for _, state in runs[:2]]
+    found = run_ordered(long_run, going_on, n_threads)
+    return [tools.bic(n, max(x for x, state in zip(found, going_on) if len(state.members) == n), T, L) for n in numbers]
+
+
+def _only(votes: Votes, used: npt.NDArray[Any]) -> Votes:
+    """Return the votes with annotators numbered 0.. as in `used`: those who gave no label are left out."""
+    if len(used) == votes.n_annotators:
+        return votes
+    code = np.zeros(votes.n_annotators, np.int32)
+    code[used] = np.arange(len(used))
+    return Votes(votes.start, code[votes.annotator], votes.label, len(used), votes.n_labels, votes.offsets)
+
+
+def pooled(stores: list[Kept], best: int, same: list[bool]) -> Kept:
+    """Return the means over all draws of several chains (into the first one's arrays, to save memory).
+
+    Clusters are matched to those of chain `best`; chains that found other clusters (`same` is False) count for the
+    probabilities of labels and for the annotators' confusion, not for the clusters: a mean of different things.
+    """
+    total, reference = stores[0], stores[best].c_proba
+    found = [(store, tools.best_match(reference, store.c_proba)) for store, ok in zip(stores, same) if ok]
+    n = sum(store.n for store, _ in found)
+    c_proba = np.stack([store.c_proba[:, order] for store, order in found]).sum(axis=0) / n
+    beta = np.stack([store.beta[order] for store, order in found]).sum(axis=0) / n
+    eta = np.stack([store.eta[order] for store, order in found]).sum(axis=0) / n
+    total.c_proba, total.beta, total.eta = c_proba, beta, eta
+    for store in stores[1:]:
+        total.proba += store.proba
+        total.confusion += store.confusion
+        total.n += store.n
+    total.proba /= total.n
+    total.confusion /= total.n
+    return total
+
+
+def _diagnostics(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return R-hat, ESS and Monte-Carlo errors of what does not depend on the names of clusters."""
+    draws = np.stack([np.array(chain.store.draws, dtype=np.float64) for chain in chains])
+    names = ("clusters_in_use", "largest_cluster", "mean_log_eta", "mean_reliability")
+    quantities = {name: draws[good, :, i] for i, name in enumerate(names)}
+    quantities["log_joint"] = np.stack([chain.kept for chain in chains])[good]
+    return {
+        "n_chains": len(chains),
+        "chains_in_range": int(good.sum()),
+        "log_joint_means": [float(chain.kept.mean()) for chain in chains],
+        "quantities": {name: summary(values) for name, values in quantities.items()},
+        "rhat": {name: summary(values)["rhat"] for name, values in quantities.items()},
+        "ess": {name: summary(values)["ess"] for name, values in quantities.items()},
+    }
+
+
+def _warnings(diagnostics: dict[str, Any], good: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    found = []
+    if not good.all():
+        found.append(f"{int((~good).sum())} of {len(good)} chains ended in a worse mode and were left out")
+    rhat = diagnostics["rhat"]["log_joint"]
+    if rhat > 1.1:
+        found.append(f"the chains have not met (R-hat of the log joint {rhat:.2f}): raise n_warmup and n_samples")
+    different = sum(value < SAME_CLUSTERS for value in diagnostics["cluster_agreement"])
+    if different:
+        found.append(
+            f"{different} of {int(good.sum())} chains found other clusters: who is in which is not well determined"
+        )
+    return tuple(found)

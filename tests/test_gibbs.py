@@ -1,0 +1,239 @@
+"""The kernels of the hierarchical clusters model against ratios of the naive joint density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lgamma
+
+import numpy as np
+import pytest
+
+import naive
+from lasca.kernels import gibbs
+from lasca.kernels import random as rnd
+
+
+@dataclass
+class Case:
+    """A small random model with its votes, as lists for the naive versions and as arrays for the kernels."""
+
+    votes: list[tuple[int, int, int]]
+    start: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+    z: np.ndarray
+    c: np.ndarray
+    beta: np.ndarray
+    eta: np.ndarray
+    alpha: np.ndarray
+    rate: float
+    epsilon_nu: float
+    epsilon_gamma: float
+
+    def joint(self, **changes: np.ndarray) -> float:
+        names = ("z", "c", "beta", "eta")
+        values = [changes.get(name, getattr(self, name)) for name in names]
+        return naive.hc_log_joint(self.votes, *values, self.alpha, self.rate, self.epsilon_nu, self.epsilon_gamma)
+
+    def counts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        L, T = len(self.c), len(self.alpha)
+        counts, rows, totals = np.zeros((L, T, T), np.int32), np.zeros((L, T), np.int32), np.zeros(T, np.int64)
+        gibbs.count(self.start, self.annotator, self.label, self.z, counts, rows, totals)
+        return counts, rows, totals
+
+    def members(self) -> np.ndarray:
+        return np.bincount(self.c, minlength=len(self.eta))
+
+
+def random_case(seed: int, *, n_tokens: int = 12, L: int = 5, T: int = 3, C: int = 3, share: float = 0.7) -> Case:
+    rng = np.random.default_rng(seed)
+    votes = [(i, m, int(rng.integers(T))) for i in range(n_tokens) for m in range(L) if rng.random() < share]
+    per_token = np.bincount([i for i, _, _ in votes], minlength=n_tokens)
+    return Case(
+        votes=votes,
+        start=np.concatenate(([0], np.cumsum(per_token))).astype(np.int64),
+        annotator=np.array([m for _, m, _ in votes], np.int32),
+        label=np.array([s for _, _, s in votes], np.int16),
+        z=rng.integers(T, size=n_tokens).astype(np.int16),
+        c=rng.integers(C, size=L).astype(np.int32),
+        beta=rng.dirichlet(np.full(T, 0.5), (C, T)),
+        eta=rng.lognormal(1, 2, (C, T)),
+        alpha=rng.uniform(0.2, 3, (T, T)),
+        rate=float(rng.uniform(0.01, 2)),
+        epsilon_nu=float(rng.uniform(0.1, 3)),
+        epsilon_gamma=float(rng.uniform(0.1, 3)),
+    )
+
+
+def normalised(logs: list[float]) -> np.ndarray:
+    p = np.exp(np.array(logs) - max(logs))
+    return p / p.sum()
+
+
+def sweep_z(case: Case, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+    counts, rows, totals = case.counts()
+    (L, T, _), width = counts.shape, gibbs.padded(counts.shape[1])
+    room = np.zeros(L * T * width), np.zeros(L * width), np.zeros(width)
+    z, proba = case.z.copy(), np.zeros((len(case.z), T))
+    epsilon = case.epsilon_gamma / T
+    votes = case.start, case.annotator, case.label
+    gibbs.sweep_z(*votes, z, case.c, case.beta, case.eta, counts, rows, totals, epsilon, *room, proba, state)
+    return z, proba, (counts, rows, totals)
+
+
+def rng_state(seed: int) -> np.ndarray:
+    return np.random.SeedSequence(seed).generate_state(4, np.uint64)
+
+
+CASES = [
+    *({"seed": seed} for seed in range(6)),
+    {"seed": 6, "T": 1},
+    {"seed": 7, "T": 2, "L": 1, "C": 1},
+    {"seed": 8, "T": 9, "n_tokens": 20},
+    {"seed": 9, "T": 5, "L": 40, "n_tokens": 6, "share": 1.0},  # more votes per token than are multiplied at once
+    {"seed": 10, "share": 0.1},  # tokens and annotators without votes
+]
+
+
+@pytest.mark.parametrize("arguments", CASES, ids=str)
+def test_every_conditional_of_z_is_the_ratio_of_the_joint(arguments: dict) -> None:
+    case = random_case(**arguments)
+    T = len(case.alpha)
+    z, proba, (counts, rows, totals) = sweep_z(case, rng_state(1))
+    for i in range(len(z)):
+        logs = [case.joint(z=np.concatenate((z[:i], [t], case.z[i + 1 :]))) for t in range(T)]
+        np.testing.assert_allclose(proba[i], normalised(logs), rtol=1e-9, atol=0)
+    case.z = z
+    again = case.counts()
+    for kept, fresh in zip((counts, rows, totals), again):
+        np.testing.assert_array_equal(kept, fresh)
+
+
+@pytest.mark.parametrize("arguments", CASES, ids=str)
+def test_every_conditional_of_c_is_the_ratio_of_the_joint(arguments: dict) -> None:
+    case = random_case(**arguments)
+    counts, rows, _ = case.counts()
+    C = len(case.eta)
+    c, members, proba = case.c.copy(), case.members(), np.zeros((len(case.c), C))
+    gibbs.sweep_c(c, members, counts, rows, case.beta, case.eta, case.epsilon_nu / C, rng_state(2), proba)
+    for m in range(len(c)):
+        logs = [case.joint(c=np.concatenate((c[:m], [k], case.c[m + 1 :]))) for k in range(C)]
+        np.testing.assert_allclose(proba[m], normalised(logs), rtol=1e-9, atol=1e-300)
+    np.testing.assert_array_equal(members, np.bincount(c, minlength=C))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gains_of_beta_and_eta_are_ratios_of_the_joint(seed: int) -> None:
+    case = random_case(seed)
+    rng = np.random.default_rng(seed)
+    counts, rows, _ = case.counts()
+    now = case.joint()
+    C, T = case.eta.shape
+    for k, t, j in [(k, t, j) for k in range(C) for t in range(T) for j in range(T) if j != t]:
+        group = np.flatnonzero(case.c == k)
+        beta = case.beta.copy()
+        tau = beta[k, t, j] + beta[k, t, t]
+        beta[k, t, j] = rng.uniform(0, tau)
+        beta[k, t, t] = tau - beta[k, t, j]
+        got = gibbs.beta_gain(group, counts, t, j, case.beta[k, t], case.eta[k, t], case.alpha[t], beta[k, t, j])
+        np.testing.assert_allclose(got, case.joint(beta=beta) - now, rtol=1e-9, atol=1e-10)
+        eta = case.eta.copy()
+        eta[k, t] = rng.lognormal(1, 2)
+        got = -case.rate * (eta[k, t] - case.eta[k, t])
+        got += gibbs.row_score(group, counts, rows, t, case.beta[k, t], eta[k, t])
+        got -= gibbs.row_score(group, counts, rows, t, case.beta[k, t], case.eta[k, t])
+        np.testing.assert_allclose(got, case.joint(eta=eta) - now, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_log_joint_is_the_naive_one(seed: int) -> None:
+    case = random_case(seed)
+    per_cluster, per_label = case.epsilon_nu / len(case.eta), case.epsilon_gamma / len(case.alpha)
+    got = gibbs.log_joint(
+        case.c, case.members(), *case.counts(), case.beta, case.eta, case.alpha, case.rate, per_cluster, per_label
+    )
+    np.testing.assert_allclose(got, case.joint(), rtol=1e-11)
+
+
+def test_z_is_drawn_from_its_conditional() -> None:
+    """The draws of one token follow the probabilities that are handed out (20,000 draws, 5 standard errors)."""
+    case = random_case(3, n_tokens=1, share=1.0)
+    state, n = rng_state(5), 20_000
+    drawn = np.zeros(3)
+    for _ in range(n):
+        z, proba, _ = sweep_z(case, state)
+        drawn[z[0]] += 1
+    error = np.sqrt(proba[0] * (1 - proba[0]) / n)
+    assert (np.abs(drawn / n - proba[0]) < 5 * error + 1e-12).all()
+
+
+def test_moves_stay_on_the_simplex_and_leave_nothing_unmoved() -> None:
+    case = random_case(4)
+    counts, rows, _ = case.counts()
+    state, before, step = rng_state(4), case.beta.copy(), np.ones_like(case.eta)
+    eta = case.eta.copy()
+    for _ in range(100):
+        gibbs.move_beta(case.c, counts, case.beta, case.eta, case.alpha, state)
+        gibbs.move_eta(case.c, counts, rows, case.beta, case.eta, case.rate, step, 0.0, state)
+    np.testing.assert_allclose(case.beta.sum(axis=2), 1, rtol=1e-12)
+    assert (case.beta > 0).all()
+    assert (case.eta > 0).all()
+    assert (case.beta != before).all()
+    assert (case.eta != eta).all()
+    assert (step == 1).all()
+
+
+@pytest.mark.parametrize(("x", "n"), [(1e-9, 3), (0.3, 0), (0.3, 1), (0.7, 12), (0.7, 13), (40.0, 5), (1e-5, 5000)])
+def test_rising_factorial(x: float, n: int) -> None:
+    np.testing.assert_allclose(gibbs.rising(x, n), lgamma(x + n) - lgamma(x), rtol=1e-11, atol=1e-12)
+
+
+def test_random_numbers_have_the_moments_they_should() -> None:
+    state, n = rng_state(0), 40_000
+    for shape in (0.3, 1.0, 4.5):
+        x = np.array([rnd.gamma(state, shape) for _ in range(n)])
+        assert abs(x.mean() - shape) < 5 * np.sqrt(shape / n)
+        assert abs(x.var() / shape - 1) < 0.1
+    x = np.array([rnd.normal(state) for _ in range(n)])
+    assert abs(x.mean()) < 5 / np.sqrt(n)
+    assert abs(x.var() - 1) < 5 * np.sqrt(2 / n)
+    assert abs(np.mean(x**4) - 3) < 5 * np.sqrt(96 / n)
+    x = np.array([rnd.uniform(state) for _ in range(n)])
+    assert abs(x.mean() - 0.5) < 5 / np.sqrt(12 * n)
+    assert x.min() > 0
+    assert x.max() < 1
+    x = np.array([rnd.exponential(state, 4.0) for _ in range(n)])
+    assert abs(x.mean() - 0.25) < 5 * 0.25 / np.sqrt(n)
+    drawn = np.bincount([rnd.below(state, 3) for _ in range(n)]) / n
+    np.testing.assert_allclose(drawn, 1 / 3, atol=5 * np.sqrt(2 / 9 / n))
+
+
+def test_uniform_is_xoshiro256_plus_plus() -> None:
+    """The first outputs for the state (1, 2, 3, 4), computed with Python's integers."""
+    mask, s, expected = (1 << 64) - 1, [1, 2, 3, 4], []
+
+    def rotated(x: int, k: int) -> int:
+        return ((x << k) | (x >> (64 - k))) & mask
+
+    for _ in range(5):
+        expected.append(((((rotated((s[0] + s[3]) & mask, 23) + s[0]) & mask) >> 11) + 0.5) / 2**53)
+        shifted = (s[1] << 17) & mask
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= shifted
+        s[3] = rotated(s[3], 45)
+    state = np.array([1, 2, 3, 4], np.uint64)
+    assert [rnd.uniform(state) for _ in range(5)] == expected
+
+
+def test_dirichlet_draws_have_their_mean() -> None:
+    state, shape, out = rng_state(1), np.array([0.2, 1.0, 3.0]), np.empty(3)
+    draws = []
+    for _ in range(20_000):
+        rnd.dirichlet(state, shape, out)
+        draws.append(out.copy())
+    mean = shape / shape.sum()
+    error = np.sqrt(mean * (1 - mean) / (shape.sum() + 1) / len(draws))
+    assert (np.abs(np.mean(draws, axis=0) - mean) < 5 * error).all()

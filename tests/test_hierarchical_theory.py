@@ -1,0 +1,233 @@
+"""The sampler of HierarchicalClusters against theory: Geweke's joint-distribution test and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import naive
+from lasca.kernels import gibbs
+from lasca.kernels.split_merge import split_or_merge
+from lasca.truth.base import Votes
+from lasca.truth.cluster_sampler import Priors, Sampler, State
+from lasca.truth.diagnostics import ess, mcse
+
+N, L, T, C = 5, 4, 3, 3
+PAIRS = [(i, m) for i in range(N) for m in range(L) if (i + m) % 4]  # every annotator misses some tokens
+ALPHA = np.array([[3.0, 0.5, 2.2], [0.4, 2.5, 2.0], [2.5, 0.5, 3.0]])  # far from 1: a wrong sign must show
+RATE, EPSILON_NU, EPSILON_GAMMA = 0.4, 2.0, 3.0
+
+
+def sampler_for(labels: np.ndarray) -> Sampler:
+    per_token = np.bincount([i for i, _ in PAIRS], minlength=N)
+    start = np.concatenate(([0], np.cumsum(per_token))).astype(np.int64)
+    annotator = np.array([m for _, m in PAIRS], np.int32)
+    votes = Votes(start, annotator, labels, L, T, np.array([0, N]))
+    return Sampler(votes, Priors(ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA), np.full((N, T), 1 / T, np.float32))
+
+
+def state_from_prior(rng: np.random.Generator) -> State:
+    z, c, beta, eta = naive.hc_draw_prior(N, L, ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, C, rng)
+    return State(
+        z=z,
+        c=c,
+        members=np.bincount(c, minlength=C),
+        beta=np.maximum(beta, 1e-300),
+        eta=eta,
+        counts=np.zeros((L, T, T), np.int32),
+        rows=np.zeros((L, T), np.int32),
+        totals=np.zeros(T, np.int64),
+        step=np.full((C, T), 1.5),
+        rng=rng.integers(0, 2**64, 4, dtype=np.uint64),
+        c_proba=np.zeros((L, C)),
+    )
+
+
+def recount(sampler: Sampler, state: State) -> None:
+    votes = sampler.votes
+    gibbs.count(votes.start, votes.annotator, votes.label, state.z, state.counts, state.rows, state.totals)
+
+
+def features(state: State, labels: np.ndarray) -> list[float]:
+    """Functions of parameters and data, first and second moments: what a wrong acceptance ratio would bend."""
+    z, c, beta, eta = state.z, state.c, state.beta, state.eta
+    right = sum(labels[n] == z[i] for n, (i, _) in enumerate(PAIRS))
+    own_eta, own_beta = eta[c], beta[c]
+    together = float((c[:, None] == c[None, :]).sum())
+    log_eta = np.log(eta)
+    return [
+        *beta[0, [0, 1, 2], [0, 1, 2]],
+        beta[0, 0, 1],
+        float((beta**2).sum()),
+        float(np.log(beta).mean()),
+        float(log_eta.mean()),
+        float((log_eta**2).mean()),
+        float(eta.mean()),
+        float(np.log1p(own_eta).mean()),
+        float(own_beta[:, [0, 1, 2], [0, 1, 2]].mean()),
+        together,
+        together**2,
+        float((c[0] == c[1]) * log_eta[c[0], 0]),
+        float((z == 0).sum()),
+        float((z[:, None] == z[None, :]).sum()),
+        float(right),
+        float(right**2),
+        float((labels == 1).sum()),
+        float((labels[:, None] == labels[None, :]).sum()),
+        float(right * log_eta.mean()),
+        float(right * own_beta[:, 0, 0].mean()),
+        float((own_eta[:, 0] < 0.5).sum()),
+    ]
+
+
+def from_the_model(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws: parameters from the prior, data given them."""
+    out = []
+    for _ in range(n):
+        state = state_from_prior(rng)
+        out.append(features(state, naive.hc_draw_labels(PAIRS, state.z, state.c, state.beta, state.eta, rng)))
+    return np.array(out)
+
+
+def by_turns(n: int, rng: np.random.Generator, sweep: Callable[[Sampler, State], object]) -> np.ndarray:
+    """Turn by turn: data given parameters, then one transition of the sampler given the data."""
+    state, out = state_from_prior(rng), []
+    labels = np.zeros(len(PAIRS), np.int16)
+    sampler = sampler_for(labels)
+    for _ in range(n):
+        labels[:] = naive.hc_draw_labels(PAIRS, state.z, state.c, state.beta, state.eta, rng)
+        recount(sampler, state)
+        sweep(sampler, state)
+        out.append(features(state, labels))
+    return np.array(out)
+
+
+def z_scores(n: int, seed: int, sweep: Callable[[Sampler, State], object]) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    direct, turned = from_the_model(n, rng), by_turns(n, rng, sweep)
+    return np.array(
+        [(a.mean() - b.mean()) / np.hypot(a.std(ddof=1) / np.sqrt(n), mcse(b)) for a, b in zip(direct.T, turned.T)]
+    )
+
+
+def whole_sweep(sampler: Sampler, state: State) -> None:
+    sampler.sweep(state, 0.0, None)
+
+
+def test_geweke_short() -> None:
+    """The same means (in Monte-Carlo standard errors) from the model and from the sampler in turn with the data."""
+    scores = z_scores(6_000, 1, whole_sweep)
+    assert np.abs(scores).max() < 4.0, scores.round(2)
+
+
+def split_merge_only(taken: list[int]) -> Callable[[Sampler, State], None]:
+    """All moves but those of single annotators: nothing repairs what a wrong split or merge does to the clusters."""
+
+    def sweep(sampler: Sampler, state: State) -> None:
+        s, p = state, sampler.priors
+        for _ in range(4):
+            moved = split_or_merge(
+                s.c, s.members, s.counts, s.rows, s.beta, s.eta, p.alpha, p.rate, p.epsilon_nu / C, s.rng
+            )
+            taken.append(moved)
+        gibbs.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
+        gibbs.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, 0.0, s.rng)
+        gibbs.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
+        sampler.move_labels(state, sampler.nothing)
+
+    return sweep
+
+
+def test_geweke_of_split_and_merge_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a prior of η near the move's proposal: elsewhere it is hardly ever taken and would test nothing."""
+    monkeypatch.setitem(globals(), "RATE", 0.04)
+    taken: list[int] = []
+    scores = z_scores(6_000, 5, split_merge_only(taken))
+    assert taken.count(1) > 300
+    assert taken.count(-1) > 300
+    assert np.abs(scores).max() < 4.0, scores.round(2)
+
+
+def test_geweke_finds_a_missing_jacobian() -> None:
+    """The test would notice: the same sampler with η' / η left out of the ratio, which is λ_η's prior times 1/η."""
+
+    def wrong(sampler: Sampler, state: State) -> None:
+        s, p = state, sampler.priors
+        whole_sweep(sampler, state)
+        for k, t in np.ndindex(state.eta.shape):
+            new = s.eta[k, t] * np.exp(1.5 * normal())
+            group = np.flatnonzero(s.c == k)
+            gain = -p.rate * (new - s.eta[k, t])
+            gain += gibbs.row_score(group, s.counts, s.rows, t, s.beta[k, t], new)
+            gain -= gibbs.row_score(group, s.counts, s.rows, t, s.beta[k, t], s.eta[k, t])
+            if np.log(uniform()) < gain:
+                s.eta[k, t] = new
+
+    rng = np.random.default_rng(0)
+    normal, uniform = rng.normal, rng.random
+    assert np.abs(z_scores(3_000, 2, wrong)).max() > 8.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [11, 12])
+def test_geweke_long(seed: int) -> None:
+    scores = z_scores(150_000, seed, whole_sweep)
+    assert np.abs(scores).max() < 4.0, scores.round(2)
+
+
+def calibration(n_runs: int, n_draws: int, thin: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks of true values among posterior draws (n_runs, n_quantities), and the effective draws per quantity."""
+    rng = np.random.default_rng(seed)
+    ranks, effective = [], []
+    for _ in range(n_runs):
+        true = state_from_prior(rng)
+        labels = naive.hc_draw_labels(PAIRS, true.z, true.c, true.beta, true.eta, rng)
+        sampler = sampler_for(labels)
+        state = state_from_prior(rng)
+        recount(sampler, state)
+        for _ in range(60):
+            whole_sweep(sampler, state)
+        draws = []
+        for _ in range(n_draws):
+            for _ in range(thin):
+                whole_sweep(sampler, state)
+            draws.append(calibrated(state))
+        draws_ = np.array(draws)
+        ranks.append((draws_ < calibrated(true)).sum(axis=0))
+        effective.append([ess(x) for x in draws_.T])
+    return np.array(ranks), np.array(effective)
+
+
+def calibrated(state: State) -> np.ndarray:
+    """Continuous quantities that do not depend on the names of clusters."""
+    eta, beta = state.eta[state.c], state.beta[state.c]
+    return np.array(
+        [eta[0, 0], eta.mean(), beta[0, 0, 0], beta[1, 2, 1], np.log(beta).mean(), (eta * beta[:, 0]).sum()]
+    )
+
+
+def uniformity(ranks: np.ndarray, n_draws: int, n_bins: int) -> np.ndarray:
+    """p values of a χ² test that ranks are uniform, one per quantity."""
+    p = []
+    for column in ranks.T:
+        observed = np.bincount(column * n_bins // (n_draws + 1), minlength=n_bins)
+        expected = len(column) / n_bins
+        p.append(chi2.sf(((observed - expected) ** 2 / expected).sum(), n_bins - 1))
+    return np.array(p)
+
+
+def test_simulation_based_calibration_mini() -> None:
+    ranks, effective = calibration(n_runs=150, n_draws=19, thin=15, seed=3)
+    assert np.median(effective) > 10
+    p = uniformity(ranks, 19, 5)
+    assert p.min() > 1e-3 / len(p), p
+
+
+@pytest.mark.slow
+def test_simulation_based_calibration() -> None:
+    ranks, _ = calibration(n_runs=2000, n_draws=19, thin=25, seed=4)
+    p = uniformity(ranks, 19, 20)
+    assert p.min() > 1e-3 / len(p), p
