@@ -766,3 +766,21 @@ def crowdtruth_step(
         if below > 0:
             new_quality[t] = max(above / below, 1e-4)
     return new_unit, new_worker, new_quality
+
+
+# --- hidden states (sequence clusters) ----------------------------------------------------------------------------
+
+
+def hidden_path_weights(evidence, start, move, end):  # type: ignore[no-untyped-def]
+    """Return the weight of every path through states, as {path: weight}: no sums, no logs of sums."""
+    import itertools
+    import math
+
+    n, S = evidence.shape
+    weights = {}
+    for path in itertools.product(range(S), repeat=n):
+        weight = start[path[0]] * end[path[-1]]
+        for a, b in itertools.pairwise(path):
+            weight *= move[a, b]
+        weights[path] = weight * math.exp(sum(evidence[i, z] for i, z in enumerate(path)))
+    return weights

@@ -1,0 +1,160 @@
+"""Ambiguity: which tokens are ambiguous, and between which labels. The same fields for every method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from lasca.errors import StoreError
+from lasca.files import whole_folder
+
+__all__ = ["Ambiguity", "Candidates"]
+
+VERSION = 1
+_ARRAYS = ("score", "tokens", "candidate_start", "candidate_label", "candidate_score", "trace")
+_OPTIONAL = ("unambiguity", "pair_weight", "pair_count", "label_count", "pair_label", "pair_proba", "pair_share")
+
+
+class Candidates(Sequence[dict[int, float]]):
+    """The competing labels of each ambiguous token: a mapping from label code to score, the best one first."""
+
+    def __init__(
+        self, start: npt.NDArray[np.int64], label: npt.NDArray[np.int16], score: npt.NDArray[np.float64]
+    ) -> None:
+        self._start, self._label, self._score = start, label, score
+
+    def __len__(self) -> int:
+        return len(self._start) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> dict[int, float]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[int, float]]: ...
+    def __getitem__(self, index: int | slice) -> dict[int, float] | list[dict[int, float]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        part = slice(int(self._start[at]), int(self._start[at + 1]))
+        return dict(zip(self._label[part].tolist(), self._score[part].tolist()))
+
+    def __iter__(self) -> Iterator[dict[int, float]]:
+        for index in range(len(self)):
+            yield self[index]
+
+    def __repr__(self) -> str:
+        return f"Candidates(of {len(self):,} tokens)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ambiguity:
+    """The ambiguous tokens of a corpus, most ambiguous first, with the labels that compete there."""
+
+    method: str
+    params: Mapping[str, Any]
+    label_names: tuple[str, ...]
+    score: npt.NDArray[np.float64]
+    """Per token, higher = more ambiguous; nan where it cannot be known. A probability for two-truths, -μ for rank-1."""
+    tokens: npt.NDArray[np.int64]
+    """The ambiguous tokens, most ambiguous first."""
+    candidate_start: npt.NDArray[np.int64]
+    candidate_label: npt.NDArray[np.int16]
+    candidate_score: npt.NDArray[np.float64]
+    unambiguity: npt.NDArray[np.float64] | None = None
+    """μ per token: the agreement an average reliable annotator meets there (rank-1 only)."""
+    share: float | None = None
+    """The share of tokens with two truths, as learned (two-truths only)."""
+    hard_share: float | None = None
+    """The share of tokens with one truth on which everybody slips more, as learned (two-truths only)."""
+    pair_weight: npt.NDArray[np.float64] | None = None
+    """κ: how often two labels are the two readings of an ambiguous token, (T, T), symmetric, adds up to 1."""
+    pair_count: npt.NDArray[np.float64] | None = None
+    """The expected number of tokens with each pair of truths, (T, T), symmetric (two-truths only)."""
+    label_count: npt.NDArray[np.float64] | None = None
+    """The expected number of tokens where each label is a truth, alone or as one of two (two-truths only)."""
+    pair_label: npt.NDArray[np.int16] | None = None
+    """(n_ambiguous, 5, 2): the most probable pairs of each ambiguous token, larger share first; -1 = no more."""
+    pair_proba: npt.NDArray[np.float64] | None = None
+    """(n_ambiguous, 5): their probabilities, given that there are two truths."""
+    pair_share: npt.NDArray[np.float64] | None = None
+    """(n_ambiguous, 5): π, the share of annotators who see the first label of the pair."""
+    unranked: Mapping[str, int] = field(default_factory=dict)
+    """How many tokens got no score, by reason."""
+    trace: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """The objective of each iteration (of the last stage)."""
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("params", "unranked", "diagnostics"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        for name in (*_ARRAYS, *_OPTIONAL):
+            if getattr(self, name) is not None:
+                getattr(self, name).flags.writeable = False
+
+    @property
+    def candidates(self) -> Candidates:
+        """Per ambiguous token: the competing labels (codes) with their scores, and the inferred truth."""
+        return Candidates(self.candidate_start, self.candidate_label, self.candidate_score)
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Whether each token is among the ambiguous ones."""
+        flags = np.zeros(len(self.score), np.bool_)
+        flags[self.tokens] = True
+        return flags
+
+    def __repr__(self) -> str:
+        share = "" if self.share is None else f", share {self.share:.3f}"
+        return f"Ambiguity({self.method}: {len(self.tokens):,} of {len(self.score):,} tokens{share})"
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the result into a folder: ambiguity.json, and the arrays as safetensors; no pickle."""
+        header = {
+            "lasca": "ambiguity",
+            "version": VERSION,
+            "method": self.method,
+            "params": dict(self.params),
+            "labels": list(self.label_names),
+            "share": self.share,
+            "hard_share": self.hard_share,
+            "unranked": dict(self.unranked),
+            "diagnostics": dict(self.diagnostics),
+            "warnings": list(self.warnings),
+        }
+        arrays = {name: getattr(self, name) for name in (*_ARRAYS, *_OPTIONAL) if getattr(self, name) is not None}
+        with whole_folder(path, overwrite=overwrite) as folder:
+            (folder / "ambiguity.json").write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
+            save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "arrays.safetensors")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ambiguity:
+        """Read a folder that `save` wrote."""
+        folder = Path(path)
+        try:
+            header = json.loads((folder / "ambiguity.json").read_text(encoding="utf-8"))
+            if header["lasca"] != "ambiguity" or header["version"] != VERSION:
+                raise StoreError("not an ambiguity of this version of LASCA", where=str(folder), got=header["version"])
+            arrays: dict[str, Any] = load_file(folder / "arrays.safetensors")
+            n = len(arrays["tokens"])
+            if len(arrays["candidate_start"]) != n + 1 or (n and arrays["tokens"].max() >= len(arrays["score"])):
+                raise ValueError("the arrays do not fit together")
+            same = ("method", "params", "share", "hard_share", "unranked", "diagnostics")
+            return cls(
+                label_names=tuple(header["labels"]),
+                warnings=tuple(header["warnings"]),
+                **{name: header[name] for name in same},
+                **arrays,
+            )
+        except OSError as error:
+            raise StoreError("there is no ambiguity to load", where=str(folder), got=error.strerror) from error
+        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StoreError("the saved ambiguity is damaged", where=str(folder), got=str(error)) from error

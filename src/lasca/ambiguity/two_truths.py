@@ -1,0 +1,229 @@
+"""two-truths: does a token have one true label, or two?
+
+A token is explained in one of three ways, whose shares σ are learned:
+- one truth: label t with probability γ_t; annotator l gives s with probability Ψ^l_ts;
+- a hard token: one truth too, but every vote is with probability ½ a slip that says nothing of the annotator, drawn
+  from the noise distribution ν. (Without it, tokens on which all slip more would pass for ambiguous ones.)
+- two truths: an ordered pair a ≠ b of weight κ_ab; every annotator reads a with probability π, else b, and gives s
+  with probability π Ψ^l_as + (1 − π) Ψ^l_bs. π lies on the grid .5, .6, .7, .8 with weights ρ: a is the reading that
+  more people have.
+The score of a token is its posterior probability of two truths: all annotators count, each by what they are worth.
+
+Everything is learned from the votes by EM (MAP, `lasca.truth.em`), starting from the truth model's confusions. Those
+are blurred by the very tokens we look for (a reading that is not the first one counts as an error), so Ψ is learned
+again, in two stages, each with an objective that never falls:
+1. pooled: Ψ^l_ts = θ_l [s = t] + (1 − θ_l) r_ts. One competence per annotator, one confusion row per label for all.
+2. own rows: Ψ^l_t ~ Dir(s_t × its pooled row), MAP, from where stage 1 ended. The strengths s_t are those that make
+   counts most probable (Dirichlet–multinomial around the pooled rows): large where annotators are alike, small where
+   they have habits of their own. Two sets of counts are tried: those of stage 1, in which habits of some may pass for
+   second readings, and those of the truth model, in which second readings pass for habits. Whichever ends with the
+   larger evidence is kept: ln p(votes) by Cheeseman & Stutz' approximation, with Ψ integrated out.
+
+Beyond maths.md, section 3: the hard tokens, learning Ψ again, ordered pairs. Of all pairs only those of two labels
+voted for, or of a label voted for with one of the `NEAR` labels it is most confused with, are tried. On corpora with
+many more than `sample` annotations EM runs on every k-th token, then for a few steps on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.ambiguity.ranking import Floats, Ranking
+from lasca.ambiguity.steps import (
+    NOISE,
+    PAIRS,
+    PI,
+    ROWS,
+    Expected,
+    Parameters,
+    Passes,
+    Prior,
+    integrated,
+    own_step,
+    pooled_step,
+    shares,
+    strengths,
+)
+from lasca.engine import available_threads
+from lasca.truth import Truth
+from lasca.truth.base import Progress, Votes
+from lasca.truth.em import EmRun, run_em
+
+__all__ = ["two_truths"]
+
+NEAR = 2
+LAST_STEPS = 2
+"""Steps on all tokens after EM on a sample."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the truth model's confusions give: the first parameters, priors, strengths, and each label's near ones."""
+
+    parameters: Parameters
+    prior: Prior
+    strengths: Floats
+    near: npt.NDArray[np.int16]
+
+
+def first_parameters(votes: Votes, truth: Truth) -> Start:
+    """Make the start of EM from the truth model's confusions."""
+    T = votes.n_labels
+    n = np.bincount(votes.annotator, minlength=votes.n_annotators)
+    mean: Floats = truth.proba.mean(axis=0, dtype=np.float64).astype(np.float64)
+    gamma = shares(np.asarray(mean + 1e-3 / T, dtype=np.float64))
+    counts = n[:, None, None] * gamma[None, :, None] * truth.confusion.astype(np.float64)
+    even = 0.5 / T + 0.5 * gamma
+    kappa = np.outer(even, even) * (1 - np.eye(T))
+    prior = Prior(PAIRS * T * kappa / kappa.sum(), np.tile(ROWS * even, (T, 1)))
+    confused = counts.sum(axis=0) * (1 - np.eye(T))
+    order = np.argsort(-(confused + confused.T), axis=1, kind="stable")
+    near = np.array([[b for b in row if b != a][:NEAR] for a, row in enumerate(order)], np.int16).reshape(T, -1)
+    none = np.zeros(T)
+    e = Expected(counts.transpose(0, 2, 1), none, none, np.zeros((T, T, len(PI))), none, 0.0)
+    p = pooled_step(e, prior, np.full(votes.n_annotators, 0.7), prior.rows / prior.rows.sum(axis=1, keepdims=True))
+    for _ in range(10):
+        p = pooled_step(e, prior, p.theta, p.rows)
+    noise = shares(np.bincount(votes.label, minlength=T).astype(np.float64) + NOISE)
+    p = replace(p, kinds=np.array([0.85, 0.05, 0.1]), gamma=gamma, noise=noise)
+    return Start(p, prior, strengths(e.counts, p.psi), near)
+
+
+def two_truths(
+    votes: Votes,
+    truth: Truth,
+    *,
+    max_iter: int,
+    tol: float,
+    sample: int,
+    n_threads: int | None,
+    chunk_size: int,
+    progress: Progress | None,
+) -> Ranking:
+    """Learn the model and return the probability of two truths per token."""
+    n = np.diff(votes.start)
+    tokens = np.flatnonzero(n >= 2).astype(np.int64)
+    unranked = {"not annotated": int((n == 0).sum()), "one annotation only": int((n == 1).sum())}
+    score = np.full(votes.n_tokens, np.nan)
+    if votes.n_labels < 2 or not len(tokens):
+        score[tokens] = 0.0
+        return Ranking(score, lambda chosen: np.zeros((len(chosen), votes.n_labels)), unranked, {"share": 0.0})
+    start = first_parameters(votes, truth)
+    threads = available_threads(n_threads)
+    everything = Passes(votes, tokens, start.near, threads, chunk_size)
+    every = max(1, round(len(votes.label) / sample))
+    passes = everything if every == 1 else Passes(votes, tokens[::every].copy(), start.near, threads, chunk_size)
+    fitted = _fit(passes, start, max_iter, tol, progress)
+    if every > 1:
+        fitted = _finish(everything, fitted)
+    found, proba = everything.run(fitted.parameters)
+    score[tokens] = proba
+    fields = _fields(fitted, found, every)
+    if np.median(n[tokens]) < 3:
+        fields["warnings"] += (
+            "most tokens have two annotations: second readings and common slips cannot be told apart, and the "
+            "probabilities may be far off; three annotations or more per token are needed",
+        )
+    return Ranking(
+        score,
+        lambda chosen: _label_scores(everything.pairs(fitted.parameters, chosen), votes.n_labels),
+        unranked,
+        fields,
+        lambda chosen: everything.pairs(fitted.parameters, chosen),
+    )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Both stages: the last parameters and how EM got there."""
+
+    parameters: Parameters
+    prior: Prior
+    strengths: Floats
+    evidence: float
+    runs: tuple[EmRun[Parameters], EmRun[Parameters]]
+
+
+def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Progress | None) -> Fitted:
+    size = float(np.diff(passes.votes.start)[passes.tokens].sum())
+    prior = start.prior
+
+    def run(step: Any, first: Parameters, stage: int) -> EmRun[Parameters]:
+        def report(done: float, words: str) -> None:
+            if progress is not None:
+                progress((stage + done) / 3, words)
+
+        rng = np.random.default_rng(0)  # nothing is drawn: there is one start
+        options: Mapping[str, Any] = {"max_iter": max_iter, "tol": tol, "scale": size, "progress": report}
+        return run_em(lambda rng: first, step, rng=rng, first=first, **options)
+
+    def pooled(p: Parameters) -> tuple[Parameters, float]:
+        e, _ = passes.run(p)
+        return pooled_step(e, prior, p.theta, p.rows), e.evidence + p.log_prior
+
+    one = run(pooled, start.parameters, 0)
+    found, _ = passes.run(one.state)
+    tried = []
+    for stage, strength in enumerate((strengths(found.counts, one.state.psi), start.strengths), 1):
+        own = replace(prior, own=strength * one.state.psi)
+
+        def own_rows(p: Parameters, own: Prior = own) -> tuple[Parameters, float]:
+            e, _ = passes.run(p)
+            return own_step(e, own, p), e.evidence + p.log_prior
+
+        two = run(own_rows, own_step(found, own, one.state), stage)
+        evidence = integrated(passes.run(two.state)[0], two.state, own)
+        tried.append(Fitted(two.state, own, strength, evidence, (one, two)))
+    return max(tried, key=lambda fitted: fitted.evidence)
+
+
+def _finish(everything: Passes, fitted: Fitted) -> Fitted:
+    p = fitted.parameters
+    for _ in range(LAST_STEPS):
+        p = own_step(everything.run(p)[0], fitted.prior, p)
+    return replace(fitted, parameters=p)
+
+
+def _fields(fitted: Fitted, found: Expected, every: int) -> dict[str, Any]:
+    p, (one, two) = fitted.parameters, fitted.runs
+    pairs = found.pairs.sum(axis=2)
+    pairs = pairs + pairs.T
+    not_converged = [f"stage {k}" for k, run in enumerate(fitted.runs, 1) if not run.converged]
+    warning = f"EM had not settled in {' and '.join(not_converged)}: raise max_iter"
+    return {
+        "share": float(p.kinds[2]),
+        "hard_share": float(p.kinds[1]),
+        "pair_weight": (p.kappa + p.kappa.T) / 2,
+        "pair_count": pairs,
+        "label_count": found.one + found.hard + pairs.sum(axis=1),
+        "trace": two.trace,
+        "diagnostics": {
+            "iterations": [len(one.trace), len(two.trace)],
+            "converged": not not_converged,
+            "objectives": [float(one.trace[-1]), float(two.trace[-1])],
+            "first_trace": one.trace.tolist(),
+            "competence": p.theta.tolist(),
+            "strengths": fitted.strengths.tolist(),
+            "evidence": fitted.evidence,
+            "shares_of_first": dict(zip(PI.tolist(), p.rho.tolist())),
+            "every": every,
+        },
+        "warnings": (warning,) if not_converged else (),
+    }
+
+
+def _label_scores(pairs: Mapping[str, npt.NDArray[Any]], n_labels: int) -> Floats:
+    """Return how probable it is that each label is one of the two truths, from the most probable pairs."""
+    label, proba = pairs["pair_label"], pairs["pair_proba"]
+    scores = np.zeros((len(label), n_labels))
+    rows = np.arange(len(label))
+    for rank in range(label.shape[1]):
+        known = label[:, rank, 0] >= 0
+        for side in (0, 1):
+            scores[rows[known], label[known, rank, side]] += proba[known, rank]
+    return scores

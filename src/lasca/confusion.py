@@ -1,0 +1,155 @@
+"""Which labels are confused with which: from the ambiguous tokens, or from two golds (paper, section 4.2).
+
+p(i, j) = (number of ambiguous tokens whose candidates hold both i and j) / (number of tokens with i among their
+labels), where the labels of a token are its candidates if it is ambiguous, and its inferred truth otherwise;
+CF(i, j) = mean of p(i, j) and p(j, i), and 0 on the diagonal. With two golds, a token's labels are the labels the two
+give it, and the same formula gives the gold matrix.
+
+Deviation: for two-truths the numbers are expected ones by default (`expected=True`): each token counts with the
+probability that i and j are its two truths. No fraction then decides which tokens count. `expected=False` is literal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.ambiguity import Ambiguity
+from lasca.corpus import CrowdCorpus
+from lasca.errors import CorpusError, ModelError, ParameterError, StoreError
+from lasca.files import whole_folder
+from lasca.truth import Truth
+
+__all__ = ["LabelConfusion", "label_confusion"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelConfusion:
+    """How often two labels compete, between 0 (never) and 1 (always)."""
+
+    matrix: npt.NDArray[np.float64]
+    """(T, T), symmetric, diagonal 0."""
+    labels: tuple[str, ...]
+    source: str = ""
+    """Where it comes from: "two-truths", "rank-1", …, or "gold1 and gold2"."""
+    counts: Mapping[str, float] = field(default_factory=dict)
+    """How many tokens were looked at, and how many of them had two labels or more."""
+
+    def __post_init__(self) -> None:
+        matrix = np.ascontiguousarray(self.matrix, dtype=np.float64)
+        T = len(self.labels)
+        if matrix.shape != (T, T):
+            raise ParameterError("matrix", matrix.shape, f"of shape ({T}, {T}): one row per label")
+        good = np.isfinite(matrix).all() and (matrix >= 0).all() and (matrix <= 1 + 1e-12).all()
+        if not good or not np.array_equal(matrix, matrix.T) or np.diag(matrix).any():
+            raise ParameterError("matrix", "something else", "symmetric, in [0, 1], with a diagonal of 0")
+        matrix.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
+
+    def __repr__(self) -> str:
+        return f"LabelConfusion({self.source}: {', '.join(f'{a}/{b} {v:.2f}' for a, b, v in self.pairs(3))}, …)"
+
+    def pairs(self, top: int | None = None) -> list[tuple[str, str, float]]:
+        """Return the pairs of labels, the most confused first."""
+        a, b = np.triu_indices(len(self.labels), 1)
+        order = np.argsort(-self.matrix[a, b], kind="stable")[:top]
+        return [(self.labels[a[k]], self.labels[b[k]], float(self.matrix[a[k], b[k]])) for k in order]
+
+    @classmethod
+    def from_golds(cls, corpus: CrowdCorpus, first: str, second: str) -> LabelConfusion:
+        """Count where two golds differ. Tokens that lack one of them have the labels that are there."""
+        for name in (first, second):
+            if name not in corpus.golds:
+                known = ", ".join(corpus.golds) or "there is none"
+                raise CorpusError(f"there is no such gold (known: {known})", got=name)
+        a, b = corpus.golds[first].astype(np.int64), corpus.golds[second].astype(np.int64)
+        has = np.zeros((corpus.n_labels, corpus.n_labels))
+        differ = (a >= 0) & (b >= 0) & (a != b)
+        np.add.at(has, (a[differ], b[differ]), 1.0)
+        both = has + has.T
+        label = np.where(a >= 0, a, b)[~differ]
+        single = np.bincount(label[label >= 0], minlength=corpus.n_labels)
+        counts = {"tokens": float(((a >= 0) | (b >= 0)).sum()), "with two labels": float(differ.sum())}
+        return cls(_confusion(both, single + both.sum(axis=1)), corpus.labels, f"{first} and {second}", counts)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the matrix into a folder, as confusion.json: numbers are written so that they read back the same."""
+        data = {
+            "lasca": "confusion",
+            "version": VERSION,
+            "labels": list(self.labels),
+            "source": self.source,
+            "counts": dict(self.counts),
+            "matrix": self.matrix.tolist(),
+        }
+        with whole_folder(path, overwrite=overwrite) as folder:
+            (folder / "confusion.json").write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> LabelConfusion:
+        """Read a folder that `save` wrote."""
+        folder = Path(path)
+        try:
+            data = json.loads((folder / "confusion.json").read_text(encoding="utf-8"))
+            if data["lasca"] != "confusion" or data["version"] != VERSION:
+                raise StoreError("not a confusion of this version of LASCA", where=str(folder), got=data["version"])
+            return cls(np.array(data["matrix"], float), tuple(data["labels"]), data["source"], data["counts"])
+        except OSError as error:
+            raise StoreError("there is no label confusion to load", where=str(folder), got=error.strerror) from error
+        except (KeyError, TypeError, ValueError, ParameterError) as error:
+            raise StoreError("the saved label confusion is damaged", where=str(folder), got=str(error)) from error
+
+
+def label_confusion(
+    corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, *, expected: bool | None = None
+) -> LabelConfusion:
+    """Find out how often each two labels compete in the ambiguous tokens.
+
+    `expected` (default: where the method allows it, that is for two-truths) takes expected numbers of tokens instead
+    of the candidates of the flagged ones.
+    """
+    if ambiguity.label_names != corpus.labels or len(ambiguity.score) != corpus.n_tokens:
+        raise ModelError("this ambiguity was not found in this corpus", hint="Run find_ambiguity on the same corpus")
+    if truth.label_names != corpus.labels or len(truth.labels) != corpus.n_tokens:
+        raise ModelError("this truth was not inferred from this corpus", hint="Fit the model on the same corpus")
+    known = ambiguity.pair_count is not None and ambiguity.label_count is not None
+    if expected is None:
+        expected = known
+    if expected:
+        if ambiguity.pair_count is None or ambiguity.label_count is None:
+            raise ParameterError("expected", True, f"False for {ambiguity.method}: only two-truths has expectations")
+        both, labels = ambiguity.pair_count * (1 - np.eye(corpus.n_labels)), ambiguity.label_count
+        n_two, n = float(both.sum() / 2), float(np.isfinite(ambiguity.score).sum())
+    else:
+        both, labels = _counted(corpus, truth, ambiguity)
+        n_two, n = float(len(ambiguity.tokens)), float(corpus.n_tokens)
+    counts = {"tokens": n, "with two labels": n_two}
+    return LabelConfusion(_confusion(both, labels), corpus.labels, ambiguity.method, counts)
+
+
+def _counted(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity) -> tuple[Any, Any]:
+    T = corpus.n_labels
+    held = np.zeros((len(ambiguity.tokens), T), np.float32)
+    row = np.repeat(np.arange(len(held)), np.diff(ambiguity.candidate_start))
+    held[row, ambiguity.candidate_label] = 1
+    both = (held.T @ held).astype(np.float64) * (1 - np.eye(T))
+    others = truth.labels[~ambiguity.mask]
+    return both, held.sum(axis=0, dtype=np.float64) + np.bincount(others[others >= 0], minlength=T)
+
+
+def _confusion(both: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    p = both / np.maximum(labels, 1e-300)[:, None]
+    p[labels <= 0] = 0.0
+    matrix = np.minimum((p + p.T) / 2, 1.0)
+    np.fill_diagonal(matrix, 0.0)
+    return np.asarray(matrix)

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lasca
+import naive
+from lasca.ambiguity import find_ambiguity, two_truths
+from lasca.ambiguity.steps import HARD_MIX, PI, Parameters, Passes, integrated, own_step, pooled_step, strengths
+from lasca.corpus import CrowdCorpus
+from lasca.truth.base import Votes
+from test_ambiguity import T, crowd, ece
+
+
+def parameters(rng: np.random.Generator, n_annotators: int) -> Parameters:
+    kappa = rng.dirichlet(np.ones(T * T)).reshape(T, T) * (1 - np.eye(T))
+    psi = rng.dirichlet(np.ones(T), size=(n_annotators, T)).transpose(0, 2, 1)
+    return Parameters(
+        psi=psi,
+        kinds=rng.dirichlet(np.ones(3)),
+        gamma=rng.dirichlet(np.ones(T)),
+        kappa=kappa / kappa.sum(),
+        rho=rng.dirichlet(np.ones(4)),
+        noise=rng.dirichlet(np.ones(T)),
+        theta=np.full(n_annotators, 0.5),
+        rows=np.full((T, T), 1 / T),
+        log_prior=0.0,
+    )
+
+
+def pairs_of(labels: set[int], near: np.ndarray) -> list[tuple[int, int]]:
+    pairs = [(a, b) for a in labels for b in labels if a != b]
+    for a in labels:
+        for b in near[a].tolist():
+            if b not in labels:
+                pairs += [(a, b), (b, a)]
+    return pairs
+
+
+@pytest.mark.parametrize("per_token", [2, 5, 12])
+def test_e_step_equals_direct_sums(per_token: int) -> None:
+    corpus = crowd(50, seed=1, per_token=per_token)
+    votes, p = Votes.of(corpus), parameters(np.random.default_rng(2), 12)
+    near = np.array([[(a + 1) % T, (a + 3) % T] for a in range(T)], np.int16)
+    passes = Passes(votes, np.arange(50), near, 1, 7)
+    found, proba = passes.run(p)
+    pairs = passes.pairs(p, np.arange(50))
+    counts, one, hard, two = np.zeros((12, T, T)), np.zeros(T), np.zeros(T), np.zeros((T, T, 4))
+    noise, evidence = np.zeros(T), 0.0
+    for i in range(50):
+        given = [(int(votes.annotator[v]), int(votes.label[v])) for v in range(votes.start[i], votes.start[i + 1])]
+        psi = p.psi.transpose(0, 2, 1)
+        listed = pairs_of({s for _, s in given}, near)
+        made = naive.two_truths_token(given, listed, psi, p.kinds, p.gamma, p.kappa, p.rho, p.noise, PI, HARD_MIX)
+        total = sum(sum(part.values()) for part in made.values())
+        evidence += np.log(total)
+        np.testing.assert_allclose(proba[i], sum(made["two"].values()) / total, rtol=1e-9)
+        for (t,), w in made["one"].items():
+            one[t] += w / total
+            for a, s in given:
+                counts[a, s, t] += w / total
+        for (t,), w in made["hard"].items():
+            hard[t] += w / total
+            for a, s in given:
+                knew = (1 - HARD_MIX) * psi[a, t, s] / ((1 - HARD_MIX) * psi[a, t, s] + HARD_MIX * p.noise[s])
+                counts[a, s, t] += knew * w / total
+                noise[s] += (1 - knew) * w / total
+        weight: dict[tuple[int, int], float] = {}
+        for (a, b, k), w in made["two"].items():
+            two[a, b, k] += w / total
+            key = (min(a, b), max(a, b))
+            weight[key] = weight.get(key, 0.0) + w
+            for who, s in given:
+                x, y = PI[k] * psi[who, a, s], (1 - PI[k]) * psi[who, b, s]
+                counts[who, s, a] += w / total * x / (x + y)
+                counts[who, s, b] += w / total * y / (x + y)
+        best = max(weight, key=lambda key: weight[key])
+        assert set(pairs["pair_label"][i, 0].tolist()) == set(best)
+        np.testing.assert_allclose(pairs["pair_proba"][i, 0], weight[best] / sum(weight.values()), rtol=1e-9)
+        a, b = pairs["pair_label"][i, 0].tolist()
+        share = sum(
+            w * (PI[k] if (x, y) == (a, b) else 1 - PI[k]) for (x, y, k), w in made["two"].items() if {x, y} == {a, b}
+        )
+        np.testing.assert_allclose(pairs["pair_share"][i, 0], share / weight[best], rtol=1e-9)
+        assert pairs["pair_share"][i, 0] >= 0.5
+    np.testing.assert_allclose(found.evidence, evidence, rtol=1e-12)
+    for mine, direct in ((found.one, one), (found.hard, hard), (found.pairs, two)):
+        np.testing.assert_allclose(mine, direct, rtol=0, atol=1e-7)
+    # explanations less probable than 1e-5 are left out of the annotators' counts
+    np.testing.assert_allclose(found.noise, noise, rtol=0, atol=0.01)
+    np.testing.assert_allclose(found.counts, counts, rtol=0, atol=0.01)
+
+
+def test_many_votes_do_not_underflow() -> None:
+    rng = np.random.default_rng(0)
+    n = 900
+    corpus = CrowdCorpus.from_codes(
+        tokens=["w"] * 3,
+        offsets=[0, 3],
+        labels=[f"L{t}" for t in range(T)],
+        annotators=[f"a{a:03d}" for a in range(n)],
+        annotation_token=np.repeat(np.arange(3), n),
+        annotation_annotator=np.tile(np.arange(n), 3),
+        annotation_label=np.concatenate([np.zeros(n, int), np.arange(n) % 2, rng.integers(0, T, n)]),
+        sequence_ids=["s"],
+    )
+    p = parameters(rng, n)
+    good = 0.9 * np.eye(T) + 0.1 / T
+    p = Parameters(**{**p.__dict__, "psi": np.tile(good, (n, 1, 1))})
+    near = np.zeros((T, 0), np.int16)
+    found, proba = Passes(Votes.of(corpus), np.arange(3), near, 1, 10).run(p)
+    assert np.isfinite(found.evidence)
+    np.testing.assert_allclose(proba, [0, 1, 0], rtol=0, atol=1e-6)
+
+
+def test_objective_never_falls_in_either_stage() -> None:
+    for seed in range(3):
+        corpus = crowd(400, seed=seed, per_token=5)
+        votes, truth = Votes.of(corpus), lasca.MajorityVote().fit(corpus)
+        start = two_truths.first_parameters(votes, truth)
+        passes = Passes(votes, np.arange(400), start.near, 1, 100)
+        fitted = two_truths._fit(passes, start, 40, 0.0, None)
+        for run in fitted.runs:
+            assert len(run.trace) == 40
+            assert np.diff(run.trace).min() >= -1e-6 * len(votes.label)
+
+
+def test_m_steps_maximise_the_expected_log_posterior() -> None:
+    corpus = crowd(300, seed=5)
+    votes, truth = Votes.of(corpus), lasca.MajorityVote().fit(corpus)
+    start = two_truths.first_parameters(votes, truth)
+    passes = Passes(votes, np.arange(300), start.near, 1, 1000)
+    found, _ = passes.run(start.parameters)
+    prior = two_truths.replace(start.prior, own=5.0 * start.parameters.psi)
+    p = own_step(found, prior, start.parameters)
+
+    def expected(psi: np.ndarray) -> float:
+        return float(((found.counts + prior.own) * np.log(psi)).sum())
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        other = p.psi * rng.normal(1, 0.02, p.psi.shape).clip(0.5)
+        assert expected(other / other.sum(axis=1, keepdims=True)) < expected(p.psi)
+    pooled = pooled_step(found, start.prior, start.parameters.theta, start.parameters.rows)
+    before, after = ((found.counts * np.log(q.psi)).sum() for q in (start.parameters, pooled))
+    assert after > before
+    for q in (p, pooled):
+        np.testing.assert_allclose(q.psi.sum(axis=1), 1, rtol=1e-12)
+        for part in (q.kinds, q.gamma, q.kappa, q.rho, q.noise):
+            np.testing.assert_allclose(part.sum(), 1, rtol=1e-12)
+
+
+def test_strengths_tell_alike_from_unlike() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.dirichlet(np.ones(T) * 3, size=T).T  # (given, true)
+    pooled = np.tile(base, (40, 1, 1))
+    alike = np.stack([[rng.multinomial(500, base[:, t]) for t in range(T)] for _ in range(40)]).transpose(0, 2, 1)
+    rows = [[rng.dirichlet(10 * base[:, t]) for t in range(T)] for _ in range(40)]
+    unlike = np.array([[rng.multinomial(500, row) for row in mine] for mine in rows]).transpose(0, 2, 1)
+    assert (strengths(alike.astype(float), pooled) >= 1000).all()
+    assert np.isin(strengths(unlike.astype(float), pooled), [10**0.5, 10, 10**1.5]).all()
+
+
+def test_integrated_evidence_is_exact_where_nothing_is_hidden() -> None:
+    """With one explanation per token the approximation is the Dirichlet–multinomial itself."""
+    corpus = crowd(30, seed=3)
+    votes = Votes.of(corpus)
+    p = parameters(np.random.default_rng(0), 12)
+    p = Parameters(**{**p.__dict__, "kinds": np.array([1.0, 0, 0]), "gamma": np.eye(T)[2]})
+    found, _ = Passes(votes, np.arange(30), np.zeros((T, 0), np.int16), 1, 100).run(p)
+    prior = two_truths.Prior(np.ones((T, T)), np.ones((T, T)), np.full((12, T, T), 0.5))
+    total = 0.0
+    for a in range(12):
+        alpha, n = np.full(T, 0.5), np.zeros(T)
+        for s in votes.label[votes.annotator == a]:
+            total += np.log((alpha[s] + n[s]) / (alpha.sum() + n.sum()))
+            n[s] += 1
+    np.testing.assert_allclose(integrated(found, p, prior), total, rtol=1e-7)
+
+
+def test_probability_is_calibrated_and_the_share_is_found() -> None:
+    corpus = crowd(8000, seed=7)
+    found = find_ambiguity(corpus, lasca.DawidSkene().fit(corpus))
+    differ = corpus.golds["gold1"] != corpus.golds["gold2"]
+    assert ece(differ, found.score) < 0.03
+    assert found.share is not None
+    assert found.hard_share is not None
+    assert abs(found.share - differ.mean()) < 0.02
+    assert found.hard_share < 0.02
+    assert found.pair_weight is not None
+    top = np.sort(found.pair_weight[np.triu_indices(T, 1)])[::-1]
+    assert min(found.pair_weight[1, 2], found.pair_weight[4, 5]) == top[1] > 5 * top[2]
+    assert found.pair_share is not None
+    assert np.median(found.pair_share[:, 0]) < 0.7
+
+
+def test_hard_tokens_do_not_pass_for_ambiguous_ones() -> None:
+    rng = np.random.default_rng(0)
+    corpus = crowd(4000, seed=8)
+    hard = rng.random(4000) < 0.3
+    slip = hard[corpus.annotation_token] & (rng.random(corpus.n_annotations) < 0.5)
+    label = np.where(slip, rng.integers(0, T, corpus.n_annotations), corpus.annotation_label)
+    noisy = corpus.with_annotations(corpus.annotators, corpus.annotation_token, corpus.annotation_annotator, label)
+    found = find_ambiguity(noisy, lasca.DawidSkene().fit(noisy))
+    differ = corpus.golds["gold1"] != corpus.golds["gold2"]
+    assert found.hard_share is not None
+    assert 0.2 < found.hard_share < 0.4
+    assert ece(differ, found.score) < 0.03
+    assert found.score[hard & ~differ].mean() < 0.1
+
+
+def test_without_ambiguity_the_share_is_small() -> None:
+    corpus = crowd(4000, seed=3)
+    rng = np.random.default_rng(0)
+    knows = rng.random(corpus.n_annotations) < np.linspace(0.6, 0.95, 12)[corpus.annotation_annotator]
+    truth = corpus.golds["gold1"][corpus.annotation_token]
+    label = np.where(knows, truth, rng.integers(0, T, corpus.n_annotations))
+    plain = corpus.with_annotations(corpus.annotators, corpus.annotation_token, corpus.annotation_annotator, label)
+    found = find_ambiguity(plain, lasca.DawidSkene().fit(plain), fraction=None)
+    assert found.share is not None
+    assert found.share < 0.015
+    assert len(found.tokens) < 20
+
+
+def test_two_annotations_per_token_are_too_few_to_trust() -> None:
+    for per_token, n in ((2, 1), (3, 0)):
+        corpus = crowd(500, per_token=per_token)
+        found = find_ambiguity(corpus, lasca.MajorityVote().fit(corpus))
+        assert sum("two annotations" in words for words in found.warnings) == n
+
+
+def test_em_on_a_sample_is_close_to_em_on_all() -> None:
+    corpus = crowd(6000, seed=9)
+    truth = lasca.DawidSkene().fit(corpus)
+    whole, sampled = (find_ambiguity(corpus, truth, sample=n) for n in (54_000, 13_500))
+    assert (whole.diagnostics["every"], sampled.diagnostics["every"]) == (1, 4)
+    assert np.abs(whole.score - sampled.score).mean() < 0.02
+
+
+def test_one_label_and_nobody_twice() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"x": [["A", "A"]], "y": [["A", None]]})
+    found = find_ambiguity(corpus, lasca.MajorityVote().fit(corpus), fraction=1.0)
+    assert found.score[0] == 0
+    assert found.unranked == {"not annotated": 0, "one annotation only": 1}
+    assert found.candidates[0] == {0: 0.0}
+
+
+@pytest.mark.data
+def test_targets_on_tdga(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LASCA_DATA", str(data_dir))
+    corpus = lasca.datasets.load("tdga")
+    golds = corpus.golds["gold1"], corpus.golds["gold2"]
+    for groups, least in (("ca1", 0.85), ("ca3", 0.5)):
+        annotated = lasca.simulate.crowd(
+            corpus, gold="gold1", second_gold="gold2", groups=groups, hard_cases=0.4, wrong="uniform", seed=11
+        )
+        truth = lasca.DawidSkene().fit(annotated)
+        found = find_ambiguity(annotated, truth)
+        scores = lasca.evaluate.ambiguity(found.score, *golds, tokens=found.tokens, candidates=list(found.candidates))
+        assert scores.average_precision >= least
+        both = golds[1] >= 0
+        assert ece((golds[0] != golds[1])[both], found.score[both]) <= 0.03
+        if groups == "ca1":
+            assert scores.acc1 >= 0.72
+            assert scores.acc2 >= 0.66
+
+
+@pytest.mark.data
+def test_flagged_tokens_of_mturk_are_where_the_truth_errs(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LASCA_DATA", str(data_dir))
+    corpus = lasca.datasets.load("conll2003-mturk")
+    truth = lasca.DawidSkene().fit(corpus)
+    found = find_ambiguity(corpus, truth)
+    wrong, ranked = truth.labels != corpus.golds["gold"], np.isfinite(found.score)
+    assert wrong[found.tokens].mean() >= 5 * wrong[ranked & ~found.mask].mean()

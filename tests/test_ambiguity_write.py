@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import lasca
+from lasca.ambiguity import Ambiguity, find_ambiguity
+from lasca.ambiguity.write import label_studio_tasks, rows, write_all
+from lasca.corpus import CrowdCorpus
+from lasca.errors import StoreError
+
+
+@pytest.fixture(scope="module")
+def records() -> tuple[CrowdCorpus, lasca.Truth, Ambiguity]:
+    """Forty sentences in which everybody agrees, but for one token that begins like a formula."""
+    tokens = [["=1+2", "met", "Ada", "in", "Paris"]] * 40
+    usual = ["O", "O", "B-PER", "O", "B-LOC"]
+    other = ["B-LOC", "O", "B-PER", "O", "B-LOC"]
+    annotations = {
+        name: [other if name in ("cy", "di") and s == 7 else usual for s in range(40)]
+        for name in ("ann", "bob", "cy", "di", "eve")
+    }
+    ids = [f"s{s}" for s in range(40)]
+    corpus = CrowdCorpus.from_sequences(tokens, annotations, golds={"gold": [usual] * 40}, sequence_ids=ids)
+    truth = lasca.MajorityVote().fit(corpus)
+    return corpus, truth, find_ambiguity(corpus, truth, fraction=0.01)
+
+
+def test_rows_say_where_what_and_who(records: tuple[CrowdCorpus, lasca.Truth, Ambiguity]) -> None:
+    corpus, truth, found = records
+    assert len(found.tokens) == 2
+    (row,) = rows(*records, limit=1)
+    assert (row["sequence"], row["position"], row["token"], row["rank"]) == ("s7", 0, "=1+2", 1)
+    assert (row["before"], row["after"]) == ("", "met Ada in Paris")
+    assert row["votes"] == {"O": ["ann", "bob", "eve"], "B-LOC": ["cy", "di"]}
+    assert [c["label"] for c in row["candidates"]][:2] in (["O", "B-LOC"], ["B-LOC", "O"])
+    assert row["truth"] == "O"
+    assert row["golds"] == {"gold": "O"}
+    assert row["score"] == found.score[35]
+    assert 0.5 <= row["share"] <= 0.8
+    assert rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1)[0]["share"] is None
+
+
+def test_context_is_cut_on_the_far_side() -> None:
+    words = [f"w{i}" for i in range(60)]
+    corpus = CrowdCorpus.from_sequences(
+        [words], {a: [["A"] * 30 + [a.upper()] + ["A"] * 29] for a in ("a", "b")}, sequence_ids=["s"]
+    )
+    truth = lasca.MajorityVote().fit(corpus)
+    (row,) = rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1, width=12)
+    assert row["token"] == "w30"
+    assert (row["before"], row["after"]) == ("…w27 w28 w29", "w31 w32 w33…")
+
+
+def test_files_hold_the_rows_and_the_csv_is_harmless(
+    records: tuple[CrowdCorpus, lasca.Truth, Ambiguity], tmp_path: Path
+) -> None:
+    write_all(*records, tmp_path / "out")
+    made = rows(*records, width=200)
+    lines = (tmp_path / "out" / "ambiguous.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == made
+    with (tmp_path / "out" / "ambiguous.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert table[0]["token"] == "'=1+2"
+    assert "O: ann, bob, eve; B-LOC: cy, di" in table[0]["votes"]
+    assert len(table) == 2
+    read = pq.read_table(tmp_path / "out" / "ambiguous.parquet").to_pylist()
+    assert read[0]["token"] == "=1+2"
+    assert read[0]["votes"][0] == {"label": "O", "annotators": ["ann", "bob", "eve"]}
+    with pytest.raises(StoreError, match="not empty"):
+        write_all(*records, tmp_path / "out")
+    write_all(*records, tmp_path / "out", overwrite=True)
+
+
+def test_label_studio_tasks_offer_both_readings(
+    records: tuple[CrowdCorpus, lasca.Truth, Ambiguity], tmp_path: Path
+) -> None:
+    corpus, truth, found = records
+    tasks = label_studio_tasks(corpus, truth, found)
+    first = tasks[0]
+    assert first["id"] == "s7"
+    assert first["data"]["text"] == "=1+2 met Ada in Paris"
+    assert first["data"]["ambiguity"] == found.score[35]
+    assert first["data"]["ambiguous"][0]["token"] == "=1+2"
+    spans = [{r["value"]["text"]: r["value"]["labels"] for r in p["result"]} for p in first["predictions"]]
+    assert spans == [{"Ada": ["PER"], "Paris": ["LOC"]}, {"=1+2": ["LOC"], "Ada": ["PER"], "Paris": ["LOC"]}]
+    people = {a["completed_by"] for a in first["annotations"] if not a["ground_truth"]}
+    assert people == set(corpus.annotators)
+    write_all(*records, tmp_path / "out")
+    back = lasca.read(tmp_path / "out" / "label-studio.json", format="label-studio").crowd()
+    assert set(back.annotators) == set(corpus.annotators)
+    scores = [task["data"]["ambiguity"] for task in tasks]
+    assert scores == sorted(scores, reverse=True)
+    assert np.isfinite(scores).all()
+
+
+def test_nothing_flagged_writes_empty_files(
+    records: tuple[CrowdCorpus, lasca.Truth, Ambiguity], tmp_path: Path
+) -> None:
+    corpus, truth, _ = records
+    none = find_ambiguity(corpus, truth, fraction=0.0)
+    write_all(corpus, truth, none, tmp_path / "out")
+    assert (tmp_path / "out" / "ambiguous.jsonl").read_text() == ""
+    assert json.loads((tmp_path / "out" / "label-studio.json").read_text()) == []
+    assert pq.read_table(tmp_path / "out" / "ambiguous.parquet").num_rows == 0
