@@ -1,0 +1,327 @@
+"""From tokens to features: templates, a dictionary (or hashing), a frequency cut-off.
+
+Work is done per distinct word wherever a template looks at one offset only; templates that join several
+offsets, and gazetteers, are looked up per token. A feature is found by a *key*: the codes of its values
+in the fields' vocabularies, read as digits of one number. The dictionary is one sorted array of keys per
+template; ids follow the order of templates, then of keys.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lasca.crf.features import Features
+from lasca.crf.fields import BEGIN, END, Lexicons, field_values, gazetteer_tokens
+from lasca.crf.templates import Part, Template, Templates
+from lasca.errors import ModelError
+from lasca.estimator import check_int
+from lasca.kernels.crf_setup import build_table, find_keys, number_found
+
+__all__ = ["Dictionary", "Extractor"]
+
+Array = np.ndarray[Any, Any]
+_GAZETTEER = ("B", "I")
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """Values of each field, in the order of their codes, and the sorted keys of each template."""
+
+    values: dict[str, list[str]]
+    keys: list[Array]
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return sum(len(k) for k in self.keys)
+
+
+class _Batch:
+    """Tokens as codes of distinct words; codes 0 and 1 stand for what is before and after a sequence."""
+
+    def __init__(self, tokens: Sequence[str], offsets: Array) -> None:
+        self.tokens, self.offsets = tokens, np.asarray(offsets, dtype=np.int64)
+        index: dict[str, int] = {}
+        codes = [index.setdefault(token, len(index)) for token in tokens]
+        self.words = list(index)
+        self.codes = np.array(codes, dtype=np.int64) + 2
+        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(codes):
+            raise ModelError("offsets must begin with 0 and end with the number of tokens", got=self.offsets)
+        lengths = np.diff(self.offsets)
+        self._start = np.repeat(self.offsets[:-1], lengths)
+        self._end = np.repeat(self.offsets[1:], lengths)
+        self._shifted: dict[int, tuple[Array, Array]] = {}
+
+    @property
+    def n_words(self) -> int:
+        return len(self.words) + 2
+
+    def places(self, offset: int) -> tuple[Array, Array]:
+        """Return the token at an offset from each token, and where that is: 0 before, 1 after, 2 in the sequence."""
+        if offset not in self._shifted:
+            place = np.arange(len(self.codes)) + offset
+            side = np.where(place < self._start, 0, np.where(place >= self._end, 1, 2))
+            self._shifted[offset] = np.where(side == 2, place, 0), side
+        return self._shifted[offset]
+
+    def at(self, offset: int) -> Array:
+        """Return the code of the word at an offset from each token."""
+        if offset == 0:
+            return self.codes
+        place, side = self.places(offset)
+        return np.where(side == 2, self.codes[place] if len(place) else self.codes, side)
+
+
+class _Fields:
+    """Codes of field values; vocabularies grow while fitting and are fixed after."""
+
+    def __init__(self, batch: _Batch, lexicons: Lexicons, vocabularies: dict[str, dict[str, int]], grow: bool) -> None:
+        self.batch, self.lexicons, self.vocabularies, self.grow = batch, lexicons, vocabularies, grow
+        self._words: dict[str, Array] = {}
+        self._tokens: dict[str, Array] = {}
+
+    def words(self, name: str) -> Array:
+        """Return the code of each distinct word's value, −1 for none or unknown."""
+        if name not in self._words:
+            values = [BEGIN, END, *field_values(name, self.batch.words, self.lexicons)]
+            if self.grow:
+                known = self.vocabularies.setdefault(name, {})
+                codes = [-1 if v is None else known.setdefault(v, len(known)) for v in values]
+            else:
+                known = self.vocabularies[name]
+                codes = [-1 if v is None else known.get(v, -1) for v in values]
+            self._words[name] = np.array(codes, dtype=np.int64)
+        return self._words[name]
+
+    def tokens(self, part: Part) -> Array:
+        """Return the code of the value at an offset from each token."""
+        if not part.field.startswith("gazetteer:"):
+            return np.asarray(self.words(part.field)[self.batch.at(part.offset)])
+        if part.field not in self._tokens:
+            found = gazetteer_tokens(part.field, list(self.batch.tokens), self.batch.offsets.tolist(), self.lexicons)
+            self._tokens[part.field] = np.array(found, dtype=np.int64) - 1
+            self.vocabularies.setdefault(part.field, {v: i for i, v in enumerate(_GAZETTEER)})
+        place, side = self.batch.places(part.offset)
+        codes = self._tokens[part.field]
+        return np.where(side == 2, codes[place] if len(place) else codes, -1)
+
+    def join(self, codes: list[Array], parts: Sequence[Part]) -> Array:
+        """Return one key for the codes of several parts, −1 where one of them is missing."""
+        key, span = codes[0], len(self.vocabularies[parts[0].field])
+        for code, part in zip(codes[1:], parts[1:]):
+            radix = max(len(self.vocabularies[part.field]), 1)
+            span *= radix
+            if span >= 2**62:
+                raise ModelError("a template joins too many different values", got="|".join(p.field for p in parts))
+            key = np.where((key < 0) | (code < 0), -1, key * radix + code)
+        return key
+
+
+class Extractor:
+    """Turn tokens into features; `fit` builds the dictionary, `transform` uses it and leaves out what is unknown.
+
+    `min_count` leaves out features that occur less often in the training data. With `hash_bits` there is no
+    dictionary: features fall into 2**hash_bits places by a checksum of their text, and may share them.
+    """
+
+    def __init__(
+        self,
+        *,
+        templates: str | Templates = "ner",
+        lexicons: Lexicons | None = None,
+        min_count: int = 1,
+        hash_bits: int | None = None,
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        self.templates = templates if isinstance(templates, Templates) else Templates.parse(templates)
+        self.lexicons = Lexicons() if lexicons is None else lexicons
+        self.min_count = check_int("min_count", min_count, low=1)
+        self.hash_bits = None if hash_bits is None else check_int("hash_bits", hash_bits, low=4, high=26)
+        self.dictionary = dictionary
+        self._vocabularies: dict[str, dict[str, int]] = {}
+        self._direct: dict[int, Array] = {}
+        if dictionary is not None:
+            self._vocabularies = {f: {v: i for i, v in enumerate(vs)} for f, vs in dictionary.values.items()}
+
+    @property
+    def n_features(self) -> int:
+        """The number of features the dictionary holds, or places to hash to."""
+        if self.hash_bits is not None:
+            return 1 << self.hash_bits
+        return 0 if self.dictionary is None else self.dictionary.n_features
+
+    def fit(self, tokens: Sequence[str], offsets: Array) -> Features:
+        """Build the dictionary from these tokens and return their features."""
+        self._vocabularies, self._direct = {}, {}
+        build = _Build(self, _Batch(tokens, offsets), fitting=True)
+        features = build.features()
+        values = {} if self.hash_bits is not None else {f: list(v) for f, v in self._vocabularies.items()}
+        self.dictionary = Dictionary(values, build.keys)
+        return build.with_size(features, self.n_features)
+
+    def transform(self, tokens: Sequence[str], offsets: Array) -> Features:
+        """Return the features of these tokens; features that are not in the dictionary are left out."""
+        if self.dictionary is None:
+            raise ModelError("the extractor has no dictionary", hint="Call fit first")
+        build = _Build(self, _Batch(tokens, offsets), fitting=False)
+        return build.with_size(build.features(), self.n_features)
+
+    def feature_names(self) -> list[str]:
+        """Return the text of each feature, in the order of ids; empty with hashing."""
+        if self.dictionary is None or self.hash_bits is not None:
+            return []
+        out: list[str] = []
+        for template, keys in zip(self.templates.items, self.dictionary.keys):
+            out.extend(_texts(template, keys, self.dictionary.values))
+        return out
+
+
+def _texts(template: Template, keys: Array, values: dict[str, list[str]]) -> list[str]:
+    """Return `template=value|value` for each key."""
+    if not template.parts:
+        return ["bias"] * len(keys)
+    columns: list[list[str]] = []
+    rest = keys
+    for part in reversed(template.parts):
+        names = values[part.field]
+        rest, codes = np.divmod(rest, max(len(names), 1))
+        columns.append([names[c] for c in codes.tolist()])
+    return [f"{template.name}={'|'.join(row)}" for row in zip(*reversed(columns))]
+
+
+class _Build:
+    """One pass over a batch: bundles of words per offset, slots of tokens."""
+
+    def __init__(self, extractor: Extractor, batch: _Batch, fitting: bool) -> None:
+        self.extractor, self.batch, self.fitting = extractor, batch, fitting
+        self.hashed = extractor.hash_bits is not None
+        vocabularies: dict[str, dict[str, int]] = extractor._vocabularies
+        if self.hashed:
+            vocabularies = {}
+        self.fields = _Fields(batch, extractor.lexicons, vocabularies, grow=fitting or self.hashed)
+        self.keys: list[Array] = []
+        self.n_found = 0
+        self.bundles: list[Array] = [np.full((1, 1), -1, dtype=np.int64)]
+        self.n_bundles = 1
+        self.slots: list[Array] = []
+
+    def features(self) -> tuple[Array, Array, Array]:
+        """Return slots and bundles."""
+        groups: dict[tuple[int, int], list[Array]] = {}
+        for number, template in enumerate(self.extractor.templates.items):
+            window = self._window(template)
+            if window is None:
+                self._token_level(number, template)
+            else:
+                groups.setdefault(window, []).append(self._word_level(number, template, window))
+        for (low, high), columns in groups.items():
+            self._add_bundles(np.stack(columns, axis=1))
+            base = self.n_bundles - self.batch.n_words
+            self.slots.extend((self.batch.at(o) + base).astype(np.int32) for o in range(low, high + 1))
+        table = np.concatenate([(b >= 0).sum(axis=1) for b in self.bundles])
+        start = np.zeros(len(table) + 1, dtype=np.int64)
+        np.cumsum(table, out=start[1:])
+        flat = np.concatenate([b[b >= 0] for b in self.bundles]).astype(np.int32)
+        return np.ascontiguousarray(np.stack(self.slots, axis=1)), start, flat
+
+    def with_size(self, parts: tuple[Array, Array, Array], n_features: int) -> Features:
+        """Make the record."""
+        slots, start, flat = parts
+        return Features(self.batch.offsets, slots, start, flat, n_features)
+
+    @staticmethod
+    def _window(template: Template) -> tuple[int, int] | None:
+        """Return the offsets of a template that looks at one word; None if it looks at several."""
+        if any(p.field.startswith("gazetteer:") for p in template.parts):
+            return None
+        if template.window is not None:
+            return template.window
+        offsets = {p.offset for p in template.parts} or {0}
+        return (min(offsets), max(offsets)) if len(offsets) == 1 else None
+
+    def _add_bundles(self, table: Array) -> None:
+        self.bundles.append(table)
+        self.n_bundles += len(table)
+
+    def _word_level(self, number: int, template: Template, window: tuple[int, int]) -> Array:
+        """Return the feature of each distinct word, −1 for none."""
+        n_words = self.batch.n_words
+        times = np.zeros(n_words, dtype=np.int64)
+        for offset in range(window[0], window[1] + 1):
+            times += np.bincount(self.batch.at(offset), minlength=n_words)
+        if template.window is not None:
+            times[:2] = 0
+        if template.parts:
+            keys = self.fields.join([self.fields.words(p.field) for p in template.parts], template.parts)
+        else:
+            keys = np.zeros(n_words, dtype=np.int64)
+        return self._identify(number, template, np.where(times > 0, keys, -1), times)
+
+    def _token_level(self, number: int, template: Template) -> None:
+        """Give each token a slot of its own, with one bundle per feature."""
+        columns = range(template.window[0], template.window[1] + 1) if template.window is not None else (0,)
+        for shift in columns:
+            parts = [Part(p.field, p.offset + shift) for p in template.parts]
+            keys = self.fields.join([self.fields.tokens(p) for p in parts], parts)
+            ids = self._identify(number, template, keys, None)
+            size = self.extractor.n_features if self.hashed or not self.fitting else self.n_found
+            found, place = number_found(ids, size)
+            place += np.int32(self.n_bundles)
+            self._add_bundles(found[:, None])
+            self.slots.append(place)
+
+    def _identify(self, number: int, template: Template, keys: Array, times: Array | None) -> Array:
+        """Return the feature id of each key, −1 for none; while fitting, put the keys into the dictionary."""
+        if self.hashed:
+            return self._hash(template, keys)
+        if not self.fitting:
+            return self._find(number, template, keys)
+        present = keys >= 0
+        found, place = np.unique(keys[present], return_inverse=True)
+        ids = np.full(len(keys), -1, dtype=np.int64)
+        counts = np.bincount(place.reshape(-1), None if times is None else times[present], minlength=len(found))
+        kept = counts >= self.extractor.min_count
+        new = np.where(kept, np.cumsum(kept) - 1 + self.n_found, -1)
+        ids[present] = new[place.reshape(-1)]
+        self.keys.append(found[kept].astype(np.int64))
+        self.n_found += int(kept.sum())
+        return ids
+
+    def _find(self, number: int, template: Template, keys: Array) -> Array:
+        dictionary = self.extractor.dictionary
+        assert dictionary is not None
+        known = dictionary.keys[number]
+        first = sum(len(k) for k in dictionary.keys[:number])
+        if len(template.parts) == 1:
+            direct = self.extractor._direct.get(number)
+            if direct is None:
+                direct = np.full(len(dictionary.values[template.parts[0].field]) + 1, -1, dtype=np.int64)
+                direct[known] = np.arange(len(known)) + first
+                self.extractor._direct[number] = direct
+            return np.asarray(direct[keys])
+        table = self.extractor._direct.get(number)
+        if table is None:
+            table = self.extractor._direct[number] = build_table(known)
+        place = find_keys(known, table, keys)
+        return np.where(place >= 0, place + first, -1)
+
+    def _hash(self, template: Template, keys: Array) -> Array:
+        found, place = np.unique(keys, return_inverse=True)
+        values = {f: list(v) for f, v in self.fields.vocabularies.items()}
+        present = found >= 0
+        texts = _texts(template, found[present], values)
+        mask = self.extractor.n_features - 1
+        ids = np.full(len(found), -1, dtype=np.int64)
+        ids[present] = [_checksum(text) & mask for text in texts]
+        return np.asarray(ids[place.reshape(-1)])
+
+
+def _checksum(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    low = zlib.crc32(data)
+    return (low ^ (low >> 15)) * 0x2C1B3C6D >> 12

@@ -1,0 +1,164 @@
+"""Fields: what a template can ask of a word, and lists a user can add (clusters, gazetteers)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from lasca.errors import FormatError, ModelError
+
+__all__ = ["BEGIN", "END", "Lexicons", "field_values", "read_clusters", "read_gazetteer"]
+
+BEGIN, END = "<s>", "</s>"
+Values = list[str | None]
+
+
+class _Shape(dict[int, str]):
+    """Characters to their classes, found once per character."""
+
+    def __missing__(self, code: int) -> str:
+        ch = chr(code)
+        kind = "X" if ch.isupper() else "x" if ch.islower() or ch.isalpha() else "d" if ch.isdigit() else ch
+        self[code] = kind
+        return kind
+
+
+class _Digits(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        kind = "0" if chr(code).isdigit() else chr(code)
+        self[code] = kind
+        return kind
+
+
+@dataclass(frozen=True)
+class Lexicons:
+    """A user's lists: clusters by name (word → cluster), gazetteers by name (phrases as tuples of tokens)."""
+
+    clusters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    gazetteers: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
+
+
+def read_clusters(source: str | Path | Mapping[str, str]) -> dict[str, str]:
+    """Read `word<TAB>cluster` lines, or Brown's `bits<TAB>word<TAB>count`; a mapping is taken as it is."""
+    if isinstance(source, Mapping):
+        return {str(k): str(v) for k, v in source.items()}
+    out: dict[str, str] = {}
+    for number, line in enumerate(_lines(source), 1):
+        cells = line.rstrip("\r\n").split("\t")
+        if len(cells) == 3 and cells[2].strip().isdigit() and not cells[0].strip("01"):
+            out[cells[1]] = cells[0]
+        elif len(cells) == 2:
+            out[cells[0]] = cells[1]
+        elif line.strip():
+            raise FormatError(
+                "a cluster file has two columns (word, cluster) or three (bits, word, count), separated by tabs",
+                path=source, line=number, got=line,
+            )  # fmt: skip
+    return out
+
+
+def read_gazetteer(source: str | Path | Iterable[str]) -> frozenset[tuple[str, ...]]:
+    """Read one phrase per line, tokens separated by spaces; other iterables give the phrases themselves."""
+    lines = _lines(source) if isinstance(source, str | Path) else list(source)
+    return frozenset(tuple(line.split()) for line in lines if line.split())
+
+
+def _lines(path: str | Path) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"cannot read the list: {error}", path=path) from error
+
+
+def _case(word: str) -> str:
+    if word.isupper():
+        return "upper" if len(word) > 1 else "initial"
+    if word.islower():
+        return "lower"
+    if word[:1].isupper():
+        return "title" if word[1:].islower() else "mixed"
+    return "mixed" if any(c.isalpha() for c in word) else "none"
+
+
+def _kind(word: str) -> str:
+    if word.isalpha():
+        return "word"
+    if word.isdigit():
+        return f"number{min(len(word), 5)}"
+    if not any(c.isalnum() for c in word):
+        return "punctuation"
+    if any(c.isalpha() for c in word):
+        return "code" if any(c.isdigit() for c in word) else "hyphened" if "-" in word else "dotted"
+    return "figure"
+
+
+def _affix(field_name: str, words: list[str]) -> Values:
+    match = re.fullmatch(r"(low)?(prefix|suffix)(\d)", field_name)
+    if match is None:
+        raise ModelError("unknown field", got=field_name)
+    n = int(match[3])
+    if match[1]:
+        words = [w.lower() for w in words]
+    if match[2] == "prefix":
+        return [w[:n] if len(w) >= n else None for w in words]
+    return [w[-n:] if len(w) >= n else None for w in words]
+
+
+def _short(words: list[str]) -> Values:
+    table = _Shape()
+    return ["".join([k for k, _ in groupby(w.translate(table))]) for w in words]
+
+
+_SIMPLE: dict[str, Callable[[list[str]], Values]] = {
+    "word": lambda words: list(words),
+    "lower": lambda words: [w.lower() for w in words],
+    "digits": lambda words: [w.translate(table) for table in [_Digits()] for w in words],
+    "shape": lambda words: [w.translate(table) for table in [_Shape()] for w in words],
+    "short": _short,
+    "case": lambda words: [_case(w) for w in words],
+    "kind": lambda words: [_kind(w) for w in words],
+    "length": lambda words: [str(min(len(w), 9)) for w in words],
+}
+
+
+def field_values(name: str, words: list[str], lexicons: Lexicons) -> Values:
+    """Return a field's value for each word; None where it has none."""
+    if name in _SIMPLE:
+        return _SIMPLE[name](words)
+    if not name.startswith("cluster:"):
+        return _affix(name, words)
+    which, _, length = name.removeprefix("cluster:").partition(":")
+    if which not in lexicons.clusters:
+        raise ModelError(f"a template asks for clusters {which!r} that were not given", got=list(lexicons.clusters))
+    table = lexicons.clusters[which]
+    found = [table.get(w, table.get(w.lower())) for w in words]
+    if not length:
+        return found
+    return [None if value is None else value[: int(length)] for value in found]
+
+
+def gazetteer_tokens(name: str, tokens: list[str], offsets: list[int], lexicons: Lexicons) -> list[int]:
+    """Return for each token 1 at the start of a listed phrase, 2 inside one, else 0; the longest match wins."""
+    which = name.removeprefix("gazetteer:")
+    if which not in lexicons.gazetteers:
+        raise ModelError(f"a template asks for a gazetteer {which!r} that was not given", got=list(lexicons.gazetteers))
+    phrases = lexicons.gazetteers[which]
+    lengths: dict[str, set[int]] = {}
+    for phrase in phrases:
+        lengths.setdefault(phrase[0], set()).add(len(phrase))
+    longest_first = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+    out = [0] * len(tokens)
+    for begin, end in pairwise(offsets):
+        i = begin
+        while i < end:
+            size = next(
+                (n for n in longest_first.get(tokens[i], ()) if i + n <= end and tuple(tokens[i : i + n]) in phrases),
+                0,
+            )
+            for k in range(size):
+                out[i + k] = 1 if k == 0 else 2
+            i += max(size, 1)
+    return out

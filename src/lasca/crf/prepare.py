@@ -1,0 +1,131 @@
+"""What a tagger makes of a corpus before it is trained, and of sentences before they are tagged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lasca import schemes
+from lasca.crf.decode import Constraint
+from lasca.crf.objective import cost_matrix
+from lasca.errors import ModelError, ParameterError
+
+if TYPE_CHECKING:
+    from lasca.corpus import CrowdCorpus
+
+__all__ = [
+    "active_labels",
+    "aligned_costs",
+    "blocks_of",
+    "chosen_tokens",
+    "chosen_weights",
+    "labelled_sequences",
+    "scheme_constraint",
+    "targets_of",
+]
+
+Array = np.ndarray[Any, Any]
+_BLOCK = 200_000  # tokens that are tagged at a time
+
+
+def targets_of(corpus: CrowdCorpus, truth: Any, soft: bool) -> Array:
+    """Return the targets a tagger learns from: hard labels with −1 for unknown, or probabilities."""
+    if isinstance(truth, str):
+        if truth not in corpus.golds:
+            raise ParameterError("truth", truth, "a Truth or the name of a gold: " + ", ".join(corpus.golds))
+        if soft:
+            raise ParameterError("soft", soft, "False for a gold: it has no probabilities")
+        found = np.asarray(corpus.golds[truth])
+    elif soft:
+        found = np.asarray(truth.proba, dtype=np.float32)
+    else:
+        found = np.asarray(truth.labels)
+    n_tokens = int(corpus.offsets[-1])
+    if len(found) != n_tokens:
+        raise ModelError(f"the truth has labels for {len(found)} tokens, the corpus has {n_tokens}")
+    return found
+
+
+def labelled_sequences(targets: Array, offsets: Array) -> Array:
+    """Return which sequences have any known label."""
+    known = targets >= 0 if targets.ndim == 1 else np.ones(len(targets), dtype=np.bool_)
+    before = np.concatenate([[0], np.cumsum(known)])
+    return np.asarray(before[offsets[1:]] > before[offsets[:-1]])
+
+
+def chosen_tokens(corpus: CrowdCorpus, used: Array) -> tuple[list[str], Array, Array]:
+    """Return the tokens of some sequences, their offsets, and which tokens of the corpus they are."""
+    offsets = np.asarray(corpus.offsets)
+    lengths = np.diff(offsets)
+    rows = np.repeat(used, lengths)
+    tokens = list(corpus.tokens[0 : int(offsets[-1])])
+    if not used.all():
+        tokens = [token for token, keep in zip(tokens, rows.tolist()) if keep]
+    return tokens, np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64), rows
+
+
+def active_labels(targets: Array, n_labels: int) -> tuple[Array, Array]:
+    """Return targets over the labels that occur, and which those are."""
+    if targets.ndim == 2:
+        active = np.flatnonzero(targets.max(axis=0) > 1e-6)
+        kept = targets[:, active]
+        return kept / kept.sum(axis=1, keepdims=True), active
+    active = np.unique(targets[targets >= 0]).astype(np.int64)
+    code = np.full(n_labels + 1, -1, dtype=np.int16)
+    code[active] = np.arange(len(active))
+    return code[targets], active
+
+
+def chosen_weights(weights: Array, used: Array) -> Array:
+    """Return the weights of the sequences that are used."""
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != used.shape:
+        raise ParameterError("sequence_weights", weights.shape, f"{len(used)} numbers, one per sequence")
+    return weights[used]
+
+
+def aligned_costs(confusion: Any, labels: tuple[str, ...], active: Array) -> Array:
+    """Return the costs over the active labels; a LabelConfusion is matched by the names of its labels."""
+    if confusion is None:
+        return cost_matrix(None, len(active))
+    own = getattr(confusion, "labels", None)
+    matrix = np.asarray(getattr(confusion, "matrix", confusion), dtype=np.float64)
+    if own is not None and tuple(own) != labels:
+        if set(labels) - set(own):
+            raise ModelError("the confusion matrix does not know all labels", got=sorted(set(labels) - set(own)))
+        order = [list(own).index(name) for name in labels]
+        matrix = matrix[np.ix_(order, order)]
+    if matrix.shape != (len(labels), len(labels)):
+        raise ModelError(f"the confusion matrix must be {len(labels)} x {len(labels)}", got=matrix.shape)
+    return cost_matrix(matrix[np.ix_(active, active)], len(active))
+
+
+def scheme_constraint(names: list[str], targets: Array, offsets: Array) -> Constraint | None:
+    """Return what the labels' scheme allows; None without a scheme, or where the training labels do not keep to it."""
+    codes = targets if targets.ndim == 1 else targets.argmax(axis=1)
+    sequences = ([names[c] if c >= 0 else None for c in codes[a:b]] for a, b in pairwise(offsets.tolist()))
+    scheme = schemes.detect(names, sequences)
+    first, moves, last = schemes.transitions(names, scheme)
+    if moves.all() and first.all() and last.all():
+        return None
+    return Constraint(np.asarray(moves), np.asarray(first), np.asarray(last))
+
+
+def blocks_of(sentences: Sequence[Sequence[str]]) -> Iterable[tuple[list[str], Array]]:
+    """Give the tokens of some hundred thousand tokens' worth of sentences at a time, with their offsets."""
+    if isinstance(sentences, str) or any(isinstance(s, str) for s in sentences):
+        raise ParameterError("sentences", sentences, "a list of sentences, each a list of tokens")
+    lengths = np.array([len(s) for s in sentences], dtype=np.int64)
+    ends = np.cumsum(lengths)
+    begin = 0
+    while begin < len(sentences):
+        done = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, done + _BLOCK, side="right")))
+        tokens = list(chain.from_iterable(sentences[begin:end]))
+        if tokens and not all(type(t) is str or isinstance(t, str) for t in tokens):
+            raise ParameterError("sentences", "a token that is no text", "lists of tokens that are text")
+        yield tokens, np.concatenate([[0], ends[begin:end] - done]).astype(np.int64)
+        begin = end

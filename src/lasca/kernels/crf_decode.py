@@ -1,0 +1,162 @@
+"""Best label sequences of a linear chain – one, or the n best – and the averaged perceptron that needs them.
+
+The layout is that of `lasca.kernels.crf`: flat rows of labels, padded to 4 · len(blocks). `A` holds the weights
+of moves; forbidden moves, and the padding, are −1e30. `first_row` and `last_row` are added to the
+first and last token's scores (0, or −1e30 where a label cannot begin or end a sequence).
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from lasca.kernels import simd
+from lasca.kernels.crf_rows import longest, score_rows
+
+__all__ = ["n_best_paths", "perceptron_epoch", "viterbi_paths"]
+
+
+@njit(cache=True, nogil=True)
+def _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, out, at):
+    """Write the best labels to out[at:]; among equals the earlier label wins. Returns the score."""
+    width = 4 * len(blocks)
+    row = simd.add(simd.load(e, 0, blocks), simd.load(first_row, 0, blocks))
+    simd.store(best, 0, row)
+    for i in range(1, length):
+        top = simd.add(simd.splat(best[0], blocks), simd.load(A, 0, blocks))
+        who = simd.splat(0.0, blocks)
+        for k in range(1, n_labels):
+            candidate = simd.add(simd.splat(best[k], blocks), simd.load(A, k * width, blocks))
+            who = simd.where_greater(candidate, top, simd.splat(np.float64(k), blocks), who)
+            top = simd.maximum(candidate, top)
+        simd.store(back, i * width, who)
+        simd.store(best, 0, simd.add(top, simd.load(e, i * width, blocks)))
+    label, value = 0, best[0] + last_row[0]
+    for j in range(1, n_labels):
+        if best[j] + last_row[j] > value:
+            label, value = j, best[j] + last_row[j]
+    for i in range(length - 1, -1, -1):
+        out[at + i] = label
+        if i > 0:
+            label = int(back[i * width + label])
+    return value
+
+
+@njit(cache=True, nogil=True)
+def viterbi_paths(sequences, offsets, slots, scores, A, first_row, last_row, n_labels, blocks, out):
+    """Write the best labels of some sequences to `out` (one per token)."""
+    width = 4 * len(blocks)
+    size = longest(sequences, offsets) * width
+    e, back, best = np.empty(size), np.empty(size), np.empty(width)
+    for s in sequences:
+        first = offsets[s]
+        length = offsets[s + 1] - first
+        if length > 0:
+            score_rows(slots, first, length, scores, blocks, e)
+            _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, out, first)
+
+
+@njit(cache=True, nogil=True)
+def _offer(values, labels, ranks, n, value, label, rank):
+    """Insert a candidate into a list of the n best, best first; among equals the earlier one stays first."""
+    if not value > values[n - 1]:
+        return
+    r = n - 1
+    while r > 0 and value > values[r - 1]:
+        values[r], labels[r], ranks[r] = values[r - 1], labels[r - 1], ranks[r - 1]
+        r -= 1
+    values[r], labels[r], ranks[r] = value, label, rank
+
+
+@njit(cache=True, nogil=True)
+def n_best_paths(first, length, slots, scores, A, first_row, last_row, n_labels, n, blocks):
+    """Return the labels (n, length) and scores of the n best paths of one sequence; missing ones score −inf."""
+    width = 4 * len(blocks)
+    e = np.empty(length * width)
+    score_rows(slots, first, length, scores, blocks, e)
+    value = np.full((length, n_labels, n), -np.inf)
+    label = np.zeros((length, n_labels, n), dtype=np.int32)
+    rank = np.zeros((length, n_labels, n), dtype=np.int32)
+    for j in range(n_labels):
+        value[0, j, 0] = e[j] + first_row[j]
+    for i in range(1, length):
+        for j in range(n_labels):
+            for k in range(n_labels):
+                for r in range(n):
+                    if value[i - 1, k, r] == -np.inf:
+                        break
+                    v = value[i - 1, k, r] + A[k * width + j] + e[i * width + j]
+                    _offer(value[i, j], label[i, j], rank[i, j], n, v, k, r)
+    top, top_label, top_rank = np.full(n, -np.inf), np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    for k in range(n_labels):
+        for r in range(n):
+            if value[length - 1, k, r] > -np.inf:
+                _offer(top, top_label, top_rank, n, value[length - 1, k, r] + last_row[k], k, r)
+    paths = np.zeros((n, length), dtype=np.int16)
+    for m in range(n):
+        j, r = top_label[m], top_rank[m]
+        for i in range(length - 1, -1, -1):
+            paths[m, i] = j
+            if i > 0:
+                j, r = label[i, j, r], rank[i, j, r]
+    return paths, top
+
+
+@njit(cache=True, nogil=True)
+def _feature_rows(slots, first, length, bundle_start, bundle_feature, weights, blocks, out):
+    width = 4 * len(blocks)
+    for i in range(length):
+        row = simd.splat(0.0, blocks)
+        for s in range(slots.shape[1]):
+            b = slots[first + i, s]
+            for k in range(bundle_start[b], bundle_start[b + 1]):
+                row = simd.add(row, simd.load(weights, bundle_feature[k] * width, blocks))
+        simd.store(out, i * width, row)
+
+
+@njit(cache=True, nogil=True)
+def _update(slots, i, bundle_start, bundle_feature, label, amount, late, seen, width, weights, sums):
+    for s in range(slots.shape[1]):
+        b = slots[i, s]
+        for k in range(bundle_start[b], bundle_start[b + 1]):
+            p = bundle_feature[k] * width + label
+            if seen[p]:
+                weights[p] += amount
+                sums[p] += late * amount
+
+
+@njit(cache=True, nogil=True)
+def perceptron_epoch(
+    sequences, offsets, slots, bundle_start, bundle_feature, gold, seen, seen_moves, n_labels, blocks,
+    weights, sums, A, A_sums, step,
+):  # fmt: skip
+    """One pass of the averaged perceptron; `sums` collects updates × time, for the average. Returns (step, errors)."""
+    width = 4 * len(blocks)
+    most = longest(sequences, offsets)
+    e, back, best = np.empty(most * width), np.empty(most * width), np.empty(width)
+    zero, path = np.zeros(width), np.zeros(most, dtype=np.int16)
+    errors = 0
+    for s in sequences:
+        first = offsets[s]
+        length = offsets[s + 1] - first
+        step += 1.0
+        _feature_rows(slots, first, length, bundle_start, bundle_feature, weights, blocks, e)
+        _best_path(e, length, n_labels, A, zero, zero, blocks, best, back, path, 0)
+        for i in range(length):
+            right, wrong = gold[first + i], path[i]
+            if right != wrong:
+                errors += 1
+                at = first + i
+                _update(slots, at, bundle_start, bundle_feature, right, 1.0, step, seen, width, weights, sums)
+                _update(slots, at, bundle_start, bundle_feature, wrong, -1.0, step, seen, width, weights, sums)
+            if i > 0:
+                p, q = gold[first + i - 1] * width + right, path[i - 1] * width + wrong
+                if p != q:
+                    if seen_moves[p]:
+                        A[p] += 1.0
+                        A_sums[p] += step
+                    if seen_moves[q]:
+                        A[q] -= 1.0
+                        A_sums[q] -= step
+    return step, errors

@@ -1,0 +1,111 @@
+"""Rows of label scores: from weights to bundles to tokens, and gradients back the same way.
+
+The layout is described in `lasca.kernels.crf`.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from lasca.kernels import simd
+
+__all__ = ["bundle_scores", "exponentiate", "feature_gradient", "longest", "restrict", "scatter_rows", "score_rows"]
+
+_FLOOR = -300.0
+
+
+@njit(cache=True, nogil=True)
+def bundle_scores(lo, hi, bundle_start, bundle_feature, feature_start, feature_label, weights, blocks, scores):
+    """Sum the weights of the features of bundles lo..hi into their score rows."""
+    width = 4 * len(blocks)
+    zero = simd.splat(0.0, blocks)
+    for b in range(lo, hi):
+        row = b * width
+        simd.store(scores, row, zero)
+        for k in range(bundle_start[b], bundle_start[b + 1]):
+            f = simd.peek(bundle_feature, k)
+            for p in range(simd.peek(feature_start, f), simd.peek(feature_start, f + 1)):
+                at = row + simd.peek(feature_label, p)
+                simd.poke(scores, at, simd.peek(scores, at) + simd.peek(weights, p))
+
+
+@njit(cache=True, nogil=True)
+def feature_gradient(lo, hi, bundle_start, bundle_feature, feature_start, feature_label, rows, blocks, gradient):
+    """Add the rows of bundles lo..hi, summed over chunks in order, to the gradient of their features' parameters."""
+    width = 4 * len(blocks)
+    sums = np.empty(width)
+    size = rows.shape[1]
+    flat = rows.reshape(-1)
+    gradient[:] = 0.0
+    for b in range(lo, hi):
+        first, last = bundle_start[b], bundle_start[b + 1]
+        if first == last:
+            continue
+        row = simd.load(flat, b * width, blocks)
+        for c in range(1, rows.shape[0]):
+            row = simd.add(row, simd.load(flat, c * size + b * width, blocks))
+        simd.store(sums, 0, row)
+        for k in range(first, last):
+            f = simd.peek(bundle_feature, k)
+            for p in range(simd.peek(feature_start, f), simd.peek(feature_start, f + 1)):
+                value = simd.peek(gradient, p) + simd.peek(sums, simd.peek(feature_label, p))
+                simd.poke(gradient, p, value)
+
+
+@njit(cache=True, nogil=True)
+def score_rows(slots, first, length, scores, blocks, out):
+    """Sum the bundle rows of each token of a sequence into `out`."""
+    width, n_slots = 4 * len(blocks), slots.shape[1]
+    for i in range(length):
+        row = simd.load(scores, simd.peek(slots, (first + i) * n_slots) * width, blocks)
+        for s in range((first + i) * n_slots + 1, (first + i + 1) * n_slots):
+            row = simd.add(row, simd.load(scores, simd.peek(slots, s) * width, blocks))
+        simd.store(out, i * width, row)
+
+
+@njit(cache=True, nogil=True)
+def exponentiate(e, length, mask, blocks):
+    """Turn score rows into exp(score − row's best); return the sum of the rows' bests."""
+    width = 4 * len(blocks)
+    total = 0.0
+    real = simd.load(mask, 0, blocks)
+    padding = simd.mul(simd.sub(real, simd.splat(1.0, blocks)), simd.splat(1e30, blocks))
+    floor = simd.splat(_FLOOR, blocks)
+    for i in range(length):
+        row = simd.add(simd.load(e, i * width, blocks), padding)
+        best = simd.peak(row)
+        total += best
+        row = simd.maximum(simd.sub(row, simd.splat(best, blocks)), floor)
+        simd.store(e, i * width, simd.mul(simd.exp(row), real))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def scatter_rows(slots, first, length, rows, blocks, gradient):
+    """Add each token's row to the gradient rows of its bundles."""
+    width, n_slots = 4 * len(blocks), slots.shape[1]
+    for i in range(length):
+        row = simd.load(rows, i * width, blocks)
+        for s in range((first + i) * n_slots, (first + i + 1) * n_slots):
+            at = simd.peek(slots, s) * width
+            simd.store(gradient, at, simd.add(simd.load(gradient, at, blocks), row))
+
+
+@njit(cache=True, nogil=True)
+def restrict(e, allowed, first, length, n_labels, width):
+    """Set to 0 what is not allowed."""
+    for i in range(length):
+        for j in range(n_labels):
+            if not allowed[first + i, j]:
+                e[i * width + j] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def longest(sequences, offsets):
+    """Return the length of the longest of some sequences."""
+    most = 0
+    for s in sequences:
+        most = max(most, offsets[s + 1] - offsets[s])
+    return most

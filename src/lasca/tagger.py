@@ -1,0 +1,308 @@
+"""The tagger: a corpus and a truth (or a gold) in, a fitted linear-chain CRF out.
+
+`objective` says what is learned (see `lasca.crf.objective`): "likelihood", "cost-sensitive" (paper, eq. 18: taking one
+label for another costs 1 − how confusable they are) or "softmax-margin". Costs come from `confusion`, a
+LabelConfusion or a matrix over the corpus's labels; without it every mistake costs 1.
+
+Deviations from the paper: costs are clipped to [0.001, 1] so that a confusion of 1 cannot make the objective vanish;
+an L2 penalty is always part of the cost-sensitive objective, which is unbounded without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from lasca import schemes
+from lasca.crf.decode import Constraint, marginals, n_best, viterbi
+from lasca.crf.extract import Extractor
+from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
+from lasca.crf.objective import OBJECTIVES
+from lasca.crf.prepare import (
+    active_labels,
+    aligned_costs,
+    blocks_of,
+    chosen_tokens,
+    chosen_weights,
+    labelled_sequences,
+    scheme_constraint,
+    targets_of,
+)
+from lasca.crf.runs import Report, Training
+from lasca.crf.space import Weights
+from lasca.crf.store import load_model, save_model
+from lasca.engine.threads import available_threads
+from lasca.errors import ModelError, ParameterError, StoreError
+from lasca.estimator import Estimator, check_choice, check_int, check_number
+from lasca.files import whole_folder
+
+if TYPE_CHECKING:
+    from lasca.corpus import CrowdCorpus
+
+__all__ = ["CrfTagger"]
+
+Array = np.ndarray[Any, Any]
+
+
+class CrfTagger(Estimator):
+    """A linear-chain CRF tagger.
+
+    Parameters:
+        objective: "likelihood", "cost-sensitive" or "softmax-margin".
+        confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
+        templates: "auto" ("ner" for labels of a tag scheme, else "pos"), a ready set, or templates as text.
+        soft: learn from the truth's probabilities instead of its labels.
+        l2, l1: penalties l2 · ‖θ‖² and l1 · ‖θ‖₁.
+        min_count: leave out features that occur less often.
+        hash_bits: no dictionary; features are hashed into 2**hash_bits places.
+        states: "observed" (a feature has weights for labels it was seen with) or "all".
+        optimiser: "lbfgs", or "perceptron" – averaged, fast, no probabilities worth the name.
+        max_iter: iterations of L-BFGS, or passes of the perceptron (at most 10 unless given).
+        tolerance: stop when the objective falls by less (relative) over ten iterations.
+        held_out: share of sequences kept aside to stop early; the best weights on them are kept.
+        patience: checks without improvement before stopping; checks are five iterations apart.
+        constrained: predict only label sequences the tag scheme allows.
+        clusters: by name, a file (word, cluster; or Brown's paths) or a mapping.
+        gazetteers: by name, a file (a phrase a line) or phrases.
+        threads: None for all cores; changes the time, never the result.
+        seed: for the held-out sequences and the perceptron's order.
+    """
+
+    def __init__(
+        self,
+        *,
+        objective: str = "likelihood",
+        confusion: Any = None,
+        templates: str = "auto",
+        soft: bool = False,
+        l2: float = 0.5,
+        l1: float = 0.0,
+        min_count: int = 1,
+        hash_bits: int | None = None,
+        states: str = "observed",
+        optimiser: str = "lbfgs",
+        max_iter: int | None = None,
+        tolerance: float = 1e-4,
+        held_out: float = 0.0,
+        patience: int = 5,
+        constrained: bool = True,
+        clusters: Mapping[str, str | Path | Mapping[str, str]] | None = None,
+        gazetteers: Mapping[str, str | Path | Iterable[str]] | None = None,
+        threads: int | None = None,
+        seed: int | np.random.Generator = 0,
+    ) -> None:
+        self.objective = objective
+        self.confusion = confusion
+        self.templates = templates
+        self.soft = soft
+        self.l2 = l2
+        self.l1 = l1
+        self.min_count = min_count
+        self.hash_bits = hash_bits
+        self.states = states
+        self.optimiser = optimiser
+        self.max_iter = max_iter
+        self.tolerance = tolerance
+        self.held_out = held_out
+        self.patience = patience
+        self.constrained = constrained
+        self.clusters = clusters
+        self.gazetteers = gazetteers
+        self.threads = threads
+        self.seed = seed
+        self._model: _Model | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
+        return self._fitted().labels
+
+    @property
+    def trace(self) -> tuple[float, ...]:
+        """The objective after each iteration (wrong tokens per pass, for the perceptron)."""
+        return self._fitted().weights.trace
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self._fitted().weights.space.n_features
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters."""
+        return self._fitted().weights.space.size
+
+    def top_features(self, label: str, n: int = 20) -> list[tuple[str, float]]:
+        """Return the features with the largest weights for a label; needs a dictionary (no hashing)."""
+        model = self._fitted()
+        if label not in model.labels:
+            raise ParameterError("label", label, "one of " + ", ".join(model.labels))
+        names = model.extractor.feature_names()
+        column = np.flatnonzero(model.active == model.labels.index(label))
+        if not names or not len(column):
+            return []
+        weights = model.weights.state()[:, column[0]]
+        return [(names[i], float(weights[i])) for i in np.argsort(-weights, kind="stable")[:n].tolist()]
+
+    def fit(
+        self,
+        corpus: CrowdCorpus,
+        truth: Any,
+        *,
+        sequence_weights: Array | None = None,
+        progress: Report | None = None,
+    ) -> Self:
+        """Fit to the labels of a Truth, or to the gold of that name; tokens without a label are summed over.
+
+        `progress` is called with the share done (a guess) and words on the objective and the time left.
+        """
+        self._check()
+        targets = targets_of(corpus, truth, self.soft)
+        used = labelled_sequences(targets, corpus.offsets)
+        if not used.any():
+            raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
+        tokens, offsets, rows = chosen_tokens(corpus, used)
+        targets, active = active_labels(targets[rows], len(corpus.labels))
+        weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
+        labels = tuple(corpus.labels)
+        scheme = schemes.detect(labels)
+        text = self.templates if self.templates != "auto" else "pos" if scheme is None or scheme == "IO" else "ner"
+        extractor = Extractor(
+            templates=text, lexicons=self._lexicons(), min_count=self.min_count, hash_bits=self.hash_bits
+        )
+        features = extractor.fit(tokens, offsets)
+        training = Training(
+            features, targets, len(active), self.states, weights, self.held_out, self.patience, self.seed, progress
+        )
+        constraint = scheme_constraint([labels[a] for a in active], targets, offsets) if self.constrained else None
+        if self.optimiser == "perceptron":
+            found = training.perceptron(10 if self.max_iter is None else self.max_iter)
+        else:
+            found = training.lbfgs(
+                constraint, objective=self.objective, costs=aligned_costs(self.confusion, labels, active), l2=self.l2,
+                l1=self.l1, max_iter=500 if self.max_iter is None else self.max_iter, tolerance=self.tolerance,
+                threads=available_threads(self.threads),
+            )  # fmt: skip
+        self._model = _Model(labels, active, extractor, found, constraint)
+        return self
+
+    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the best labels of each sentence, a list of tokens each."""
+        model, threads = self._fitted(), available_threads(self.threads)
+        names = [model.labels[a] for a in model.active]
+        out: list[list[str]] = []
+        for tokens, offsets in blocks_of(sentences):
+            features = model.extractor.transform(tokens, offsets)
+            codes = viterbi(features, model.weights, constraint=model.constraint, threads=threads).tolist()
+            flat = [names[c] for c in codes]
+            ends = offsets.tolist()
+            out.extend(flat[a:b] for a, b in pairwise(ends))
+        return out
+
+    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the probability of each label at each token, an array (tokens, labels) per sentence.
+
+        Columns are those of `labels`; a label that was never seen in training has probability 0. These are the
+        model's marginals: they know nothing of the tag scheme.
+        """
+        model, threads = self._fitted(), available_threads(self.threads)
+        out: list[Array] = []
+        for tokens, offsets in blocks_of(sentences):
+            features = model.extractor.transform(tokens, offsets)
+            found = marginals(features, model.weights, threads=threads)
+            full = np.zeros((len(found), len(model.labels)), dtype=np.float32)
+            full[:, model.active] = found
+            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
+        return out
+
+    def predict_n_best(self, sentences: Sequence[Sequence[str]], n: int = 5) -> list[list[tuple[list[str], float]]]:
+        """Return up to n best label sequences of each sentence, best first, each with its probability."""
+        model = self._fitted()
+        names = [model.labels[a] for a in model.active]
+        out: list[list[tuple[list[str], float]]] = []
+        for tokens, offsets in blocks_of(sentences):
+            features = model.extractor.transform(tokens, offsets)
+            for paths in n_best(features, model.weights, n, constraint=model.constraint):
+                out.append([([names[c] for c in path.tolist()], float(np.exp(value))) for path, value in paths])
+        return out
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON."""
+        model = self._fitted()
+        header = {"labels": list(model.labels), "active": model.active.tolist(), "parameters": self._plain()}
+        if model.constraint is not None:
+            rule = model.constraint
+            header["constraint"] = [rule.moves.tolist(), rule.first.tolist(), rule.last.tolist()]
+        with whole_folder(path, overwrite=overwrite) as folder:
+            save_model(folder, model.extractor, model.weights, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CrfTagger:
+        """Read a tagger that `save` wrote. Nothing in the folder can run code."""
+        extractor, weights, header = load_model(path)
+        try:
+            labels = tuple(str(name) for name in header["labels"])
+            active = np.array(header["active"], dtype=np.int64).reshape(-1)
+            inside = len(active) == weights.space.n_labels and len(set(active.tolist())) == len(active)
+            if not inside or (len(active) and not 0 <= active.min() <= active.max() < len(labels)):
+                raise StoreError("the labels and the weights of the tagger differ", where=str(path))
+            rule = header.get("constraint")
+            constraint = None if rule is None else Constraint(*(np.array(part, dtype=np.bool_) for part in rule))
+            if constraint is not None and len(constraint.first) != len(active):
+                raise StoreError("the constraint and the labels of the tagger differ", where=str(path))
+            known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._parameter_names()}
+        except (KeyError, TypeError, ValueError, OverflowError, ModelError) as error:
+            raise StoreError("the saved tagger is damaged", where=str(path), got=str(error)) from error
+        tagger = cls(**known)
+        tagger._model = _Model(labels, active, extractor, weights, constraint)
+        return tagger
+
+    def _plain(self) -> dict[str, Any]:
+        """Return the parameters that JSON can keep; lists and costs live in the fitted model."""
+        elsewhere = ("confusion", "clusters", "gazetteers")
+        plain = (bool, int, float, str, type(None))
+        return {k: v for k, v in self.get_params().items() if isinstance(v, plain) and k not in elsewhere}
+
+    def _fitted(self) -> _Model:
+        if self._model is None:
+            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
+        return self._model
+
+    def _check(self) -> None:
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("optimiser", self.optimiser, ("lbfgs", "perceptron"))
+        check_choice("states", self.states, ("observed", "all"))
+        check_number("l2", self.l2, low=0.0, open_low=self.objective == "cost-sensitive")
+        check_number("l1", self.l1, low=0.0)
+        check_number("tolerance", self.tolerance, low=0.0)
+        check_number("held_out", self.held_out, low=0.0, high=0.5)
+        check_int("patience", self.patience, low=1)
+        if self.max_iter is not None:
+            check_int("max_iter", self.max_iter, low=1)
+        if self.optimiser == "perceptron" and (self.soft or self.objective != "likelihood"):
+            raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets and objectives with a cost")
+
+    def _lexicons(self) -> Lexicons:
+        return Lexicons(
+            {name: read_clusters(source) for name, source in (self.clusters or {}).items()},
+            {name: read_gazetteer(source) for name, source in (self.gazetteers or {}).items()},
+        )
+
+
+class _Model:
+    """What fitting leaves behind; `active` are the corpus labels the weights know, in their order."""
+
+    def __init__(
+        self,
+        labels: tuple[str, ...],
+        active: Array,
+        extractor: Extractor,
+        weights: Weights,
+        constraint: Constraint | None,
+    ) -> None:
+        self.labels, self.active, self.extractor = labels, active, extractor
+        self.weights, self.constraint = weights, constraint

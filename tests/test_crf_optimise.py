@@ -1,0 +1,222 @@
+"""The minimisers against SciPy, optimality conditions, and python-crfsuite's optimum; threads; warm starts."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycrfsuite
+import pytest
+from scipy.optimize import minimize
+
+from lasca import crf
+from lasca.crf.objective import Objective
+from lasca.crf.space import ParameterSpace
+from lasca.errors import ModelError, ParameterError
+
+Array = np.ndarray[Any, Any]
+
+
+def toy(seed: int = 0, n: int = 300, n_labels: int = 4) -> tuple[list[list[list[str]]], list[list[str]], Array]:
+    """Sequences whose labels depend on a word and on the label before."""
+    rng = np.random.default_rng(seed)
+    attributes, labels = [], []
+    for _ in range(n):
+        length = int(rng.integers(1, 9))
+        label, row, names = 0, [], []
+        for _ in range(length):
+            label = int(label if rng.random() < 0.4 else rng.integers(0, n_labels))
+            word = int(3 * label + rng.integers(0, 3)) if rng.random() < 0.7 else int(rng.integers(0, 3 * n_labels))
+            row.append([f"w{word}", f"m{word % 5}", "bias"])
+            names.append(f"L{label}")
+        attributes.append(row)
+        labels.append(names)
+    codes = np.array([int(name[1:]) for names in labels for name in names], dtype=np.int16)
+    return attributes, labels, codes
+
+
+def test_lbfgs_reaches_scipys_minimum() -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    codes = toy()[2]
+    function = Objective(features, codes, ParameterSpace.full(features.n_features, 4), l2=0.5)
+    gradient = np.zeros(function.space.size)
+
+    def both(x: Array) -> tuple[float, Array]:
+        value = function(x, gradient)
+        return value, gradient.copy()
+
+    reference = minimize(both, np.zeros(function.space.size), jac=True, method="L-BFGS-B", options={"ftol": 1e-14})
+    found = crf.minimise(function, np.zeros(function.space.size), tolerance=1e-11, gradient_tolerance=1e-7)
+    assert found.trace[-1] == pytest.approx(reference.fun, rel=1e-9)
+    assert found.converged
+    assert (np.diff(found.trace) <= 0).all()
+    assert found.n_evaluations < 1.5 * len(found.trace) + 5
+
+
+@pytest.mark.parametrize("objective", ["cost-sensitive", "softmax-margin"])
+def test_other_objectives_have_a_flat_gradient_at_the_end(objective: str) -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    weights = crf.fit(features, toy()[2], 4, objective=objective, l2=20.0, tolerance=1e-12, max_iter=2000)
+    gradient = np.zeros(weights.space.size)
+    Objective(features, toy()[2], weights.space, objective=objective, l2=20.0)(weights.vector, gradient)
+    assert np.abs(gradient).max() < 1e-2
+
+
+def test_owlqn_fulfils_the_conditions_of_an_l1_minimum() -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    l1 = 3.0
+    weights = crf.fit(features, toy()[2], 4, l1=l1, l2=0.01, tolerance=1e-13, max_iter=3000)
+    gradient = np.zeros(weights.space.size)
+    Objective(features, toy()[2], weights.space, l2=0.01)(weights.vector, gradient)
+    zero = weights.vector == 0
+    assert 0.2 < zero.mean() < 0.95
+    assert np.abs(gradient[zero]).max() <= l1 + 1e-2
+    np.testing.assert_allclose(gradient[~zero], -l1 * np.sign(weights.vector[~zero]), atol=2e-2)
+    dense = crf.fit(features, toy()[2], 4, l1=0.0, l2=0.01)
+    assert (dense.vector == 0).sum() < zero.sum()
+
+
+def crfsuite_loss(attributes: list[Any], labels: list[Any], folder: Path, c2: float) -> float:
+    trainer = pycrfsuite.Trainer(verbose=False)
+    for x, y in zip(attributes, labels):
+        trainer.append(x, y)
+    trainer.select("lbfgs")
+    trainer.set_params({"c1": 0.0, "c2": c2, "epsilon": 1e-9, "delta": 1e-12, "max_iterations": 2000})
+    trainer.train(str(folder / "model"))
+    return float(trainer.logparser.last_iteration["loss"])
+
+
+@pytest.mark.parametrize("c2", [0.1, 1.0])
+def test_likelihood_reaches_crfsuites_optimum(tmp_path: Path, c2: float) -> None:
+    attributes, labels, codes = toy(3)
+    features, _ = crf.Features.from_attributes(attributes)
+    weights = crf.fit(features, codes, 4, l2=c2, states="observed", tolerance=1e-12, max_iter=2000)
+    assert weights.trace[-1] == pytest.approx(crfsuite_loss(attributes, labels, tmp_path, c2), rel=1e-5)
+
+
+@pytest.mark.data
+def test_likelihood_reaches_crfsuites_optimum_on_tweets(data_dir: Path, tmp_path: Path) -> None:
+    blocks = (data_dir / "tdga" / "annotation-all.txt").read_text(encoding="utf-8").replace("\r", "").split("\n\n")
+    rows = [[line.split("\t") for line in block.split("\n") if line.strip()] for block in blocks if block.strip()]
+    tokens, labels = [[r[0] for r in row] for row in rows], [[r[1] for r in row] for row in rows]
+    names = sorted({name for row in labels for name in row})
+    flat = [token for row in tokens for token in row]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in tokens])])
+    codes = np.array([names.index(name) for row in labels for name in row], dtype=np.int16)
+    extractor = crf.Extractor(templates="basic")
+    features = extractor.fit(flat, offsets)
+    weights = crf.fit(features, codes, len(names), l2=1.0, states="observed", tolerance=1e-9, threads=2)
+    text = extractor.feature_names()
+    start, ids = features.bundle_start, features.bundle_feature
+    attributes = [
+        [[text[f] for b in features.slots[i] for f in ids[start[b] : start[b + 1]]] for i in range(first, last)]
+        for first, last in itertools.pairwise(offsets)
+    ]
+    assert weights.trace[-1] == pytest.approx(crfsuite_loss(attributes, labels, tmp_path, 1.0), rel=1e-4)
+
+
+def test_threads_give_the_same_bytes() -> None:
+    features, _ = crf.Features.from_attributes(toy(1, n=4000)[0])
+    codes = toy(1, n=4000)[2]
+    assert features.n_tokens > 10_000  # more than one chunk
+    one, two = (crf.fit(features, codes, 4, max_iter=8, threads=n) for n in (1, 2))
+    assert one.vector.tobytes() == two.vector.tobytes()
+
+
+def test_training_on_a_part_equals_training_on_its_own_record() -> None:
+    attributes, _, codes = toy(2)
+    features, names = crf.Features.from_attributes(attributes)
+    half = np.arange(0, len(attributes), 2)
+    alone, _ = crf.Features.from_attributes([attributes[s] for s in half], names)
+    own = np.concatenate([codes[features.offsets[s] : features.offsets[s + 1]] for s in half])
+    for states in ("all", "observed"):
+        part = crf.fit(features, codes, 4, sequences=half, states=states, tolerance=1e-9)
+        whole = crf.fit(alone, own, 4, states=states, tolerance=1e-9)
+        assert part.space.size == whole.space.size
+        np.testing.assert_allclose(part.vector, whole.vector, rtol=1e-4, atol=1e-4)
+
+
+def test_sequence_weights_count_like_repeats() -> None:
+    attributes, _, codes = toy(4, n=60)
+    features, names = crf.Features.from_attributes(attributes)
+    twice, _ = crf.Features.from_attributes(attributes + attributes[:20], names)
+    more = np.concatenate([codes, codes[: features.offsets[20]]])
+    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
+    a = crf.fit(features, codes, 4, sequence_weights=weights, tolerance=1e-10)
+    b = crf.fit(twice, more, 4, tolerance=1e-10)
+    assert a.trace[-1] == pytest.approx(b.trace[-1], rel=1e-8)
+
+
+def test_warm_start_needs_few_iterations_and_soft_targets_agree_with_hard_ones() -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    codes = toy()[2]
+    cold = crf.fit(features, codes, 4, tolerance=1e-9)
+    warm = crf.fit(features, codes, init=cold, tolerance=1e-9)
+    assert len(warm.trace) < len(cold.trace) / 2
+    soft = crf.fit(features, np.eye(4, dtype=np.float32)[codes], tolerance=1e-9)
+    assert soft.trace[-1] == pytest.approx(cold.trace[-1], rel=1e-8)
+    allowed = crf.fit(features, np.eye(4, dtype=np.bool_)[codes], tolerance=1e-9)
+    assert allowed.trace[-1] == pytest.approx(cold.trace[-1], rel=1e-8)
+
+
+def test_partial_labels_help_over_dropping_the_sequences() -> None:
+    attributes, _, codes = toy(5, n=200)
+    features, _ = crf.Features.from_attributes(attributes)
+    rng = np.random.default_rng(0)
+    partial = np.where(rng.random(len(codes)) < 0.5, -1, codes).astype(np.int16)
+    right = (crf.viterbi(features, crf.fit(features, partial, 4)) == codes).mean()
+    full = (crf.viterbi(features, crf.fit(features, codes, 4)) == codes).mean()
+    assert right > full - 0.03
+
+
+def test_perceptron_learns_and_is_deterministic() -> None:
+    attributes, _, codes = toy(6)
+    features, _ = crf.Features.from_attributes(attributes)
+    a, b = (crf.perceptron(features, codes, 4, epochs=5, seed=3) for _ in range(2))
+    assert a.vector.tobytes() == b.vector.tobytes()
+    c = crf.perceptron(features, codes, 4, epochs=5, seed=4)
+    assert a.vector.tobytes() != c.vector.tobytes()
+    best = (crf.viterbi(features, crf.fit(features, codes, 4)) == codes).mean()
+    assert (crf.viterbi(features, a) == codes).mean() > best - 0.05
+
+
+def test_callback_stops() -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    seen: list[int] = []
+
+    def stop(now: crf.Progress, weights: crf.Weights) -> bool:
+        seen.append(now.iteration)
+        assert weights.vector.shape == (weights.space.size,)
+        return now.iteration == 3
+
+    weights = crf.fit(features, toy()[2], 4, callback=stop)
+    assert seen == [1, 2, 3]
+    assert not weights.converged
+
+
+def test_what_cannot_be_trained_is_refused() -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    codes = toy()[2]
+    with pytest.raises(ModelError, match="no optimum without a penalty"):
+        crf.fit(features, codes, 4, objective="cost-sensitive", l2=0.0)
+    with pytest.raises(ParameterError, match="objective"):
+        crf.fit(features, codes, 4, objective="hinge")
+    with pytest.raises(ModelError, match="n_labels"):
+        crf.fit(features, codes)
+    with pytest.raises(ModelError, match="between -1"):
+        crf.fit(features, codes + 10, 4)
+    with pytest.raises(ModelError, match="sum to 1"):
+        crf.fit(features, np.zeros((features.n_tokens, 4)), 4)
+    with pytest.raises(ModelError, match="without any allowed label"):
+        crf.fit(features, np.zeros((features.n_tokens, 4), dtype=bool), 4)
+    with pytest.raises(ModelError, match="sequence weights"):
+        crf.fit(features, codes, 4, sequence_weights=np.ones(3))
+    with pytest.raises(ModelError, match="3 x 3"):
+        crf.cost_matrix(np.zeros((2, 2)), 3)
+
+
+def test_costs_are_clipped() -> None:
+    costs = crf.cost_matrix(np.array([[0.0, 1.0], [0.25, 0.0]]), 2)
+    np.testing.assert_allclose(costs, [[0.0, 1e-3], [0.75, 0.0]], rtol=1e-12)
