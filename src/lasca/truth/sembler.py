@@ -1,0 +1,256 @@
+"""Sembler: a CRF over features of the text as prior of the true sequence, times how reliable each annotator is.
+
+Model (after Wu, Fan & Yu 2012): p(z | x) is a linear-chain CRF with weights θ over features of the text; annotator l
+gives the true label with probability ρ_l, each other label with probability (1 − ρ_l) / (T − 1). The true label of a
+token is one that some annotator gave it (any label where nobody did). So words that look alike speak for each other,
+agreement speaks for a label, and labels that are believed speak for those who gave them.
+
+EM to the posterior mode, objective ln p(y | x, θ, ρ) − l2 ‖θ‖² + ln p(ρ) up to a constant:
+- E step: forward–backward on the CRF's scores plus the log likelihood of the votes, other labels ruled out;
+- M step: ρ_l = (expected right + smoothing) / (n_l + 2 smoothing); θ climbs by `crf_iter` iterations of L-BFGS on the
+  expected log likelihood, started where it was. Expected moves are those of the posterior over whole sequences. The
+  expected log likelihood never falls, so neither does the objective.
+
+Sequences nobody labelled take no part in EM and get the CRF's marginals. The CRF is trained on the labels it helps to
+decide, as in the paper: it confirms errors that many tokens share. `labels` are the best path.
+
+Differences from the paper: its instance-level weights of annotators are left out; the optimiser is L-BFGS with warm
+starts; l2 is the only regulariser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca import crf
+from lasca.corpus import CrowdCorpus
+from lasca.corpus.reshape import ranges
+from lasca.crf.decode import log_partition
+from lasca.crf.objective import Scores, Workers
+from lasca.engine import available_threads
+from lasca.estimator import check_int, check_number, generator
+from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.em import run_em
+from lasca.truth.sequence import Chain, best_paths, marginals
+
+__all__ = ["Sembler"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class State:
+    """The weights of the CRF and the reliabilities of the annotators."""
+
+    theta: Floats
+    rho: Floats
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Features and votes of some sequences; EM runs on those somebody labelled."""
+
+    features: crf.Features
+    offsets: npt.NDArray[np.int64]
+    cell: npt.NDArray[np.int64]
+    """token · n_labels + label of each vote."""
+    annotator: npt.NDArray[np.int32]
+    candidates: npt.NDArray[np.bool_]
+    n_threads: int
+
+    @classmethod
+    def of(cls, features: crf.Features, votes: Votes, sequences: npt.NDArray[np.int64], n_threads: int) -> Texts:
+        """Take some sequences; every vote must lie in one of them."""
+        lengths = np.diff(votes.offsets)[sequences]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        tokens = ranges(votes.offsets[sequences], votes.offsets[sequences + 1])
+        per_token = np.diff(votes.start)[tokens]
+        cell = np.repeat(np.arange(len(tokens)) * votes.n_labels, per_token) + votes.label
+        candidates = np.zeros((len(tokens), votes.n_labels), dtype=np.bool_)
+        candidates.ravel()[cell] = True
+        candidates[per_token == 0] = True
+        part = crf.Features(
+            offsets, features.slots[tokens], features.bundle_start, features.bundle_feature, features.n_features
+        )
+        return cls(part, offsets, cell, votes.annotator, candidates, n_threads)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return int(self.candidates.shape[1])
+
+    @cached_property
+    def n_moves(self) -> int:
+        """How many tokens have a predecessor."""
+        return int(self.offsets[-1] - np.count_nonzero(np.diff(self.offsets)))
+
+    def evidence(self, weights: crf.Weights, rho: Floats) -> Floats:
+        """Return the CRF's scores plus Σ_l ln p(y_il | z_i), up to a constant; −inf where a label is no candidate."""
+        log_odds = np.log(rho) - np.log1p(-rho) + np.log(self.n_labels - 1)
+        shape = self.candidates.shape
+        votes = np.bincount(self.cell, weights=log_odds[self.annotator], minlength=shape[0] * shape[1])
+        found = votes.reshape(shape) + token_scores(self.features, weights, self.n_threads)
+        found[~self.candidates] = -np.inf
+        return found
+
+    def chain(self, weights: crf.Weights) -> tuple[Chain, float]:
+        """Return the CRF's moves as weights of a chain, scaled to a largest of 1, and the log of the scale."""
+        every, moves = np.ones(self.n_labels), weights.transitions
+        shift = float(moves.max())
+        return Chain(every, np.exp(np.maximum(moves - shift, -300.0)), every), shift
+
+
+class Learner:
+    """The EM steps."""
+
+    def __init__(self, texts: Texts, votes: Votes, *, l2: float, crf_iter: int, smoothing: float) -> None:
+        self.texts, self.l2, self.crf_iter, self.smoothing = texts, l2, crf_iter, smoothing
+        self.n_given = np.bincount(votes.annotator, minlength=votes.n_annotators)
+        self.space = crf.ParameterSpace.observed(texts.features, texts.candidates, votes.n_labels)
+        self.proba = np.empty(texts.candidates.shape)
+
+    def step(self, state: State) -> tuple[State, float]:
+        """Return the next state and the objective of this one."""
+        texts, weights = self.texts, crf.Weights(self.space, state.theta)
+        chain, shift = texts.chain(weights)
+        counts = marginals(texts.offsets, chain, (), self.proba, texts.n_threads, texts.evidence(weights, state.rho))
+        log_wrong = np.log1p(-state.rho) - np.log(texts.n_labels - 1)
+        objective = counts.log_sum + shift * texts.n_moves + float((self.n_given * log_wrong).sum())
+        objective -= float(log_partition(texts.features, weights, threads=texts.n_threads).sum())
+        objective -= self.l2 * float(state.theta @ state.theta)
+        objective += self.smoothing * float((np.log(state.rho) + np.log1p(-state.rho)).sum())
+        agreed = self.proba.ravel()[texts.cell]
+        right = np.bincount(texts.annotator, weights=agreed, minlength=len(self.n_given))
+        rho = (np.minimum(right, self.n_given) + self.smoothing) / (self.n_given + 2 * self.smoothing)
+        climbed = crf.minimise(self.expected_loss(counts.moves), state.theta, max_iter=self.crf_iter)
+        return State(np.asarray(climbed.vector), rho), objective
+
+    def expected_loss(self, moves: Floats) -> Callable[[Any, Any], float]:
+        """Return l2 ‖θ‖² − E ln p(z | x, θ) under the last posterior, whose expected moves are given.
+
+        The CRF's soft targets take tokens as independent; what that gets wrong is linear in the weights of moves.
+        """
+        texts, space = self.texts, self.space
+        targets = self.proba.astype(np.float32)
+        function = crf.Objective(texts.features, targets, space, l2=self.l2, threads=texts.n_threads)
+        independent = _independent_moves(targets, texts.offsets)
+        has = space.move >= 0
+        correction, at = (moves - independent)[has], space.move[has]
+
+        def corrected(vector: Any, gradient: Any) -> float:
+            value = function(vector, gradient)
+            gradient[at] -= correction
+            return value - float(vector[at] @ correction)
+
+        return corrected
+
+
+def token_scores(features: crf.Features, weights: crf.Weights, n_threads: int) -> Floats:
+    """Return the sum of the weights of each token's features for each label."""
+    found = Scores(features, weights.space, Workers(n_threads), pieces=8)
+    found.update(weights.vector)
+    bundles = found.bundles.reshape(features.n_bundles, -1)[:, : weights.space.n_labels]
+    scores = bundles[features.slots[:, 0]]
+    for column in features.slots.T[1:]:
+        scores += bundles[column]
+    return scores
+
+
+def _independent_moves(proba: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]) -> Floats:
+    """Return Σ p_i pᵀ_{i+1} over neighbours in a sequence."""
+    exact = proba.astype(np.float64)
+    inner = np.ones(max(len(proba) - 1, 0), dtype=np.bool_)
+    borders = offsets[1:-1]
+    inner[borders[(borders > 0) & (borders < len(proba))] - 1] = False
+    return np.asarray(exact[:-1][inner].T @ exact[1:][inner])
+
+
+class Sembler(TruthModel):
+    """A CRF on the text as prior of the true labels, times one reliability per annotator, by EM.
+
+    Parameters: `templates` (features of the text, see `lasca.crf`); `l2` (penalty of the CRF); `crf_iter` (iterations
+    of its optimiser per EM step); `smoothing` (what the prior adds to an annotator's right and wrong labels);
+    `restarts` (the first start trusts everybody alike, the others at random); `max_iter`; `tol` (stop when the
+    objective rises by less than this per annotation); `seed`; `n_threads`.
+    """
+
+    name = "sembler"
+
+    def __init__(
+        self,
+        *,
+        templates: str = "basic",
+        l2: float = 1.0,
+        crf_iter: int = 8,
+        smoothing: float = 1.0,
+        restarts: int = 1,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        seed: int | np.random.Generator = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.templates = templates
+        self.l2 = l2
+        self.crf_iter = crf_iter
+        self.smoothing = smoothing
+        self.restarts = restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+        self.n_threads = n_threads
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        l2 = check_number("l2", self.l2, low=0, open_low=True)
+        crf_iter = check_int("crf_iter", self.crf_iter, low=1)
+        smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
+        n_threads = available_threads(self.n_threads)
+        restarts = check_int("restarts", self.restarts, low=1)
+        max_iter = check_int("max_iter", self.max_iter, low=1)
+        tol = check_number("tol", self.tol, low=0)
+        if votes.n_labels == 1:  # there is nothing to be wrong about
+            return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
+        features = crf.Extractor(templates=self.templates).fit(corpus.tokens, corpus.offsets)
+        labelled = np.flatnonzero(np.diff(votes.start[votes.offsets]) > 0)
+        texts = Texts.of(features, votes, labelled, n_threads)
+        learner = Learner(texts, votes, l2=l2, crf_iter=crf_iter, smoothing=smoothing)
+
+        def start(rho: Floats) -> State:
+            return State(np.zeros(learner.space.size), rho)
+
+        def initial(rng: np.random.Generator) -> State:
+            return start(rng.uniform(0.5, 0.95, votes.n_annotators))
+
+        run = run_em(
+            initial,
+            learner.step,
+            first=start(np.full(votes.n_annotators, 0.8)),
+            rng=generator(self.seed),
+            restarts=restarts,
+            max_iter=max_iter,
+            tol=tol,
+            scale=len(votes.label),
+            progress=progress,
+        )
+        return _posterior(Texts.of(features, votes, np.arange(corpus.n_sequences), n_threads), learner, run)
+
+
+def _posterior(texts: Texts, learner: Learner, run: Any) -> Posterior:
+    """Run the last E step over all sequences."""
+    weights = crf.Weights(learner.space, run.state.theta)
+    chain, _ = texts.chain(weights)
+    evidence = texts.evidence(weights, run.state.rho)
+    proba = np.empty(texts.candidates.shape)
+    marginals(texts.offsets, chain, (), proba, texts.n_threads, evidence)
+    labels = best_paths(texts.offsets, chain, (), texts.n_threads, evidence)
+    rho, T = run.state.rho, texts.n_labels
+    confusion = np.empty((len(rho), T, T))
+    confusion[:] = ((1 - rho) / (T - 1))[:, None, None]
+    confusion[:, np.arange(T), np.arange(T)] = rho[:, None]
+    diagnostics = run.diagnostics() | {"rho": rho.tolist(), "n_features": learner.space.n_features}
+    return Posterior(proba, confusion, labels, trace=run.trace, diagnostics=diagnostics)
