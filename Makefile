@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-slow fuzz lint format bench clean
+.PHONY: demo test test-slow fuzz lint format docs screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -12,6 +12,10 @@ JOBS ?= 2
 
 .venv/.test: .venv/.core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+.venv/.browser: .venv/.test scripts/install-browser  ## chromium and axe-core, for the tests of the report
+	scripts/install-browser
 	touch $@
 
 .venv/.lint: .venv/.core
@@ -25,14 +29,14 @@ JOBS ?= 2
 demo: .venv/.core  ## the whole way on the built-in corpus
 	$(BIN)/lasca demo
 
-test: .venv/.test  ## all tests that belong in CI
+test: .venv/.test .venv/.browser  ## all tests that belong in CI
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
-test-slow: .venv/.test  ## long statistical runs: Geweke, calibration of samplers
+test-slow: .venv/.test .venv/.browser  ## long statistical runs: Geweke, calibration of samplers
 	$(BIN)/python -m pytest -m slow
 
 fuzz: .venv/.test  ## long fuzz runs of the readers
-	$(BIN)/python -m pytest -m fuzz
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -m fuzz
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
@@ -44,8 +48,15 @@ format: .venv/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: .venv/.core  ## what is made from the code: docs/cli.md, docs/formats.md
+	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/make_formats.py
+
 bench: .venv/.bench  ## side by side with crowd-kit and python-crfsuite
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
+
+screenshots: .venv/.browser  ## docs/images/report-*.png, of the demo's report
+	$(BIN)/python scripts/screenshots.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,204 @@
+"""Verbs on data: inspect, convert, simulate, datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lasca.cli.app import app
+from lasca.cli.common import (
+    DataArgument,
+    FormatOption,
+    JsonOption,
+    OverwriteOption,
+    ReaderOption,
+    SeedOption,
+    err,
+    get_corpus,
+    out,
+    print_json,
+    progress_bar,
+    settings,
+    show_load_report,
+    show_table,
+)
+
+if TYPE_CHECKING:
+    from lasca.corpus import CrowdCorpus
+
+datasets_app = typer.Typer(no_args_is_help=True, help="Public corpora: list them, get them, say where they are.")
+app.add_typer(datasets_app, name="datasets")
+
+MAX_ROWS = 60
+
+
+@app.command()
+def inspect(
+    data: DataArgument, format: FormatOption = "auto", reader: ReaderOption = None, json: JsonOption = False
+) -> None:
+    """Say what is in DATA: sequences, annotators, labels, coverage, agreement, and what the reader did."""
+    corpus = get_corpus(data, format, reader)
+    facts = _facts(corpus)
+    if json:
+        print_json(facts | {"load_report": corpus.load_report.to_dict()})
+        return
+    summary = facts["summary"]
+    out.print(f"[bold]{corpus.load_report.format or 'corpus'}[/bold]")
+    show_table("What is in it", ("", ""), [(name, _number(value)) for name, value in summary.items()])
+    rows = [(a["name"], a["role"], a["annotations"], a["sequences"]) for a in facts["annotators"]]
+    note = f"… and {len(rows) - MAX_ROWS:,} more" if len(rows) > MAX_ROWS else None
+    show_table("Annotators", ("name", "role", "annotations", "sequences"), rows[:MAX_ROWS], note)
+    golds = list(corpus.golds)
+    labels = [(entry["label"], entry["votes"], *(entry["golds"][g] for g in golds)) for entry in facts["labels"]]
+    show_table("Labels", ("label", "votes", *golds), labels[:MAX_ROWS])
+    show_load_report(corpus.load_report)
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
+    import numpy as np
+
+    from lasca import evaluate, schemes
+
+    per_token = np.diff(corpus.token_start)
+    agreed = evaluate.agreement(corpus)
+    n = np.bincount(corpus.annotation_annotator, minlength=corpus.n_annotators)
+    pairs = np.unique(
+        corpus.annotation_annotator.astype(np.int64) * max(corpus.n_sequences, 1)
+        + corpus.token_sequence[corpus.annotation_token]
+    )
+    sequences = np.bincount(pairs // max(corpus.n_sequences, 1), minlength=corpus.n_annotators)
+    votes = np.bincount(corpus.annotation_label, minlength=corpus.n_labels)
+    golds = {name: np.bincount(gold[gold >= 0], minlength=corpus.n_labels) for name, gold in corpus.golds.items()}
+    return {
+        "summary": {
+            "sequences": corpus.n_sequences,
+            "annotated sequences": int(corpus.annotated_sequences.sum()),
+            "tokens": corpus.n_tokens,
+            "tokens without a label": int((per_token == 0).sum()),
+            "annotators": corpus.n_annotators,
+            "annotations": corpus.n_annotations,
+            "annotations per token": float(per_token.mean()) if corpus.n_tokens else 0.0,
+            "labels": corpus.n_labels,
+            "tag scheme": schemes.detect_corpus(corpus) or "none",
+            "golds": ", ".join(corpus.golds) or "none",
+            "Krippendorff's alpha": None if np.isnan(agreed.krippendorff_alpha) else agreed.krippendorff_alpha,
+            "Gwet's AC1": None if np.isnan(agreed.gwet_ac1) else agreed.gwet_ac1,
+        },
+        "annotators": [
+            {"name": name, "role": role, "annotations": int(n[i]), "sequences": int(sequences[i])}
+            for i, (name, role) in enumerate(zip(corpus.annotators, corpus.roles))
+        ],
+        "labels": [
+            {"label": label, "votes": int(votes[i]), "golds": {g: int(counts[i]) for g, counts in golds.items()}}
+            for i, label in enumerate(corpus.labels)
+        ],
+    }
+
+
+@app.command()
+def convert(
+    data: DataArgument,
+    output: Annotated[Path, typer.Argument(help="The file or folder to write.")],
+    to: Annotated[str, typer.Option("--to", "-t", help="The format to write; lasca is the package's own folder.")],
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Read DATA in one format and write it in another."""
+    from lasca import formats
+    from lasca.errors import ParameterError, StoreError
+
+    if to not in formats.WRITERS:
+        raise ParameterError("--to", to, "one of " + ", ".join(formats.WRITERS))
+    if output.exists() and not overwrite:
+        raise StoreError("there is something already", where=str(output), hint="Use --overwrite to replace it")
+    corpus = get_corpus(data, format, reader)
+    show_load_report(corpus.load_report)
+    if to == "lasca":
+        corpus.save(output, overwrite=overwrite)
+    else:
+        formats.write(corpus, output, to)
+    err.print(f"wrote {corpus.n_sequences:,} sequences to {output}", markup=False)
+
+
+@app.command()
+def simulate(
+    data: DataArgument,
+    output: Annotated[Path, typer.Argument(help="The folder to write (a LASCA corpus).")],
+    gold: Annotated[
+        str | None, typer.Option(help="The gold the crowd starts from; the first one if not given.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help='For example errors=difficulty or groups={"high":5}'),
+    ] = None,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Simulate a crowd on the gold labels of DATA."""
+    from lasca import simulate as simulation
+    from lasca.errors import CorpusError
+
+    corpus = get_corpus(data)
+    gold = gold or next(iter(corpus.golds), None)
+    if gold is None:
+        raise CorpusError("there is no gold to start from", where=data)
+    crowd = simulation.crowd(corpus, gold=gold, seed=seed, **settings(param, "--param"))
+    crowd.save(output, overwrite=overwrite)
+    err.print(f"wrote {crowd.n_annotators} annotators, {crowd.n_annotations:,} annotations to {output}", markup=False)
+
+
+@datasets_app.command("list")
+def list_datasets(json: JsonOption = False) -> None:
+    """List the known data sets, their licences, and whether they are here."""
+    from lasca import datasets
+
+    entries = []
+    for name in datasets.names():
+        entry, found = datasets.dataset(name), datasets.path(name)
+        where = "" if found is None else ", ".join(str(p) for p in found)
+        here = where or ("not here" if entry.downloadable else "bring your own copy")
+        entries.append(
+            {"name": name, "what": entry.title, "licence": entry.licence, "cite": entry.citation, "where": here}
+        )
+    if json:
+        print_json(entries)
+        return
+    for e in entries:
+        out.print(f"[bold]{e['name']}[/bold] – {e['what']}")
+        for key in ("licence", "cite", "where"):
+            out.print(f"    {key}: {e[key]}", markup=False)
+
+
+@datasets_app.command()
+def fetch(name: Annotated[str, typer.Argument(help="A name that `lasca datasets list` shows.")]) -> None:
+    """Download a data set (checked by its SHA-256; an interrupted download goes on where it stopped)."""
+    from lasca import datasets
+
+    with progress_bar(f"fetching {name}") as report:
+        found = datasets.fetch(
+            name, progress=lambda got, total: report(got / total if total else 0.0, f"{got:,} bytes")
+        )
+    for file in found:
+        typer.echo(str(file))
+
+
+@datasets_app.command()
+def path(name: Annotated[str, typer.Argument(help="A name that `lasca datasets list` shows.")]) -> None:
+    """Print where a data set lies on this machine."""
+    from lasca import datasets
+    from lasca.errors import DatasetError
+
+    found = datasets.path(name)
+    if found is None:
+        raise DatasetError("the data set is not on this machine", got=name, hint=f"Get it: lasca datasets fetch {name}")
+    for file in found:
+        typer.echo(str(file))

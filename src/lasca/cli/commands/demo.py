@@ -1,0 +1,58 @@
+"""The verb demo: the whole way on the corpus that ships with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lasca.cli.app import app
+from lasca.cli.commands.ambiguous import show_ambiguous
+from lasca.cli.commands.infer import show_annotators
+from lasca.cli.common import OverwriteOption, SeedOption, out, progress_bar
+
+if TYPE_CHECKING:
+    from lasca.pipeline import Run
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("lasca-demo"),
+    task: Annotated[str, typer.Option(help="ner or pos.")] = "ner",
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = True,
+) -> None:
+    """Go the whole way on a small built-in corpus: crowd, truth, ambiguity, tagger, report."""
+    from lasca.pipeline import run
+
+    title = f"The LASCA demo ({task})"
+    with progress_bar("lasca demo") as progress:
+        done = run(
+            "demo", output=output, reader={"task": task}, seed=seed, overwrite=overwrite, title=title, progress=progress
+        )
+    _show(done)
+    page = (output / "report.html").resolve()
+    out.print(f"Everything is in {output}/. The report, to open in a browser:", markup=False, soft_wrap=True)
+    out.print(f"    {page.as_uri()}", markup=False, soft_wrap=True)
+    out.print("Your own data: lasca run DATA -o OUT", markup=False)
+
+
+def _show(done: Run) -> None:
+    from lasca.compare import score
+
+    corpus = done.corpus
+    out.print(f"[bold]1[/bold] A crowd: {corpus!r}")
+    out.print(f"[bold]2[/bold] The truth, by {done.truth.model}")
+    show_annotators(done.truth)
+    scores = score(corpus, done.truth, next(iter(corpus.golds)), corpus.annotated_sequences)
+    out.print(
+        f"Against the gold labels (which the model never saw): accuracy {scores.accuracy:.3f}"
+        + ("" if scores.f1 is None else f", span F1 {scores.f1:.3f}")
+    )
+    out.print("[bold]3[/bold] What is truly ambiguous")
+    show_ambiguous(corpus, done.truth, done.ambiguity, top=8)
+    sentence = corpus.sequence(0)
+    out.print("[bold]4[/bold] A tagger, learned from the inferred truth")
+    labels = done.tagger.predict([sentence])[0]
+    out.print(" ".join(f"{token}/{label}" for token, label in zip(sentence, labels)), markup=False)

@@ -1,0 +1,136 @@
+"""Verbs that infer the truth: aggregate, compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lasca.cli.app import app
+from lasca.cli.common import (
+    DataArgument,
+    FormatOption,
+    JsonOption,
+    OutOption,
+    OverwriteOption,
+    ReaderOption,
+    SeedOption,
+    err,
+    get_corpus,
+    get_model,
+    out,
+    print_json,
+    progress_bar,
+    safe,
+    show_load_report,
+    show_table,
+)
+from lasca.defaults import DEFAULT_MODEL
+from lasca.errors import excerpt
+
+if TYPE_CHECKING:
+    from lasca.compare import Comparison
+    from lasca.truth import Truth
+
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="mv, ds, mace, glad, hmm-crowd, sembler, bsc or hc (see docs/models).")
+]
+ParamOption = Annotated[
+    list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")
+]
+MAX_ROWS = 30
+
+
+@app.command()
+def aggregate(
+    data: DataArgument,
+    output: OutOption,
+    model: ModelOption = DEFAULT_MODEL,
+    param: ParamOption = None,
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Infer the true labels of DATA and what each annotator is worth."""
+    estimator = get_model(model, param, seed)
+    corpus = get_corpus(data, format, reader)
+    show_load_report(corpus.load_report)
+    from lasca.pipeline import save_truth
+
+    with progress_bar(f"inferring the truth ({estimator.name})") as report:
+        truth = estimator.fit(corpus, progress=report)
+    save_truth(corpus, truth, output, overwrite=overwrite)
+    show_annotators(truth)
+    for warning in truth.warnings:
+        err.print("warning:", safe(warning, 300), style="yellow")
+    err.print(f"wrote labels, probabilities and annotators to {output}", markup=False)
+
+
+def show_annotators(truth: Truth) -> None:
+    """Print who is worth what, the most reliable first."""
+    rows = sorted(truth.annotators.to_pylist(), key=lambda row: -row["reliability"])
+    note = f"… and {len(rows) - MAX_ROWS:,} more in annotators.csv" if len(rows) > MAX_ROWS else None
+    show_table(
+        "Annotators: expected share of labels that are true, with a 95 % interval",
+        ("name", "labels given", "reliability", "from", "to", "cluster"),
+        [
+            (r["name"], r["n"], r["reliability"], r["reliability_low"], r["reliability_high"], r["cluster"])
+            for r in rows[:MAX_ROWS]
+        ],
+        note,
+    )
+
+
+@app.command()
+def compare(
+    data: DataArgument,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="A model to run; may be repeated. All if not given.")
+    ] = None,
+    gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A metadata column to score by as well; 'folder' where there is one.")
+    ] = None,
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Run truth models side by side on DATA: scores against gold, calibration, time."""
+    from lasca.compare import compare as compare_models
+    from lasca.truth import MODEL_NAMES
+
+    corpus = get_corpus(data, format, reader)
+    show_load_report(corpus.load_report)
+    by = by or ("folder" if "folder" in corpus.metadata else None)
+    with progress_bar("comparing") as report:
+        lines = compare_models(corpus, model or MODEL_NAMES, gold=gold, by=by, seed=seed, progress=report)
+    if json:
+        print_json([line.to_dict() for line in lines])
+        return
+    if not lines[0].scores:
+        out.print("There is no gold in DATA: only times can be compared.")
+        show_table("Models", ("model", "CPU s", "s"), [(c.model, c.cpu_seconds, c.wall_seconds) for c in lines])
+    for part in lines[0].scores:
+        _show_part(part, lines)
+    for line in lines:
+        for warning in line.warnings:
+            err.print(f"warning ({line.model}): {excerpt(warning, 300)}", style="yellow", markup=False)
+
+
+def _show_part(part: str, lines: list[Comparison]) -> None:
+    n_tokens = lines[0].scores[part].n_tokens
+    title = "All annotated sequences" if part == "all" else f"Part: {excerpt(part)}"
+    columns = ["model", "accuracy", "P", "R", "F1", "cross entropy", "ECE", "CPU s", "s"]
+    rows: list[list[Any]] = []
+    for line in lines:
+        s = line.scores[part]
+        rates = [None if x is None else 100 * x for x in (s.accuracy, s.precision, s.recall, s.f1)]
+        cells = [line.model, *(_percent(x) for x in rates), f"{s.cross_entropy:.3f}", f"{s.ece:.3f}"]
+        rows.append([*cells, f"{line.cpu_seconds:.1f}", f"{line.wall_seconds:.1f}"])
+    show_table(f"{title} ({n_tokens:,} tokens; spans read as seqeval does by default)", columns, rows)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"

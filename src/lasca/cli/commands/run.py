@@ -1,0 +1,154 @@
+"""Verbs for the whole way: run, report."""
+
+from __future__ import annotations
+
+import json as json_text
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lasca.cli.app import app
+from lasca.cli.commands.infer import ModelOption, ParamOption
+from lasca.cli.common import (
+    DataArgument,
+    FormatOption,
+    JsonOption,
+    OutOption,
+    OverwriteOption,
+    ReaderOption,
+    SeedOption,
+    err,
+    out,
+    print_json,
+    progress_bar,
+    safe,
+    settings,
+    show_load_report,
+)
+from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
+from lasca.errors import FormatError
+
+if TYPE_CHECKING:
+    from lasca.pipeline import Run
+
+
+@app.command()
+def run(
+    data: DataArgument,
+    output: OutOption,
+    resume: Annotated[bool, typer.Option("--resume", help="Take up a run that was stopped.")] = False,
+    pseudonyms: Annotated[bool, typer.Option("--pseudonyms", help="Call the annotators A1, A2, … everywhere.")] = False,
+    model: ModelOption = DEFAULT_MODEL,
+    param: ParamOption = None,
+    method: Annotated[str, typer.Option(help="How ambiguous tokens are found; see lasca ambiguity.")] = "two-truths",
+    fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of tokens to list as ambiguous.")] = 0.10,
+    objective: Annotated[str, typer.Option(help="What the tagger learns; see lasca train.")] = DEFAULT_OBJECTIVE,
+    gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Run all truth models side by side as well.")] = False,
+    title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Go the whole way: read, truth, ambiguity, confusion, tagger, report.
+
+    OUT appears whole at the end. Until then finished steps are kept in a hidden folder beside it, which --resume uses.
+    """
+    from lasca.pipeline import run as whole_way
+
+    try:
+        with progress_bar("lasca run") as bar, stoppable(bar) as progress:
+            done = whole_way(
+                data, output=output, model=model, params=settings(param, "--param"), seed=seed, method=method,
+                fraction=fraction, objective=objective, gold=gold, compare=compare, pseudonyms=pseudonyms, title=title,
+                format=format, reader=settings(reader, "--reader"), resume=resume, overwrite=overwrite,
+                progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        words = f"stopped; finished steps are kept: lasca run … -o {output} --resume goes on"
+        err.print(words, markup=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    if json:
+        print_json(dict(done.record))
+        return
+    show_load_report(done.corpus.load_report)
+    show_run(done, output)
+
+
+@contextmanager
+def stoppable(progress: Any) -> Iterator[Any]:
+    """Heed Ctrl-C at the next report of progress; in the midst of compiling a kernel it would be lost, or make noise.
+
+    Pressed a second time, it stops at once.
+    """
+    pressed = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    def report(share: float, words: str = "") -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        progress(share, words)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield progress
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield report
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def show_run(done: Run, output: Path) -> None:
+    """Say what came out, and where it is."""
+    from lasca.report.headline import headline
+
+    words = headline(done.corpus, done.truth, done.ambiguity)
+    for name in ("read", "sure", "person"):
+        out.print(words[name], markup=False)
+    for warning in done.record["warnings"]:
+        err.print("warning:", safe(warning, 300), style="yellow")
+    out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that `lasca run` or `lasca aggregate` wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="What `lasca compare --json` printed, to show models side by side.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
+) -> None:
+    """Write the report again: one HTML page that needs nothing else."""
+    from lasca.pipeline import Run, report_on_truth
+
+    compared = None if models is None else _comparisons(models)
+    if (folder / "run.json").is_file() or not (folder / "truth").is_dir():
+        Run.load(folder).report(output, title=title, gold=gold, models=compared)
+    else:
+        report_on_truth(folder, output, title=title, gold=gold, models=compared)
+    err.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+def _comparisons(path: Path) -> list[dict[str, Any]]:
+    try:
+        found = json_text.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, list) or not all({"model", "scores", "cpu_seconds"} <= set(row) for row in found):
+            raise ValueError("not a list of models with scores")
+    except (OSError, ValueError, TypeError) as error:
+        raise FormatError("this is not what `lasca compare --json` prints", path=path, got=str(error)) from error
+    return found

@@ -1,0 +1,156 @@
+"""What the commands share: getting a corpus, talking to a terminal, progress, and text that cannot do harm."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from lasca.errors import ParameterError, excerpt
+
+if TYPE_CHECKING:
+    from lasca.corpus import CrowdCorpus, LoadReport
+    from lasca.truth import TruthModel
+
+__all__ = [
+    "DataArgument",
+    "FormatOption",
+    "JsonOption",
+    "OutOption",
+    "OverwriteOption",
+    "ReaderOption",
+    "SeedOption",
+    "err",
+    "get_corpus",
+    "get_model",
+    "out",
+    "print_json",
+    "progress_bar",
+    "safe",
+    "settings",
+    "show_load_report",
+    "show_table",
+]
+
+DataArgument = Annotated[
+    str, typer.Argument(metavar="DATA", help="A file, folder or zip; - for stdin; or the name of a known data set.")
+]
+FormatOption = Annotated[str, typer.Option("--format", "-f", help="The format of DATA, or auto.")]
+ReaderOption = Annotated[
+    list[str] | None,
+    typer.Option("--reader", "-r", metavar="NAME=VALUE", help="An option of the reader, such as partial=shrink."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")]
+OutOption = Annotated[Path, typer.Option("--output", "-o", help="Where to write; whole or not at all.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an output that is there.")]
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def safe(text: object, limit: int = 60) -> Text:
+    """Show text from outside: no terminal escapes, no markup, not too long."""
+    return Text(excerpt(str(text), limit))
+
+
+def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """Read NAME=VALUE pairs; values that are JSON (numbers, true, null, lists) become that, the rest are strings."""
+    values: dict[str, Any] = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ParameterError(option, pair, "of the form NAME=VALUE")
+        try:
+            values[name.replace("-", "_")] = json.loads(value)
+        except json.JSONDecodeError:
+            values[name.replace("-", "_")] = value
+    return values
+
+
+def get_corpus(data: str, format: str = "auto", reader: Sequence[str] | None = None) -> CrowdCorpus:
+    """Read DATA: a path, standard input, or the name of a data set in the registry."""
+    from lasca import datasets, formats
+
+    options = settings(reader, "--reader")
+    if data == "demo":
+        from lasca import simulate
+
+        return simulate.demo_crowd(**options)
+    if format == "auto" and data in datasets.names() and not Path(data).exists():
+        return datasets.load(data, **options)
+    with err.status(f"reading {excerpt(data)}"):
+        return formats.read(data, format=format, **options)
+
+
+def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:
+    """Make a truth model from its short name and NAME=VALUE settings."""
+    from lasca.truth import model_class
+
+    model = model_class(name)()
+    if "seed" in model.get_params():
+        model.set_params(seed=seed)
+    model.set_params(**settings(params, "--param"))
+    return model
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Any]:
+    """Give a callback (share, words) that moves a bar on a terminal's stderr, and does nothing elsewhere."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(title, total=1.0, words="")
+
+        def report(share: float, words: str = "") -> None:
+            bar.update(task, completed=min(share, 1.0), words=words)
+
+        yield report
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str | None = None) -> None:
+    """Print a table: numbers to the right, text from outside made harmless."""
+    numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
+    table = Table(title=title, title_justify="left", caption=note, caption_justify="left", header_style="bold")
+    for name, is_number in zip(columns, numeric):
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    out.print(table)
+
+
+def _cell(value: Any) -> Text:
+    if value is None:
+        return Text("–")
+    if isinstance(value, float):
+        return Text(f"{value:.3f}")
+    if isinstance(value, int):
+        return Text(f"{value:,}")
+    return value if isinstance(value, Text) else safe(value)
+
+
+def show_load_report(report: LoadReport) -> None:
+    """Say on stderr what the reader did that the user may not expect."""
+    for note in report.notes:
+        err.print(Text("note: " + excerpt(note, 300)), style="cyan")
+    for kind, n in report.counts.items():
+        shown = report.examples.get(kind, ())
+        example = f" – for example {excerpt(shown[0], 160)}" if shown else ""
+        err.print(Text(f"{kind}: {n:,}{example}"), style="dim")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=_jsonable) + "\n")
+
+
+def _jsonable(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)

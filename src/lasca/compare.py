@@ -1,0 +1,146 @@
+"""The truth models side by side on one corpus: scores against a gold, probabilities, time, and a word of warning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca import evaluate, schemes
+from lasca.corpus import CrowdCorpus
+from lasca.errors import CorpusError
+from lasca.truth import MODEL_NAMES, Truth, TruthModel, Votes, model_class
+
+__all__ = ["Comparison", "Scores", "compare", "departure_from_majority", "score"]
+
+RARE = 0.05
+GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How good a truth is against a gold, on some of the sequences."""
+
+    accuracy: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    """Span scores, read leniently as seqeval does by default; None where the labels are not spans."""
+    macro_f1: float
+    cross_entropy: float
+    ece: float
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One model's line: scores for each part of the corpus ("all" first), time, warnings."""
+
+    model: str
+    scores: Mapping[str, Scores]
+    cpu_seconds: float
+    wall_seconds: float
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+
+def compare(
+    corpus: CrowdCorpus,
+    models: Iterable[str | TruthModel] = MODEL_NAMES,
+    *,
+    gold: str | None = None,
+    by: str | None = None,
+    seed: int = 0,
+    progress: Callable[[float, str], None] | None = None,
+) -> list[Comparison]:
+    """Fit the models and score them over the sequences that somebody annotated.
+
+    `gold` names the gold to score against (the first one if there is any); `by` a metadata column for whose values
+    scores are given as well.
+    """
+    gold = next(iter(corpus.golds), None) if gold is None else gold
+    if gold is not None and gold not in corpus.golds:
+        raise CorpusError(f"there is no gold of that name (there is: {', '.join(corpus.golds) or 'none'})", got=gold)
+    parts = _parts(corpus, by)
+    todo = list(models)
+    lines = []
+    for i, model in enumerate(todo):
+        estimator = _with_seed(model, seed)
+        if progress is not None:
+            progress(i / len(todo), estimator.name)
+        cpu, wall = time.process_time(), time.perf_counter()
+        truth = estimator.fit(corpus)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        scores = {} if gold is None else {name: score(corpus, truth, gold, mask) for name, mask in parts.items()}
+        warnings = truth.warnings + departure_from_majority(corpus, truth)
+        lines.append(Comparison(estimator.name, scores, cpu, wall, warnings))
+    return lines
+
+
+def _with_seed(model: str | TruthModel, seed: int) -> TruthModel:
+    if isinstance(model, TruthModel):
+        return model
+    estimator = model_class(model)()
+    if "seed" in estimator.get_params():
+        estimator.set_params(seed=seed)
+    return estimator
+
+
+def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, npt.NDArray[np.bool_]]:
+    annotated = corpus.annotated_sequences
+    parts = {"all": annotated}
+    if by is not None:
+        if by not in corpus.metadata:
+            raise CorpusError(f"there is no metadata column {by!r}", got=", ".join(corpus.metadata) or "none")
+        codes, values = corpus.metadata[by].codes()
+        parts |= {value: annotated & (codes == i) for i, value in enumerate(values)}
+    return parts
+
+
+def score(corpus: CrowdCorpus, truth: Truth, gold: str, sequences: npt.NDArray[np.bool_]) -> Scores:
+    """Score a truth against a gold on the sequences of a mask."""
+    expert = corpus.golds[gold]
+    tokens = evaluate.tokens_from_codes(
+        expert, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=sequences
+    )
+    mask = np.repeat(sequences, np.diff(corpus.offsets))
+    sure = evaluate.calibration(truth.proba, expert, mask=mask)
+    spans = None
+    if schemes.detect(corpus.labels) is not None:
+        spans = evaluate.spans_from_codes(expert, truth.labels, corpus.offsets, corpus.labels, sequences=sequences)
+    return Scores(
+        accuracy=tokens.accuracy,
+        precision=None if spans is None else spans.precision,
+        recall=None if spans is None else spans.recall,
+        f1=None if spans is None else spans.f1,
+        macro_f1=tokens.macro_f1,
+        cross_entropy=sure.cross_entropy,
+        ece=sure.ece,
+        n_tokens=tokens.n_tokens,
+    )
+
+
+def departure_from_majority(corpus: CrowdCorpus, truth: Truth) -> tuple[str, ...]:
+    """Warn when a label has become a bin for hard tokens.
+
+    Models with a confusion matrix per annotator can explain tokens on which people guess by a label that hardly
+    anybody gave: what they infer for it then exceeds its share of the votes by far. That is the trap that
+    `simulate.crowd(errors="difficulty")` shows, where such models fall far below majority vote.
+    """
+    votes = Votes.of(corpus)
+    share = np.bincount(votes.label, minlength=votes.n_labels) / max(len(votes.label), 1)
+    voted = np.diff(votes.start) > 0
+    inferred = np.bincount(truth.labels[voted], minlength=votes.n_labels) / max(int(voted.sum()), 1)
+    grown = [t for t in range(votes.n_labels) if inferred[t] > RARE and inferred[t] > GROWTH * share[t]]
+    return tuple(
+        f"{truth.model} infers {corpus.labels[t]!r} for {inferred[t]:.0%} of the tokens although only {share[t]:.0%} "
+        "of the votes are for it: it may have become a bin for hard tokens; compare with majority vote"
+        for t in grown
+    )

@@ -1,0 +1,292 @@
+"""The whole way: read, truth, ambiguity, confusion, tagger, report. This module alone knows the order of the steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lasca import report
+from lasca.ambiguity import Ambiguity, find_ambiguity
+from lasca.compare import compare as compare_models
+from lasca.confusion import LabelConfusion, label_confusion
+from lasca.corpus import CrowdCorpus
+from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
+from lasca.errors import CorpusError, StoreError
+from lasca.files import whole_file, whole_folder
+from lasca.runs.checkpoints import Checkpoints, NoCheckpoints, check_free, is_finished
+from lasca.runs.out_folder import write_out
+from lasca.runs.progress import Progress, Shares
+from lasca.runs.pseudonyms import pseudonymise
+from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
+from lasca.runs.truth_folder import load_truth, save_truth, spreadsheet_cell
+from lasca.tagger import CrfTagger
+from lasca.truth import Truth, TruthModel, model_class
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "DEFAULT_OBJECTIVE",
+    "Run",
+    "load_truth",
+    "read",
+    "report_on_truth",
+    "run",
+    "save_truth",
+    "spreadsheet_cell",
+]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """What the whole way gave."""
+
+    corpus: CrowdCorpus
+    truth: Truth
+    ambiguity: Ambiguity
+    confusion: LabelConfusion
+    tagger: CrfTagger
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """What run.json holds: versions, parameters, seeds, input, warnings, timings."""
+    models: tuple[Mapping[str, Any], ...] = ()
+    """Models side by side, where that was asked for."""
+
+    def __repr__(self) -> str:
+        return f"Run({self.corpus!r}, {self.truth!r}, {self.ambiguity!r})"
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write everything into a folder, whole or not at all; `lasca run` writes the same."""
+        with whole_folder(path, overwrite=overwrite) as folder:
+            write_out(self, folder, lambda said: dict(with_warnings(self.record, said)))
+
+    def report(self, path: str | Path, **options: Any) -> None:
+        """Write the report: one HTML page that needs nothing else. The options are those of `page`."""
+        text = self.page(**options)
+        with whole_file(path) as file:
+            file.write_text(text, encoding="utf-8")
+
+    def page(
+        self,
+        *,
+        title: str | None = None,
+        gold: str | None = None,
+        models: Sequence[Mapping[str, Any]] | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return the report as text. `models` are comparisons as `lasca compare --json` prints them."""
+        known = self.record if record is None else record
+        data = report.build(
+            self.corpus,
+            self.truth,
+            self.ambiguity,
+            self.confusion,
+            gold=gold or known.get("parameters", {}).get("gold"),
+            tagger_trace=self.tagger.trace,
+            models=self.models if models is None else models,
+            record=known,
+            title=title or known.get("title"),
+        )
+        return report.render(data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Run:
+        """Read a folder that `save` or `lasca run` wrote."""
+        folder = Path(path)
+        if not (folder / "run.json").is_file():
+            raise StoreError(
+                "there is no run in this folder", where=str(folder), hint="Make one with: lasca run DATA -o FOLDER"
+            )
+        try:
+            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            models = folder / "models.json"
+            compared = json.loads(models.read_text(encoding="utf-8")) if models.is_file() else ()
+        except (OSError, ValueError) as error:
+            raise StoreError("the saved run is damaged", where=str(folder), got=str(error)) from error
+        return cls(
+            corpus=CrowdCorpus.load(folder / "corpus"),
+            truth=Truth.load(folder / "truth"),
+            ambiguity=Ambiguity.load(folder / "ambiguity"),
+            confusion=LabelConfusion.load(folder / "confusion"),
+            tagger=CrfTagger.load(folder / "tagger"),
+            record=record,
+            models=tuple(compared),
+        )
+
+
+def run(
+    data: CrowdCorpus | str | Path,
+    *,
+    output: str | Path | None = None,
+    model: str | TruthModel = DEFAULT_MODEL,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    method: str = "two-truths",
+    fraction: float = 0.10,
+    objective: str = DEFAULT_OBJECTIVE,
+    gold: str | None = None,
+    compare: bool = False,
+    pseudonyms: bool = False,
+    title: str | None = None,
+    format: str = "auto",
+    reader: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Go the whole way: read → truth → ambiguity → confusion → tagger → report.
+
+    `data` is a corpus, a path, or the name of a known data set ("demo" for the built-in one). With `output`, every step
+    leaves a checkpoint beside that folder (`resume=True` takes them up) and the folder appears whole at the end.
+    Without it everything stays in memory until `Run.save` or `Run.report`. `model` and `params` choose the truth model,
+    `method` and `fraction` what counts as ambiguous, `objective` how the tagger learns; `compare=True` runs all truth
+    models side by side as well; `pseudonyms=True` calls the annotators A1, A2, … everywhere.
+    """
+    estimator = _estimator(model, params, seed)
+    parameters = {
+        "model": estimator.name, "model_parameters": {k: plain(v) for k, v in estimator.get_params().items()},
+        "method": method, "fraction": fraction, "objective": objective, "gold": gold, "compare": compare,
+        "pseudonyms": pseudonyms, "format": format, "reader": {k: plain(v) for k, v in (reader or {}).items()},
+    }  # fmt: skip
+    source = source_of(data, pseudonyms)
+    title = title or Path(source["source"]).name or None
+    seeds = {"model": plain(estimator.get_params().get("seed", seed)), "tagger": seed}
+    key = {"versions": versions(), "parameters": parameters, "seeds": seeds, "input": source, "title": title}
+    steps: NoCheckpoints = NoCheckpoints()
+    if output is not None:
+        target = Path(output)
+        if resume and is_finished(target, key):
+            Checkpoints.remove(target)
+            return Run.load(target)
+        check_free(target, overwrite)
+        steps = Checkpoints(target, key, resume=resume)
+    shares = Shares(progress, compare)
+    try:
+        done = _go(data, estimator, steps, parameters, seed, reader or {}, shares)
+        record = make_record(done, {**key, "command": command(key)}, steps)
+        result = Run(**done, record=record)
+        if isinstance(steps, Checkpoints):
+            shares.of("report")(0.0, "")
+            steps.finish(
+                lambda folder: write_out(result, folder, lambda said: dict(with_warnings(record, said))),
+                overwrite=overwrite,
+            )
+            return Run.load(Path(str(output)))
+        return result
+    finally:
+        if isinstance(steps, Checkpoints):
+            steps.close()
+
+
+def _go(
+    data: Any,
+    estimator: TruthModel,
+    steps: NoCheckpoints,
+    asked: Mapping[str, Any],
+    seed: int,
+    reader: Mapping[str, Any],
+    shares: Shares,
+) -> dict[str, Any]:
+    """Do the steps one after the other; each takes what those before it gave."""
+
+    def get() -> CrowdCorpus:
+        corpus = data if isinstance(data, CrowdCorpus) else read(data, asked["format"], **reader)
+        if asked["gold"] is not None and asked["gold"] not in corpus.golds:
+            known = ", ".join(corpus.golds) or "none"
+            raise CorpusError(f"there is no gold of that name (there is: {known})", got=asked["gold"])
+        return pseudonymise(corpus) if asked["pseudonyms"] else corpus
+
+    shares.of("read")(0.0, "")
+    corpus = steps.step("corpus", get, lambda value, path: value.save(path), CrowdCorpus.load)
+    truth = steps.step(
+        "truth",
+        lambda: estimator.fit(corpus, progress=shares.of("truth")),
+        lambda value, path: value.save(path),
+        Truth.load,
+    )
+    models: tuple[Mapping[str, Any], ...] = ()
+    if asked["compare"]:
+        models = steps.step(
+            "models", lambda: _compared(corpus, asked["gold"], seed, shares), _save_models, _load_models
+        )
+    ambiguity = steps.step(
+        "ambiguity",
+        lambda: find_ambiguity(
+            corpus, truth, method=asked["method"], fraction=asked["fraction"], progress=shares.of("ambiguity")
+        ),
+        lambda value, path: value.save(path),
+        Ambiguity.load,
+    )
+    shares.of("confusion")(0.0, "")
+    confusion = steps.step(
+        "confusion",
+        lambda: label_confusion(corpus, truth, ambiguity),
+        lambda value, path: value.save(path),
+        LabelConfusion.load,
+    )
+    costs = None if asked["objective"] == "likelihood" else confusion
+    tagger = steps.step(
+        "tagger",
+        lambda: CrfTagger(objective=asked["objective"], confusion=costs, seed=seed).fit(
+            corpus, truth, progress=shares.of("tagger")
+        ),
+        lambda value, path: value.save(path),
+        CrfTagger.load,
+    )
+    return {
+        "corpus": corpus, "truth": truth, "ambiguity": ambiguity, "confusion": confusion, "tagger": tagger,
+        "models": models,
+    }  # fmt: skip
+
+
+def report_on_truth(
+    folder: str | Path,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    gold: str | None = None,
+    models: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """Write the report of a folder that `save_truth` wrote; what is ambiguous there is found first."""
+    corpus, truth = load_truth(folder)
+    ambiguity = find_ambiguity(corpus, truth)
+    confusion = label_confusion(corpus, truth, ambiguity)
+    data = report.build(corpus, truth, ambiguity, confusion, title=title, gold=gold, models=models or ())
+    with whole_file(path) as file:
+        file.write_text(report.render(data), encoding="utf-8")
+
+
+def read(data: str | Path, format: str = "auto", **options: Any) -> CrowdCorpus:
+    """Read a path ("-" for standard input), or a data set by its name ("demo" is the built-in crowd)."""
+    from lasca import datasets, formats, simulate
+
+    if format == "auto" and not Path(data).exists():
+        if str(data) == "demo":
+            return simulate.demo_crowd(**options)
+        if str(data) in datasets.names():
+            return datasets.load(str(data), **options)
+    return formats.read(data, format=format, **options)
+
+
+def _estimator(model: str | TruthModel, params: Mapping[str, Any] | None, seed: int) -> TruthModel:
+    if isinstance(model, TruthModel):
+        return model.set_params(**params) if params else model
+    estimator = model_class(model)()
+    if "seed" in estimator.get_params():
+        estimator.set_params(seed=seed)
+    return estimator.set_params(**params) if params else estimator
+
+
+def _compared(corpus: CrowdCorpus, gold: str | None, seed: int, shares: Shares) -> tuple[Mapping[str, Any], ...]:
+    by = "folder" if "folder" in corpus.metadata else None
+    lines = compare_models(corpus, gold=gold, by=by, seed=seed, progress=shares.of("models"))
+    return tuple(line.to_dict() for line in lines)
+
+
+def _save_models(models: tuple[Mapping[str, Any], ...], path: Path) -> None:
+    with whole_folder(path) as folder:
+        (folder / "models.json").write_text(json.dumps(models), encoding="utf-8")
+
+
+def _load_models(path: Path) -> tuple[Mapping[str, Any], ...]:
+    return tuple(json.loads((path / "models.json").read_text(encoding="utf-8")))

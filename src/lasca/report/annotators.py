@@ -1,0 +1,107 @@
+"""What each annotator is worth: reliability, volume, typical mistakes, and how they fared along the corpus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.report import plots
+from lasca.report.text import clean, percent
+from lasca.truth import Truth
+
+__all__ = ["annotator_section"]
+
+SHOWN = 300
+BINS = 12
+MISTAKES = 3
+
+
+def annotator_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
+    """Return rows for the table (the busiest annotators if there are very many) and the scatter plot."""
+    table = truth.annotators.to_pylist()
+    busy = sorted(range(len(table)), key=lambda i: (-table[i]["n"], i))
+    shown = [i for i in busy if table[i]["n"] > 0][:SHOWN]
+    agreed = truth.proba[corpus.annotation_token, corpus.annotation_label].astype(np.float64)
+    counts = expected_counts(corpus, truth, shown)
+    bins = _along_the_corpus(corpus, agreed, shown)
+    floor = min((min(values) for values in bins if values), default=0.0)
+    rows = []
+    for row, i in enumerate(shown):
+        entry = table[i]
+        rows.append(
+            {
+                "code": i,
+                "name": clean(entry["name"]),
+                "model": entry["role"] != "annotator",
+                "n": entry["n"],
+                "reliability": entry["reliability"],
+                "low": entry["reliability_low"],
+                "high": entry["reliability_high"],
+                "recall": float(np.diagonal(truth.confusion[i]).mean(dtype=np.float64)),
+                "cluster": entry["cluster"],
+                "mistakes": _mistakes(counts[row]),
+                "spark": plots.sparkline(bins[row], floor, 1.0),
+                "spark_words": _spark_words(bins[row]),
+            }
+        )
+    rows.sort(key=lambda r: (-r["reliability"], r["code"]))
+    return {
+        "rows": rows,
+        "total": len(table),
+        "silent": sum(entry["n"] == 0 for entry in table),
+        "left_out": len([i for i in busy if table[i]["n"] > 0]) - len(shown),
+        "scatter": plots.scatter(rows),
+        "axis_low": min((r["low"] for r in rows), default=0.0),
+        "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,
+    }
+
+
+def expected_counts(corpus: CrowdCorpus, truth: Truth, annotators: list[int]) -> npt.NDArray[np.float64]:
+    """Count how often each of these annotators gave a label (column) where another is true (row), in expectation."""
+    T = corpus.n_labels
+    place = np.full(corpus.n_annotators, -1)
+    place[annotators] = np.arange(len(annotators))
+    kept = place[corpus.annotation_annotator] >= 0
+    token = corpus.annotation_token[kept]
+    cell = place[corpus.annotation_annotator[kept]] * T + corpus.annotation_label[kept]
+    counts = np.empty((len(annotators), T, T))
+    for t in range(T):
+        sums = np.bincount(cell, weights=truth.proba[token, t], minlength=len(annotators) * T)
+        counts[:, t, :] = sums.reshape(len(annotators), T)
+    return counts
+
+
+def _mistakes(counts: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Return the most frequent mistakes: what was given, what is true, how often, and in what share of such cases."""
+    wrong = counts.copy()
+    np.fill_diagonal(wrong, 0)
+    found = []
+    for cell in np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES].tolist():
+        true, gave = divmod(cell, counts.shape[1])
+        if wrong[true, gave] < 1:
+            break
+        share = wrong[true, gave] / counts[true].sum()
+        found.append({"gave": gave, "true": true, "n": round(float(wrong[true, gave])), "share": float(share)})
+    return found
+
+
+def _along_the_corpus(corpus: CrowdCorpus, agreed: npt.NDArray[np.float64], annotators: list[int]) -> list[list[float]]:
+    """Return the mean agreement with the truth in up to twelve equal parts of each annotator's work."""
+    order = np.argsort(corpus.annotation_annotator, kind="stable")
+    ends = np.searchsorted(corpus.annotation_annotator[order], np.arange(corpus.n_annotators + 1))
+    result = []
+    for i in annotators:
+        values = agreed[order[ends[i] : ends[i + 1]]]
+        parts = np.array_split(values, max(1, min(BINS, len(values) // 20)))
+        result.append([float(part.mean()) for part in parts if len(part)])
+    return result
+
+
+def _spark_words(values: list[float]) -> str:
+    if len(values) < 2:
+        return "too few labels to show a course"
+    first, last, lowest = (percent(value, 0) for value in (values[0], values[-1], min(values)))
+    return f"from {first} at the start to {last} at the end, lowest {lowest}"

@@ -1,0 +1,85 @@
+"""The labels: how often each was given and inferred, how sure we are of it, and how right where a gold is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lasca import evaluate, schemes
+from lasca.corpus import CrowdCorpus
+from lasca.report import plots
+from lasca.report.palette import label_order
+from lasca.truth import Truth
+
+__all__ = ["gold_section", "label_section"]
+
+SHOWN = 100
+
+
+def label_section(corpus: CrowdCorpus, truth: Truth, gold: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a row per label (the most frequent ones if there are very many), over tokens that somebody labelled."""
+    voted = np.diff(corpus.token_start) > 0
+    inferred = truth.labels[voted]
+    sure = truth.proba[voted, inferred].astype(np.float64)
+    T = corpus.n_labels
+    votes = np.bincount(corpus.annotation_label, minlength=T)
+    n = np.bincount(inferred, minlength=T)
+    sums = np.bincount(inferred, weights=sure, minlength=T)
+    unsure = np.bincount(inferred, weights=sure < 0.9, minlength=T)
+    order = label_order(corpus.labels, (n + votes * 1e-6).tolist(), SHOWN)
+    scores: Mapping[str, Any] = {} if gold is None else gold["per_label"]
+    rows = [
+        {
+            "label": t,
+            "votes": int(votes[t]),
+            "vote_share": float(votes[t] / max(votes.sum(), 1)),
+            "n": int(n[t]),
+            "share": float(n[t] / max(n.sum(), 1)),
+            "sure": float(sums[t] / n[t]) if n[t] else None,
+            "unsure": int(unsure[t]),
+            "gold": scores.get(corpus.labels[t]),
+        }
+        for t in order
+    ]
+    return {"rows": rows, "left_out": T - len(order), "largest": float(n.max() / max(n.sum(), 1))}
+
+
+def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any] | None:
+    """Score the truth against a gold on the sequences somebody annotated; None where the gold has no label there."""
+    expert = corpus.golds[gold]
+    chosen = corpus.annotated_sequences
+    mask = np.repeat(chosen, np.diff(corpus.offsets))
+    if not (mask & (expert >= 0)).any():
+        return None
+    tokens = evaluate.tokens_from_codes(expert, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=chosen)
+    sure = evaluate.calibration(truth.proba, expert, mask=mask)
+    spans = None
+    if schemes.detect(corpus.labels) is not None:
+        found = evaluate.spans_from_codes(expert, truth.labels, corpus.offsets, corpus.labels, sequences=chosen)
+        kinds = [{"name": kind, **_prf(prf)} for kind, prf in found.per_type.items()]
+        spans = {**_prf(found), "types": kinds, "n_sequences": found.n_sequences}
+    bins = [
+        {"count": int(c), "confidence": float(p), "accuracy": float(a)}
+        for c, p, a in zip(sure.bin_count, sure.bin_confidence, sure.bin_accuracy)
+        if c
+    ]
+    return {
+        "name": gold,
+        "n_tokens": tokens.n_tokens,
+        "accuracy": tokens.accuracy,
+        "macro_f1": tokens.macro_f1,
+        "per_label": {label: _prf(prf) for label, prf in tokens.per_label.items()},
+        "spans": spans,
+        "ece": sure.ece,
+        "brier": sure.brier,
+        "cross_entropy": sure.cross_entropy,
+        "bins": bins,
+        "plot": plots.calibration_plot(bins),
+    }
+
+
+def _prf(scores: Any) -> dict[str, Any]:
+    names = ("precision", "recall", "f1", "n_gold", "n_predicted")
+    return {name: getattr(scores, name) for name in names}

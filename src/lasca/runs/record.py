@@ -1,0 +1,143 @@
+"""run.json: what was done, with what, on what – so that it can be done again and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shlex
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lasca import __version__
+from lasca.compare import departure_from_majority
+from lasca.corpus import CrowdCorpus, Strings
+from lasca.errors import StoreError
+from lasca.runs.checkpoints import NoCheckpoints
+from lasca.truth import model_class
+
+__all__ = ["command", "corpus_hash", "make_record", "path_hash", "plain", "source_of", "versions", "with_warnings"]
+
+VERSION = 1
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pyarrow", "safetensors", "jinja2")
+CHUNK = 1 << 20
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of LASCA, Python and the packages that have a say in the result."""
+    found = {"lasca": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found | {"machine": f"{platform.system()} {platform.machine()}"}
+
+
+def path_hash(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and hashes of all files below a folder."""
+    try:
+        if not path.is_dir():
+            return _file_hash(path)
+        total = hashlib.sha256()
+        for file in sorted(p for p in path.rglob("*") if p.is_file()):
+            total.update(f"{_file_hash(file)} {file.relative_to(path).as_posix()}\n".encode())
+        return total.hexdigest()
+    except OSError as error:
+        raise StoreError(f"cannot read: {error.strerror or error}", where=str(path)) from error
+
+
+def _file_hash(path: Path) -> str:
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(CHUNK):
+            total.update(block)
+    return total.hexdigest()
+
+
+def corpus_hash(corpus: CrowdCorpus) -> str:
+    """Return the SHA-256 of what a corpus says: texts, labels, annotators, annotations and golds."""
+    total = hashlib.sha256()
+
+    def add(name: str, value: Any) -> None:
+        total.update(f"\n{name}:".encode())
+        if isinstance(value, np.ndarray):
+            total.update(np.ascontiguousarray(value).astype("<i8").tobytes())
+            return
+        for text in value:
+            data = str(text).encode("utf-8", "surrogatepass")
+            total.update(f"{len(data)}:".encode() + data)
+
+    columns: dict[str, Strings] = {"tokens": corpus.tokens, "ids": corpus.sequence_ids}
+    for name, column in columns.items():
+        add(name, column)
+    for name in ("offsets", "token_start", "annotation_annotator", "annotation_label"):
+        add(name, getattr(corpus, name))
+    for name in ("labels", "annotators", "roles"):
+        add(name, getattr(corpus, name))
+    for name, gold in sorted(corpus.golds.items()):
+        add(f"gold {name}", gold)
+    return total.hexdigest()
+
+
+def source_of(data: Any, pseudonyms: bool) -> dict[str, str]:
+    """Say what is read, before it is read: a name, and a hash where there are bytes to hash."""
+    if isinstance(data, CrowdCorpus):
+        shown = "" if pseudonyms else data.load_report.source
+        return {"source": shown, "sha256": corpus_hash(data)}
+    path = Path(data)
+    name = str(data)
+    found = {"source": "" if pseudonyms and path.exists() else name}
+    return found | {"sha256": path_hash(path)} if name != "-" and path.exists() else found
+
+
+def make_record(done: Mapping[str, Any], facts: dict[str, Any], steps: NoCheckpoints) -> dict[str, Any]:
+    """Return what run.json holds. Only `timings` differs between two runs of the same."""
+    corpus, truth = done["corpus"], done["truth"]
+    said = [*truth.warnings, *departure_from_majority(corpus, truth), *done["ambiguity"].warnings, *steps.warnings]
+    facts["input"] = facts["input"] | {"corpus_sha256": corpus_hash(corpus), "format": corpus.load_report.format}
+    return {
+        "lasca": "run",
+        "version": VERSION,
+        **facts,
+        "load_report": corpus.load_report.to_dict(),
+        "warnings": list(dict.fromkeys(said)),
+        "timings": steps.timings,
+    }
+
+
+def with_warnings(record: Mapping[str, Any], said: list[str]) -> dict[str, Any]:
+    """Add warnings to a record."""
+    return {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *said]))}
+
+
+def command(key: Mapping[str, Any]) -> str:
+    """Return the command line that does the same again."""
+    asked = key["parameters"]
+    words = ["lasca", "run", key["input"]["source"] or "DATA", "-o", "OUT", "--model", asked["model"]]
+    words += ["--seed", str(key["seeds"]["model"]), "--method", asked["method"], "--fraction", str(asked["fraction"])]
+    words += ["--objective", asked["objective"]]
+    usual = {k: plain(v) for k, v in model_class(asked["model"])().get_params().items() if k != "seed"}
+    own = {k: v for k, v in asked["model_parameters"].items() if k in usual and v != usual[k]}
+    words += [word for k, v in own.items() for word in ("--param", f"{k}={_shown(v)}")]
+    words += [] if asked["format"] == "auto" else ["--format", asked["format"]]
+    words += [word for k, v in asked["reader"].items() for word in ("--reader", f"{k}={_shown(v)}")]
+    words += [] if asked["gold"] is None else ["--gold", asked["gold"]]
+    words += [f"--{name}" for name in ("compare", "pseudonyms") if asked[name]]
+    return shlex.join(words)
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold: the value itself, or how Python writes it."""
+    try:
+        return json.loads(json.dumps(value))
+    except TypeError:
+        return repr(value)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,91 @@
+"""A truth and its corpus in one folder, for people (labels, annotators) and for the next step (records)."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from lasca import __version__, formats
+from lasca.corpus import CrowdCorpus
+from lasca.errors import StoreError
+from lasca.files import whole_folder
+from lasca.truth import Truth
+
+__all__ = ["load_truth", "save_truth", "spreadsheet_cell", "write_csv", "write_json", "write_labels"]
+
+LABEL_FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
+
+
+def save_truth(corpus: CrowdCorpus, truth: Truth, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a truth and its corpus into one folder, for people (labels, annotators) and for the next step (records)."""
+    with whole_folder(path, overwrite=overwrite) as folder:
+        write_labels(corpus, truth, folder)
+        write_json(
+            folder / "aggregate.json",
+            {
+                "lasca": __version__,
+                "model": truth.model,
+                "params": {name: repr(value) for name, value in truth.params.items()},
+                "source": corpus.load_report.to_dict(),
+                "warnings": list(truth.warnings),
+            },
+        )
+        corpus.save(folder / "corpus")
+        truth.save(folder / "truth")
+
+
+def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
+    """Write what people want first: the labels in three formats, the annotators, and their clusters."""
+    for name, file in LABEL_FILES:
+        formats.WRITERS[name](corpus, folder / file, labels=truth.labels, proba=truth.proba)
+    write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
+    if truth.clusters is not None:
+        write_json(folder / "clusters.json", _clusters(corpus, truth))
+
+
+def load_truth(path: str | Path) -> tuple[CrowdCorpus, Truth]:
+    """Read back corpus and truth from a folder that `save_truth` or a run wrote."""
+    folder = Path(path)
+    if not (folder / "truth").is_dir():
+        raise StoreError(
+            "there is no inferred truth in this folder",
+            where=str(folder),
+            hint="Make one with: lasca aggregate DATA -o FOLDER",
+        )
+    return CrowdCorpus.load(folder / "corpus"), Truth.load(folder / "truth")
+
+
+def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
+    clusters = truth.clusters
+    assert clusters is not None
+    return {
+        "labels": list(corpus.labels),
+        "reliable": clusters.reliable,
+        "clusters": [
+            {
+                "annotators": [a for a, c in zip(corpus.annotators, clusters.assignment) if c == k],
+                "shared_confusion": clusters.shared[k].astype(float).round(6).tolist(),
+            }
+            for k in range(clusters.n_clusters)
+        ],
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON."""
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+    """Write rows as CSV that a spreadsheet can open without running anything."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([spreadsheet_cell(name) for name in columns])
+        writer.writerows([spreadsheet_cell(row[name]) for name in columns] for row in rows)
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    """Keep a spreadsheet from taking text for a formula: a quote is put before = + - @ tab and carriage return."""
+    return "'" + value if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -1,0 +1,141 @@
+"""The command line as a user meets it: in processes of its own for exit codes, in this one for the rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lasca.cli.commands  # noqa: F401  registers the verbs
+from lasca.cli.app import app, main
+
+CONLL = "token eve bob\nAda B-PER B-PER\nruns O ?\n\nNew B-LOC B-LOC\nYork I-LOC O\n\n"
+
+
+def run(*args: str, monkeypatch: pytest.MonkeyPatch, stdin: str | None = None) -> int:
+    """Run a command in this process and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["lasca", *args])
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    return 0
+
+
+@pytest.fixture
+def lasca_(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    return lambda *args: run(*map(str, args), monkeypatch=monkeypatch)
+
+
+@pytest.fixture
+def crowd(tmp_path: Path) -> Path:
+    path = tmp_path / "crowd.conll"
+    path.write_text(CONLL, "utf-8")
+    return path
+
+
+def test_every_verb_is_there() -> None:
+    names = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback is not None}
+    names |= {g.name for g in app.registered_groups if g.name is not None}
+    assert names >= {
+        *("demo", "convert", "inspect", "aggregate", "ambiguity", "train", "tag", "evaluate", "compare"),
+        *("simulate", "datasets"),
+    }
+
+
+def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    assert lasca_("inspect", crowd, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["summary"]["sequences"] == 2
+    assert facts["summary"]["annotations"] == 7
+    assert facts["summary"]["tag scheme"] == "IOB2"
+    assert [a["name"] for a in facts["annotators"]] == ["bob", "eve"]
+    assert facts["load_report"]["format"] == "conll"
+    assert lasca_("inspect", crowd) == 0
+    assert "Krippendorff" in capsys.readouterr().out
+
+
+def test_convert_there_and_back(lasca_, crowd: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    from lasca.formats import read
+
+    assert lasca_("convert", crowd, tmp_path / "t.csv", "--to", "table") == 0
+    assert lasca_("convert", tmp_path / "t.csv", tmp_path / "c", "--to", "lasca") == 0
+    first, last = read(crowd), read(tmp_path / "c")
+    assert list(first.tokens) == list(last.tokens)
+    assert first.to_table().column("label").to_pylist() == last.to_table().column("label").to_pylist()
+    assert lasca_("convert", crowd, tmp_path / "c", "--to", "lasca") == 1
+    assert lasca_("convert", crowd, tmp_path / "c", "--to", "lasca", "--overwrite") == 0
+    assert lasca_("convert", crowd, tmp_path / "d", "--to", "nonsense") == 2
+
+
+def test_the_whole_way_step_by_step(lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    out = tmp_path / "out"
+    assert lasca_("aggregate", "demo", "-m", "ds", "-o", out) == 0
+    assert {p.name for p in out.iterdir()} >= {
+        *("labels.conll", "labels.jsonl", "labels.parquet", "annotators.csv", "corpus", "truth", "aggregate.json")
+    }
+    assert lasca_("aggregate", "demo", "-m", "ds", "-o", out) == 1  # it is there already
+    capsys.readouterr()
+    assert lasca_("ambiguity", out, "-o", tmp_path / "adjudicate", "--json", "--top", "3") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 3
+    assert {p.suffix for p in (tmp_path / "adjudicate").iterdir()} >= {".csv", ".jsonl", ".parquet", ".json"}
+    assert lasca_("train", out, "-o", tmp_path / "tagger", "--objective", "cost-sensitive") == 0
+    text = tmp_path / "text.txt"
+    text.write_text("Ada Lovelace visited New York .\n", "utf-8")
+    capsys.readouterr()
+    assert lasca_("tag", tmp_path / "tagger", text, "--text", "--proba") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines[:6]] == ["Ada", "Lovelace", "visited", "New", "York", "."]
+    assert all(0 <= float(line.split("\t")[2]) <= 1 for line in lines[:6])
+    assert lasca_("evaluate", out / "labels.conll", out / "labels.conll", "--json") == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["spans"]["f1"] == 1.0
+
+
+def test_compare_scores_every_model(lasca_, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    assert lasca_("compare", "demo", "-m", "mv", "-m", "ds", "--json") == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert [line["model"] for line in lines] == ["mv", "ds"]
+    assert all(0.5 < line["scores"]["all"]["f1"] <= 1 for line in lines)
+    assert lasca_("compare", "demo", "-m", "mv", "-m", "ds") == 0
+    assert "F1" in capsys.readouterr().out
+
+
+def test_demo_runs(lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    assert lasca_("demo", "-o", tmp_path / "demo") == 0
+    shown = capsys.readouterr().out
+    assert "reliability" in shown
+    assert (tmp_path / "demo" / "labels.conll").exists()
+    assert (tmp_path / "demo" / "tagger").exists()
+
+
+def lasca_process(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "lasca", *args], input=stdin, capture_output=True, check=False)
+
+
+def test_errors_are_one_line_and_an_exit_code(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(b'[{"id": 1, "data": {"text": "a\x1b[31m"')
+    for args in (
+        ["inspect", str(tmp_path / "nothing")],
+        ["inspect", str(bad)],
+        ["aggregate", "demo", "-m", "x", "-o", "y"],
+    ):
+        done = lasca_process(*args)
+        assert done.returncode == 2, done.stderr
+        message = done.stderr.decode()
+        assert message.startswith("lasca: ")
+        assert message.count("\n") == 1
+        assert "\x1b" not in message
+        assert "Traceback" not in message
+    assert b"Traceback" in lasca_process("--debug", "inspect", str(bad)).stderr
+    assert lasca_process("inspect", "--nonsense").returncode == 2
+
+
+def test_stdin_is_a_source() -> None:
+    done = lasca_process("inspect", "-", "--json", stdin=CONLL.encode())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["tokens"] == 4

@@ -1,0 +1,236 @@
+"""The report as data and as a page: right numbers, bounded size, nothing from outside taken for markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import CorpusError
+from lasca.report.annotators import expected_counts
+from lasca.report.plots import heat, sparkline, trace_plot
+from lasca.report.render import embedded_json
+from lasca.report.text import clean, context, percent
+from report_cases import NASTY, Case, case_of, demo_case, nasty_corpus
+
+
+@pytest.fixture(scope="module")
+def demo() -> Case:
+    return demo_case()
+
+
+def test_the_data_is_plain_and_the_page_the_same_every_time(demo: Case) -> None:
+    data = demo.data()
+    assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data))
+    assert demo.page() == demo.page()
+
+
+def test_headline_counts(demo: Case) -> None:
+    data = demo.data()["headline"]
+    best = demo.truth.proba[np.arange(demo.corpus.n_tokens), demo.truth.labels]
+    person = int(((best < 0.8) | (demo.ambiguity.score >= 0.5)).sum())
+    assert data["n_person"] == person
+    assert f"A person should look at {person:,} tokens" in data["person"]
+    assert data["expected"] == pytest.approx(float(best.mean()), rel=1e-6)
+    assert "12 annotators gave 20,870 labels to 4,174 tokens in 342 sequences" in data["read"]
+
+
+def test_tokens_nobody_labelled_are_named() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"]], {"x": [["N", "V"], None], "y": [["N", "N"], None]})
+    data = case_of(corpus, "mv", "vote-entropy").data()["headline"]
+    assert "1 more token was read" in data["read"]
+    assert "to 2 tokens in 1 sequence" in data["read"]
+
+
+def test_annotator_rows_and_mistakes(demo: Case) -> None:
+    rows = demo.data()["annotators"]["rows"]
+    assert [row["reliability"] for row in rows] == sorted((row["reliability"] for row in rows), reverse=True)
+    corpus, truth = demo.corpus, demo.truth
+    counts = expected_counts(corpus, truth, list(range(corpus.n_annotators)))
+    naive = np.zeros_like(counts)
+    for token, annotator, label in zip(corpus.annotation_token, corpus.annotation_annotator, corpus.annotation_label):
+        naive[annotator, :, label] += truth.proba[token]
+    np.testing.assert_allclose(counts, naive, rtol=1e-6, atol=1e-6)
+    for row in rows:
+        wrong = naive[row["code"]] * (1 - np.eye(corpus.n_labels))
+        assert [m["n"] for m in row["mistakes"]] == sorted((m["n"] for m in row["mistakes"]), reverse=True)
+        assert row["mistakes"][0]["n"] == round(wrong.max())
+        assert row["low"] < row["reliability"] < row["high"]
+
+
+def test_clusters_and_their_words(demo: Case) -> None:
+    clusters = demo.data()["clusters"]
+    assert sum(item["size"] for item in clusters["items"]) == demo.corpus.n_annotators
+    for item in clusters["items"]:
+        for row in item["map"]["rows"]:
+            assert sum(cell["value"] for cell in row["cells"]) == pytest.approx(1, abs=1e-5)
+        assert "of the labels" in item["words"]
+
+
+def test_a_model_without_clusters_gold_or_trace() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"x": [["N", "V"]], "y": [["N", "N"]]})
+    case = case_of(corpus, "mv", "vote-entropy")
+    data = case.data()
+    assert data["clusters"] is None
+    assert data["gold"] is None
+    page = case.page()
+    assert 'id="gold"' not in page
+    assert 'id="clusters"' not in page
+
+
+def test_ambiguous_rows_hold_what_people_said(demo: Case) -> None:
+    section = demo.data()["ambiguous"]
+    corpus = demo.corpus
+    assert section["listed"] == section["total"] == len(demo.ambiguity.tokens)
+    for row, token in zip(section["rows"], demo.ambiguity.tokens):
+        votes = slice(corpus.token_start[token], corpus.token_start[token + 1])
+        given = zip(corpus.annotation_annotator[votes].tolist(), corpus.annotation_label[votes].tolist())
+        assert row["v"] == [list(vote) for vote in given]
+        assert row["t"] == corpus.tokens[int(token)]
+        assert sum(weight for _, weight in row["c"]) == pytest.approx(1, abs=0.02)
+    assert sum(entry["n"] for entry in section["pairs"]) == sum("k" in row for row in section["rows"])
+    for key, rows in section["examples"].items():
+        wanted = {int(code) for code in key.split("-")}
+        for index in rows:
+            assert wanted <= {code for code, _ in section["rows"][index]["c"]}
+
+
+def test_gold_scores_are_those_of_evaluate(demo: Case) -> None:
+    gold = demo.data()["gold"]
+    right = (demo.corpus.golds["gold"] == demo.truth.labels).mean()
+    assert gold["accuracy"] == pytest.approx(right)
+    assert sum(b["count"] for b in gold["bins"]) == demo.corpus.n_tokens
+    with pytest.raises(CorpusError, match="no gold of that name"):
+        demo.data(gold="nothing")
+
+
+def test_models_side_by_side(demo: Case) -> None:
+    scores = {"accuracy": 0.9, "precision": None, "recall": None, "f1": None, "macro_f1": 0.5}
+    scores |= {"cross_entropy": 0.2, "ece": 0.01, "n_tokens": 10}
+    models = [
+        {"model": "mv", "scores": {"all": scores}, "cpu_seconds": 1.0, "warnings": ["careful"]},
+        {"model": "ds", "scores": {"all": scores | {"accuracy": 0.95}}, "cpu_seconds": 2.0, "warnings": []},
+    ]
+    data = demo.data(models=models)["models"]
+    assert data["parts"][0]["best"]["accuracy"] == 0.95
+    assert data["parts"][0]["best"]["f1"] is None
+    page = demo.page(models=models)
+    assert 'id="models"' in page
+    assert "mv: careful" in page
+
+
+def _big_corpus(n_tokens: int, n_annotators: int, n_labels: int) -> CrowdCorpus:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(n_labels, size=n_tokens)
+    token = np.repeat(np.arange(n_tokens), 3)
+    start = rng.integers(n_annotators, size=n_tokens)
+    annotator = (start[:, None] + np.array([0, 1, 2])).ravel() % n_annotators
+    slip = rng.random(len(token)) < 0.25
+    label = np.where(slip, rng.integers(n_labels, size=len(token)), truth[token])
+    return CrowdCorpus.from_codes(
+        tokens=[f"token{i % 5000}" for i in range(n_tokens)],
+        offsets=np.arange(0, n_tokens + 1, 20),
+        labels=[f"LABEL{i:02d}" for i in range(n_labels)],
+        annotators=[f"annotator-{i:04d}" for i in range(n_annotators)],
+        annotation_token=token,
+        annotation_annotator=annotator,
+        annotation_label=label,
+        sequence_ids=[f"document/{i}" for i in range(n_tokens // 20)],
+        golds={"gold": truth.astype(np.int16)},
+    )
+
+
+def test_a_hundred_thousand_tokens_stay_under_three_megabytes_and_say_what_is_left_out() -> None:
+    case = case_of(_big_corpus(100_000, 1_000, 40), "mv", "vote-entropy")
+    data = case.data()
+    page = case.page()
+    assert len(page.encode("utf-8")) < 3_000_000
+    section = data["ambiguous"]
+    assert 500 < section["listed"] < section["total"]
+    assert f"The top {section['listed']:,} are on this page" in page
+    assert "The 300 busiest annotators are shown; 700 more" in page
+    assert "The 24 most confused labels are shown, 16 are not" in page
+
+
+class _Scripts(HTMLParser):
+    """Collects scripts, attributes that run something, and elements by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.events: list[str] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.events += [name for name, _ in attrs if name.startswith("on")]
+        self.outside += [str(v) for name, v in attrs if name in ("src", "href") and not str(v).startswith("#")]
+
+
+def test_everything_from_outside_is_text() -> None:
+    page = case_of(nasty_corpus(), "mv", "vote-entropy").page(title=NASTY[1], record={"warnings": list(NASTY)})
+    parser = _Scripts()
+    parser.feed(page)
+    assert parser.tags.count("script") == 2  # the data and the script
+    assert "img" not in parser.tags
+    assert parser.events == []
+    assert parser.outside == []
+    assert "\x00" not in page
+    assert "\u202e" not in page
+    assert (
+        "49"
+        not in re.findall(r"<title>(.*?)</title>", case_of(nasty_corpus(), "mv", "vote-entropy").page(title=NASTY[5]))[
+            0
+        ]
+    )
+
+
+@given(st.recursive(st.text() | st.integers() | st.none(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_embedded_json_reads_back_and_cannot_end_a_script(value: object) -> None:
+    text = str(embedded_json(value))
+    assert json.loads(text) == value
+    assert not set("<>&\u2028\u2029") & set(text)
+
+
+@given(st.text(max_size=200), st.integers(min_value=5, max_value=100))
+def test_clean_text_is_short_and_shows_control_characters(text: str, limit: int) -> None:
+    shown = clean(text, limit)
+    assert len(shown) <= limit
+    assert not any(ord(ch) < 32 or 127 <= ord(ch) < 160 for ch in shown)
+    assert clean(shown, limit) == shown
+
+
+def test_context_is_cut_far_from_the_token() -> None:
+    words = [f"w{i}" for i in range(200)]
+    before, after = context(words, 100)
+    assert before.startswith("… ")
+    assert before.endswith("w99")
+    assert after.startswith("w101")
+    assert after.endswith(" …")
+    assert context(["a", "b", "c"], 1) == ("a", "c")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "0.0 %"), (1.0, "100.0 %"), (0.99999, "over 99.9 %"), (0.00001, "under 0.1 %"), (0.1234, "12.3 %")],
+)
+def test_percentages_do_not_round_to_all_or_nothing(share: float, words: str) -> None:
+    assert percent(share) == words
+
+
+def test_plots() -> None:
+    assert [heat(v) for v in (0.0, 0.0001, 0.25, 0.99, 1.0, float("nan"))] == [0, 0, 5, 9, 9, 0]
+    assert sparkline([0.5], 0, 1) == ""
+    assert sparkline([0.0, 1.0], 0, 1) == "M2.0,18.0L86.0,2.0"
+    assert trace_plot(np.zeros(0)) is None
+    assert trace_plot([1.0, np.nan]) is None
+    chains = trace_plot(np.arange(2000.0).reshape(2, 1000))
+    assert chains is not None
+    assert len(chains["paths"]) == 2
+    assert chains["paths"][0].count("L") < 260
