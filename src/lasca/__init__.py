@@ -10,6 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+if TYPE_CHECKING:
+    from lasca import datasets, evaluate, formats, schemes, simulate
+    from lasca.ambiguity import Ambiguity, find_ambiguity
+    from lasca.confusion import LabelConfusion, label_confusion
+    from lasca.corpus import CrowdCorpus, LoadReport
+    from lasca.errors import LascaError
+    from lasca.formats import read
+    from lasca.pipeline import Run, run
+    from lasca.tagger import CrfTagger
+    from lasca.truth import TRUTH_MODELS, Truth
+    from lasca.truth.bayesian_sequence import BayesianSequence
+    from lasca.truth.dawid_skene import DawidSkene
+    from lasca.truth.glad import Glad
+    from lasca.truth.hierarchical import HierarchicalClusters
+    from lasca.truth.hmm_crowd import HmmCrowd
+    from lasca.truth.mace import Mace
+    from lasca.truth.majority import MajorityVote
+    from lasca.truth.sembler import Sembler
+    from lasca.truth.sequence_clusters import SequenceClusters
+
 _HOME = {
     "CrowdCorpus": "lasca.corpus",
     "LoadReport": "lasca.corpus",
@@ -25,15 +45,46 @@ _HOME = {
     "Sembler": "lasca.truth",
     "BayesianSequence": "lasca.truth",
     "HierarchicalClusters": "lasca.truth",
+    "SequenceClusters": "lasca.truth",
     "Ambiguity": "lasca.ambiguity",
     "find_ambiguity": "lasca.ambiguity",
     "LabelConfusion": "lasca.confusion",
     "label_confusion": "lasca.confusion",
     "CrfTagger": "lasca.tagger",
+    "Run": "lasca.pipeline",
+    "run": "lasca.pipeline",
 }
 _MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate")
 
-__all__ = [*sorted(_HOME), *_MODULES]  # noqa: PLE0605
+__all__ = [
+    "TRUTH_MODELS",
+    "Ambiguity",
+    "BayesianSequence",
+    "CrfTagger",
+    "CrowdCorpus",
+    "DawidSkene",
+    "Glad",
+    "HierarchicalClusters",
+    "HmmCrowd",
+    "LabelConfusion",
+    "LascaError",
+    "LoadReport",
+    "Mace",
+    "MajorityVote",
+    "Run",
+    "Sembler",
+    "SequenceClusters",
+    "Truth",
+    "datasets",
+    "evaluate",
+    "find_ambiguity",
+    "formats",
+    "label_confusion",
+    "read",
+    "run",
+    "schemes",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -46,22 +97,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
-
-
-if TYPE_CHECKING:
-    from lasca import datasets, evaluate, formats, schemes, simulate
-    from lasca.ambiguity import Ambiguity, find_ambiguity
-    from lasca.confusion import LabelConfusion, label_confusion
-    from lasca.corpus import CrowdCorpus, LoadReport
-    from lasca.errors import LascaError
-    from lasca.formats import read
-    from lasca.tagger import CrfTagger
-    from lasca.truth import TRUTH_MODELS, Truth
-    from lasca.truth.bayesian_sequence import BayesianSequence
-    from lasca.truth.dawid_skene import DawidSkene
-    from lasca.truth.glad import Glad
-    from lasca.truth.hierarchical import HierarchicalClusters
-    from lasca.truth.hmm_crowd import HmmCrowd
-    from lasca.truth.mace import Mace
-    from lasca.truth.majority import MajorityVote
-    from lasca.truth.sembler import Sembler

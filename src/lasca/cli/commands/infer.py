@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lasca.truth import Truth
 
 ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="mv, ds, mace, glad, hmm-crowd, sembler, bsc or hc (see docs/models).")
+    str, typer.Option("--model", "-m", help="mv, ds, mace, glad, hmm-crowd, sembler, bsc, hc or hc-seq: docs/models.")
 ]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")

@@ -1,0 +1,239 @@
+"""SequenceClusters: clusters of annotators, sequences, difficulty, and the text; `HierarchicalClusters(sequence=True)`.
+
+The model is in `hidden_states` (states, annotators with memory, words, taggers as annotators); annotators' rows have
+cluster-level priors: Ψ^l ~ Dir(base + κ · mean of the cluster of l), where `base` leans every row to be right.
+Inference in rounds, each with fixed priors and fixed text evidence; in a round the objective never falls:
+
+    1. without text, base priors: memory or not, and the start, are chosen by the evidence lower bound
+    2. clusters of annotators from the expected counts (`annotator_groups`), their priors, again
+    3. `rounds` times: cross-fitted CRF on the posterior (`text_evidence`) -> one more annotator, again
+    4. probabilities: tempered by what predicts held-out votes best, mixed with the text's own (`tempering`), decoded
+
+Nothing here looks at gold labels. Beyond the paper (Lu, arXiv 2301.01579); annotators with memory are those of
+Simpson & Gurevych (2019), words those of Nguyen et al. (2017).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.engine import available_threads
+from lasca.errors import ParameterError
+from lasca.estimator import check_choice, check_int, check_number, generator
+from lasca.truth.annotator_models import confusion_prior
+from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.hidden_fit import Fit, Samples, sample_states
+from lasca.truth.hidden_states import Settings, Text
+from lasca.truth.sequence_rounds import LEAN, Plan, Rounds
+from lasca.truth.tempering import doubted, held_out_votes, tempered
+from lasca.truth.text_evidence import CrossFit
+
+__all__ = ["SequenceClusters"]
+
+MANY_VOTES, WORD_PRIORS = 5.0, (0.1, 1.0)
+"""With five votes a token, words have a pseudo-count of 1; with fewer, a smaller one."""
+SLACK = 0.0
+"""By how much held-out votes may be predicted worse after one more round."""
+TEXT_PRIOR = (11.0, 10.0)
+"""Pseudo-counts (correct, wrong) of a tagger's confusion."""
+
+
+class SequenceClusters(TruthModel):
+    """The truth from sequences, clusters of annotators, and the text. Each part can be switched off.
+
+    `markov`: labels depend on the label before, and moves the tag scheme forbids do not happen. `memory`: what
+    annotators give depends on what they gave before ("auto": by the evidence). `words`: labels emit words.
+    `difficulty`: tokens have two levels, easy and hard, with rows of their own. `cluster_strength`: pseudo-counts of an
+    annotator's cluster (0: none); `n_clusters`: "bic" or a number. `text`: a CRF cross-fitted in `folds` over documents
+    votes as one more annotator, trained up to `rounds` times (while held-out votes gain), each for `text_iterations`;
+    `text_l2`, `text_min_count`: its penalty and rarest feature. `calibrate`: temper probabilities by held-out votes,
+    mix the text's own in to move `doubt` of their mass. `word_prior`: pseudo-count of a word (None: by the number of
+    votes a token has); `transition_prior`: of a move. `inference`: "vb" or "gibbs" (`n_chains`, `n_warmup`,
+    `n_samples`). `max_iter`, `tol`: of a round.
+    """
+
+    name = "hc-seq"
+
+    def __init__(
+        self,
+        *,
+        markov: bool = True,
+        memory: bool | str = "auto",
+        words: bool = True,
+        difficulty: bool = True,
+        cluster_strength: float = 1.0,
+        n_clusters: int | str = "bic",
+        text: bool = True,
+        rounds: int = 3,
+        folds: int = 5,
+        text_iterations: int = 30,
+        text_l2: float = 1.0,
+        text_min_count: int = 2,
+        calibrate: bool = True,
+        doubt: float = 0.02,
+        transition_prior: float = 1.0,
+        word_prior: float | None = None,
+        inference: str = "vb",
+        n_chains: int = 2,
+        n_warmup: int = 50,
+        n_samples: int = 100,
+        max_iter: int = 30,
+        tol: float = 1e-5,
+        seed: int | np.random.Generator = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.markov = markov
+        self.memory = memory
+        self.words = words
+        self.difficulty = difficulty
+        self.cluster_strength = cluster_strength
+        self.n_clusters = n_clusters
+        self.text = text
+        self.rounds = rounds
+        self.folds = folds
+        self.text_iterations = text_iterations
+        self.text_l2 = text_l2
+        self.text_min_count = text_min_count
+        self.calibrate = calibrate
+        self.doubt = doubt
+        self.transition_prior = transition_prior
+        self.word_prior = word_prior
+        self.inference = inference
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.n_samples = n_samples
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+        self.n_threads = n_threads
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        plan = self._plan(votes)
+        sampled = self._sampling()
+        rng = generator(self.seed)
+        run = Rounds(corpus, votes, plan, rng, progress)
+        fit = run.structure()
+        fit = run.clustered(fit)
+        crossfit = self._crossfit(corpus, rng.spawn(1)[0], plan) if plan.rounds else None
+        if crossfit is not None and crossfit.possible:
+            fit = self._text_rounds(run, fit, crossfit, progress)
+        draws = None
+        if sampled is not None:
+            n_chains, n_warmup, n_samples = sampled
+            draws = sample_states(
+                fit, rng=rng, n_chains=n_chains, n_warmup=n_warmup, n_samples=n_samples, n_threads=plan.n_threads
+            )
+        progress(0.95, "calibration")
+        return self._posterior(run, fit, draws)
+
+    def _text_rounds(self, run: Rounds, fit: Fit, crossfit: CrossFit, progress: Progress) -> Fit:
+        """Train taggers on the posterior, and the posterior on taggers, as long as held-out votes are predicted better.
+
+        With few votes the two soon believe each other more than the crowd; votes that were left out tell.
+        """
+        best, score = fit, -np.inf
+        for number in range(run.plan.rounds):
+            progress(0.2 + 0.7 * number / run.plan.rounds, f"text, round {number + 1}")
+            proba = crossfit(best.labels, self.text_iterations)
+            fit = run.round(f"text {number + 1}", best.model, (Text(proba),), best.prior)
+            held_out = float(held_out_votes(fit)[1].max())
+            if held_out < score - SLACK:
+                break
+            best, score = fit, held_out
+        return best
+
+    # --- parameters ---------------------------------------------------------------------------------------------------
+
+    def _plan(self, votes: Votes) -> Plan:
+        for name in ("markov", "words", "difficulty", "text", "calibrate"):
+            _flag(name, getattr(self, name))
+        memory = None if self.memory == "auto" else _flag("memory", self.memory, "True, False or 'auto'")
+        check_number("doubt", self.doubt, low=0, high=1)
+        settings = Settings(
+            levels=(),  # by `Rounds`: they depend on memory
+            markov=self.markov,
+            memory=bool(memory),
+            words=self.words,
+            transition_prior=check_number("transition_prior", self.transition_prior, low=0, open_low=True),
+            word_prior=self._word_prior(votes),
+            text_prior=TEXT_PRIOR,
+        )
+        if isinstance(self.n_clusters, str):
+            if self.n_clusters != "bic":
+                raise ParameterError("n_clusters", self.n_clusters, "'bic' or a whole number of at least 1")
+            n_clusters = None
+        else:
+            n_clusters = check_int("n_clusters", self.n_clusters, low=1, high=1000)
+        check_int("text_iterations", self.text_iterations, low=1)
+        return Plan(
+            settings,
+            memory,
+            self.difficulty,
+            check_number("cluster_strength", self.cluster_strength, low=0),
+            n_clusters,
+            check_int("rounds", self.rounds, low=0) if self.text else 0,
+            check_int("max_iter", self.max_iter, low=1),
+            check_number("tol", self.tol, low=0),
+            available_threads(self.n_threads),
+        )
+
+    def _word_prior(self, votes: Votes) -> float:
+        """Return the pseudo-count of a word: words are believed the more the fewer votes a token has."""
+        if self.word_prior is not None:
+            return check_number("word_prior", self.word_prior, low=0, open_low=True)
+        per_token = len(votes.label) / max(1, int((np.diff(votes.start) > 0).sum()))
+        return float(np.clip((per_token / MANY_VOTES) ** 2, *WORD_PRIORS))
+
+    def _sampling(self) -> tuple[int, int, int] | None:
+        """Return the numbers of chains, of sweeps to warm up and to keep; None for variational Bayes."""
+        if check_choice("inference", self.inference, ("vb", "gibbs")) == "vb":
+            return None
+        n_warmup = check_int("n_warmup", self.n_warmup, low=0)
+        return check_int("n_chains", self.n_chains, low=1), n_warmup, check_int("n_samples", self.n_samples, low=1)
+
+    def _crossfit(self, corpus: CrowdCorpus, rng: np.random.Generator, plan: Plan) -> CrossFit:
+        return CrossFit(
+            corpus,
+            rng,
+            folds=check_int("folds", self.folds, low=2),
+            l2=check_number("text_l2", self.text_l2, low=0, open_low=True),
+            min_count=check_int("text_min_count", self.text_min_count, low=1),
+            n_threads=plan.n_threads,
+        )
+
+    # --- the result -----------------------------------------------------------------------------------------------
+
+    def _posterior(self, run: Rounds, fit: Fit, draws: Samples | None) -> Posterior:
+        model = fit.model
+        labels = fit.labels if draws is None else model.label_proba(draws.proba)
+        counts = model.confusion_counts(fit.expected.crowd if draws is None else draws.crowd)
+        confusion = counts + confusion_prior(model.T, *LEAN)
+        proba: npt.NDArray[np.floating] = labels
+        clusters, scores = run.clusters(fit)
+        diagnostics = run.diagnostics(fit) | {"bic": [vars(score) for score in scores]}
+        if self.calibrate:
+            tau, held_out = held_out_votes(fit)
+            proba, share = doubted(tempered(labels, tau), fit.texts, self.doubt)
+            diagnostics |= {"temperature": 1 / tau, "text_share": share, "held_out_votes": float(held_out.max())}
+        trace = fit.trace
+        if draws is not None:
+            trace = draws.trace
+            diagnostics |= {"chains_in_range": int(draws.in_range.sum()), "n_chains": len(trace)}
+        return Posterior(
+            proba,
+            confusion / confusion.sum(axis=2, keepdims=True),
+            model.decode(np.asarray(proba, dtype=np.float64)),
+            clusters=clusters,
+            trace=trace,
+            diagnostics=diagnostics,
+        )
+
+
+def _flag(name: str, value: Any, allowed: str = "True or False") -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(name, value, allowed)
+    return bool(value)
