@@ -21,7 +21,7 @@ from lasca.runs.out_folder import write_out
 from lasca.runs.progress import Progress, Shares
 from lasca.runs.pseudonyms import pseudonymise
 from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
-from lasca.runs.truth_folder import load_truth, save_truth, spreadsheet_cell
+from lasca.runs.truth_folder import load_truth, save_truth
 from lasca.tagger import CrfTagger
 from lasca.truth import Truth, TruthModel, model_class
 
@@ -34,7 +34,6 @@ __all__ = [
     "report_on_truth",
     "run",
     "save_truth",
-    "spreadsheet_cell",
 ]
 
 

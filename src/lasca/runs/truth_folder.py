@@ -11,9 +11,10 @@ from lasca import __version__, formats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
 from lasca.files import whole_folder
+from lasca.formats.write_tables import guarded
 from lasca.truth import Truth
 
-__all__ = ["load_truth", "save_truth", "spreadsheet_cell", "write_csv", "write_json", "write_labels"]
+__all__ = ["load_truth", "save_truth", "write_csv", "write_json", "write_labels"]
 
 LABEL_FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
 
@@ -82,10 +83,5 @@ def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> Non
     """Write rows as CSV that a spreadsheet can open without running anything."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([spreadsheet_cell(name) for name in columns])
-        writer.writerows([spreadsheet_cell(row[name]) for name in columns] for row in rows)
-
-
-def spreadsheet_cell(value: Any) -> Any:
-    """Keep a spreadsheet from taking text for a formula: a quote is put before = + - @ tab and carriage return."""
-    return "'" + value if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+        writer.writerow([guarded(name) for name in columns])
+        writer.writerows([guarded(row[name]) for name in columns] for row in rows)
