@@ -19,9 +19,9 @@ OBJECTIVES = ("likelihood", "cost-sensitive", "softmax-margin")
 class Problem:
     """Random sequences small enough to enumerate."""
 
-    def __init__(self, seed: int, n_labels: int, kind: str, scale: float = 1.0) -> None:
+    def __init__(self, seed: int, n_labels: int, kind: str, scale: float = 1.0, longest: int = 5) -> None:
         rng = np.random.default_rng(seed)
-        lengths = [1, 2, 0, 3, 4]
+        lengths = [1, 2, 0, 3, longest]
         self.n_features, self.n_labels = 6, n_labels
         self.ids = [[list(rng.choice(self.n_features, size=rng.integers(0, 4))) for _ in range(n)] for n in lengths]
         self.offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -111,7 +111,7 @@ def test_gradient_equals_finite_differences(objective: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["hard", "partial"])
 def test_cost_sensitive_where_the_model_is_sure(kind: str) -> None:
     """Other labels have probabilities below 1e-60 there: scaled numbers will not do, the log-space pass takes over."""
-    problem = Problem(3, 3, kind, scale=60.0)
+    problem = Problem(3, 3, kind, scale=60.0, longest=4)
     best = crf.viterbi(problem.features, Weights(problem.space, problem.vector))
     problem.targets = np.where(problem.targets >= 0, best, -1).astype(np.int16)
     gradient = np.zeros(problem.space.size)
