@@ -684,23 +684,21 @@ def two_truths_token(
     pairs: list[tuple[int, int]],
     psi: np.ndarray,
     kinds: np.ndarray,
+    levels: np.ndarray,
     gamma: np.ndarray,
     kappa: np.ndarray,
     rho: np.ndarray,
-    noise: np.ndarray,
     pi: np.ndarray,
-    mix: float,
 ) -> dict[str, dict[tuple, float]]:
-    """Weight × likelihood of every explanation of one token; votes are (annotator, label), psi[l, t, s]."""
-    made: dict[str, dict[tuple, float]] = {"one": {}, "hard": {}, "two": {}}
-    for t in range(len(gamma)):
-        made["one"][t,] = kinds[0] * gamma[t] * math.prod(psi[a, t, s] for a, s in votes)
-        slips = math.prod((1 - mix) * psi[a, t, s] + mix * noise[s] for a, s in votes)
-        made["hard"][t,] = kinds[1] * gamma[t] * slips
-    for a, b in pairs:
-        for k, p in enumerate(pi):
-            likelihood = math.prod(p * psi[who, a, s] + (1 - p) * psi[who, b, s] for who, s in votes)
-            made["two"][a, b, k] = kinds[2] * kappa[a, b] * rho[k] * likelihood
+    """Weight × likelihood of every explanation of one token; votes are (annotator, label), psi[l, d, t, s]."""
+    made: dict[str, dict[tuple, float]] = {"one": {}, "two": {}}
+    for d, weight in enumerate(levels):
+        for t in range(len(gamma)):
+            made["one"][d, t] = kinds[0] * weight * gamma[t] * math.prod(psi[who, d, t, s] for who, s in votes)
+        for a, b in pairs:
+            for k, p in enumerate(pi):
+                likelihood = math.prod(p * psi[who, d, a, s] + (1 - p) * psi[who, d, b, s] for who, s in votes)
+                made["two"][d, a, b, k] = kinds[1] * weight * kappa[a, b] * rho[k] * likelihood
     return made
 
 

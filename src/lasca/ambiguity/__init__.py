@@ -31,7 +31,7 @@ def find_ambiguity(
     scaling: str = "corrected",
     max_iter: int = 200,
     tol: float = 1e-6,
-    sample: int = 400_000,
+    sample: int = 200_000,
     n_threads: int | None = None,
     chunk_size: int = 50_000,
     progress: Progress | None = None,

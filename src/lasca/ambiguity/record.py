@@ -73,7 +73,7 @@ class Ambiguity:
     share: float | None = None
     """The share of tokens with two truths, as learned (two-truths only)."""
     hard_share: float | None = None
-    """The share of tokens with one truth on which everybody slips more, as learned (two-truths only)."""
+    """The share of tokens on which votes are right less than ⅔ as often as on easy ones (two-truths only)."""
     pair_weight: npt.NDArray[np.float64] | None = None
     """κ: how often two labels are the two readings of an ambiguous token, (T, T), symmetric, adds up to 1."""
     pair_count: npt.NDArray[np.float64] | None = None

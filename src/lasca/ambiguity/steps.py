@@ -25,6 +25,7 @@ __all__ = [
     "Passes",
     "Prior",
     "integrated",
+    "kept_counts",
     "own_step",
     "pooled_step",
     "shares",
@@ -32,12 +33,11 @@ __all__ = [
 ]
 
 PI = np.array([0.5, 0.6, 0.7, 0.8])
-HARD_MIX = 0.5
 TOP_PAIRS = 5
 STRENGTHS = 10.0 ** np.arange(0, 4.1, 0.5)
-# what the priors add to the expected counts: kinds (one, hard, two), γ, ν, ρ, θ (knows, does not)
-KINDS = np.array([9.0, 1.0, 1.0])
-LABELS, NOISE, GRID, COMPETENCE = 0.1, 1.0, 1.0, 1.0
+# what the priors add to the expected counts: kinds (one truth, two), λ, γ, ρ, θ (knows, does not)
+KINDS = np.array([9.0, 1.0])
+LEVELS, LABELS, GRID, COMPETENCE = 1.0, 0.1, 1.0, 1.0
 PAIRS, ROWS = 1.0, 10.0
 """Per label: what κ and a shared confusion row get, spread half evenly, half by label frequency."""
 
@@ -47,15 +47,18 @@ class Parameters:
     """What an E step needs, and the log prior (up to a constant) of it."""
 
     psi: Floats
-    """(annotator, given label, true label)."""
+    """(annotator, level, given label, true label)."""
     kinds: Floats
+    levels: Floats
     gamma: Floats
     kappa: Floats
     rho: Floats
-    noise: Floats
     theta: Floats
+    """(annotator, level)."""
     rows: Floats
     log_prior: float
+    own: Floats
+    """Annotators' rows where they slip least, (annotator, 1, given label, true label)."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +66,27 @@ class Expected:
     """What an E step finds: expected counts and the log evidence."""
 
     counts: Floats
+    """(annotator, level, given label, true label): votes."""
     one: Floats
-    hard: Floats
+    """(level, label): tokens with one truth."""
+    two: Floats
+    """(level): tokens with two truths."""
     pairs: Floats
-    noise: Floats
+    """(label, label, share of the first): the same tokens."""
     evidence: float
 
 
 @dataclass(frozen=True)
 class Prior:
-    """The fixed part of the prior: for κ (T, T), for the shared rows (T, T), and for own rows (L, given, true)."""
+    """The fixed part of the prior: for κ (T, T), for the shared rows (T, T), and for own rows (L, 1, given, true).
+
+    `kept`, fixed in stage 2: the share of an annotator's votes on each level that come from their own rows.
+    """
 
     kappa: Floats
     rows: Floats
     own: Floats | None = None
+    kept: Floats | None = None
 
 
 class Passes:
@@ -88,9 +98,9 @@ class Passes:
         self.chunks = list(pairwise(borders))
 
     def _arguments(self, p: Parameters) -> tuple[Any, ...]:
-        weights = (p.kinds[0] * p.gamma, p.kinds[1] * p.gamma, p.kinds[2] * p.kappa[:, :, None] * p.rho)
+        weights = (p.kinds[0] * np.outer(p.levels, p.gamma), p.kinds[1] * p.levels, p.kappa[:, :, None] * p.rho)
         votes = (self.votes.start, self.votes.annotator, self.votes.label, self.near)
-        return (*votes, np.ascontiguousarray(p.psi), *weights, p.noise, HARD_MIX, PI)
+        return (*votes, np.ascontiguousarray(p.psi), *weights, PI)
 
     def run(self, p: Parameters, learn: bool = True) -> tuple[Expected, Floats]:
         """Return expected counts (zero unless `learn`) and the probability of two truths of each token."""
@@ -98,7 +108,8 @@ class Passes:
         arguments = self._arguments(p)
         evidence, proba = np.empty(len(self.tokens)), np.empty(len(self.tokens))
         e_step: Any = kernels.two_truths_pass
-        shapes = ((L, T, T), (T,), (T,), (T, T, kernels.GRID), (T,))
+        D = len(p.levels)
+        shapes = ((L, D, T, T), (D, T), (D,), (T, T, kernels.GRID))
 
         def work(mine: list[tuple[int, int]]) -> list[npt.NDArray[np.int64]]:
             sums = [np.zeros(shape, np.int64) for shape in shapes]
@@ -108,8 +119,8 @@ class Passes:
 
         parts = run_ordered(work, [self.chunks[k :: self.n_threads] for k in range(self.n_threads)], self.n_threads)
         totals = [np.sum([part[k] for part in parts], axis=0) / kernels.SCALE for k in range(len(shapes))]
-        counts, one, hard, pairs, noise = totals
-        return Expected(counts, one, hard, pairs, noise, float(evidence.sum())), proba
+        counts, one, two, pairs = totals
+        return Expected(counts, one, two, pairs, float(evidence.sum())), proba
 
     def pairs(self, p: Parameters, tokens: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
         """Return the most probable pairs of the tokens, given that they are ambiguous."""
@@ -126,70 +137,88 @@ def shares(counts: Floats) -> Floats:
 
 
 def mixture(e: Expected, prior: Prior) -> tuple[dict[str, Floats], float]:
-    """Return the M step of the weights (kinds, γ, κ, ρ, ν) and their log prior."""
+    """Return the M step of the weights (kinds, λ, γ, κ, ρ) and their log prior."""
+    n_levels, n_labels = e.one.shape
     added = {
         "kinds": KINDS,
-        "gamma": np.full(len(e.one), LABELS),
+        "levels": np.full(n_levels, LEVELS),
+        "gamma": np.full(n_labels, LABELS),
         "kappa": prior.kappa,
         "rho": np.full(kernels.GRID, GRID),
-        "noise": np.full(len(e.noise), NOISE),
     }
     counts = {
-        "kinds": np.array([e.one.sum(), e.hard.sum(), e.pairs.sum()]),
-        "gamma": e.one + e.hard,
+        "kinds": np.array([e.one.sum(), e.two.sum()]),
+        "levels": e.one.sum(axis=1) + e.two,
+        "gamma": e.one.sum(axis=0),
         "kappa": e.pairs.sum(axis=2),
         "rho": e.pairs.sum(axis=(0, 1)),
-        "noise": e.noise,
     }
     new = {name: shares(counts[name] + added[name]) for name in counts}
     return new, float(sum(xlogy(added[name], new[name]).sum() for name in new))
 
 
 def pooled_rows(theta: Floats, rows: Floats) -> Floats:
-    """Return Ψ of the first stage as (annotator, given, true)."""
+    """Return Ψ of the first stage as (annotator, level, given, true)."""
     own = np.multiply.outer(theta, np.eye(len(rows)))
     return np.asarray(own + np.multiply.outer(1 - theta, rows.T))
 
 
 def pooled_step(e: Expected, prior: Prior, theta: Floats, rows: Floats) -> Parameters:
     """M step of stage 1: a few inner steps over who knew and who guessed, from where θ and r were."""
-    diagonal = np.einsum("ltt->lt", e.counts)
-    n = e.counts.sum(axis=(1, 2))
+    diagonal = np.einsum("ldtt->ldt", e.counts)
+    n = e.counts.sum(axis=(2, 3))
+    given = e.counts.sum(axis=(0, 1)).T
     for _ in range(3):
-        knows = theta[:, None] / (theta[:, None] + (1 - theta)[:, None] * np.diag(rows)) * diagonal
-        guessed = e.counts.sum(axis=0).T - np.diag(knows.sum(axis=0))
-        theta = (knows.sum(axis=1) + COMPETENCE) / (n + 2 * COMPETENCE)
-        rows = guessed + prior.rows
+        knows = theta[:, :, None] / (theta[:, :, None] + (1 - theta)[:, :, None] * np.diag(rows)) * diagonal
+        theta = (knows.sum(axis=2) + COMPETENCE) / (n + 2 * COMPETENCE)
+        rows = given - np.diag(knows.sum(axis=(0, 1))) + prior.rows
         rows = rows / rows.sum(axis=1, keepdims=True)
     log_prior = COMPETENCE * (np.log(theta) + np.log1p(-theta)).sum() + xlogy(prior.rows, rows).sum()
     new, more = mixture(e, prior)
-    return Parameters(pooled_rows(theta, rows), **new, theta=theta, rows=rows, log_prior=float(log_prior + more))
+    best = pooled_rows(theta.max(axis=1, keepdims=True), rows)
+    psi = pooled_rows(theta, rows)
+    return Parameters(psi, **new, theta=theta, rows=rows, log_prior=float(log_prior + more), own=best)
+
+
+def kept_counts(e: Expected, p: Parameters, own: Floats, kept: Floats) -> Floats:
+    """Return the expected votes by annotators' own rows (L, 1, given, true): all but the slips of harder levels."""
+    share = kept[:, :, None, None] * own / p.psi
+    return np.asarray((e.counts * share).sum(axis=1, keepdims=True))
 
 
 def own_step(e: Expected, prior: Prior, old: Parameters) -> Parameters:
-    """M step of stage 2: each annotator's rows, with the pooled ones as prior."""
+    """M step of stage 2: each annotator's rows, with the pooled ones as prior; how levels differ stays."""
     assert prior.own is not None
-    psi = e.counts + prior.own
-    psi /= psi.sum(axis=1, keepdims=True)
+    assert prior.kept is not None
+    own = kept_counts(e, old, old.own, prior.kept) + prior.own
+    own /= own.sum(axis=2, keepdims=True)
     new, more = mixture(e, prior)
-    return replace(old, psi=psi, **new, log_prior=float(xlogy(prior.own, psi).sum() + more))
+    psi = levelled(own, prior.kept, old.rows)
+    return replace(old, psi=psi, own=own, **new, log_prior=float(xlogy(prior.own, own).sum() + more))
+
+
+def levelled(own: Floats, kept: Floats, rows: Floats) -> Floats:
+    """Return Ψ of the second stage."""
+    m = kept[:, :, None, None]
+    return np.asarray(m * own + (1 - m) * rows.T)
 
 
 def strengths(counts: Floats, pooled: Floats) -> Floats:
     """Return, per true label, how strongly own rows are drawn to the pooled ones: the best on a grid by evidence."""
-    total = counts.sum(axis=1)
+    total = counts.sum(axis=2)
     found = []
     for s in STRENGTHS:
         alpha = s * pooled
-        value = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=(0, 1))
-        found.append(value + (gammaln(s) - gammaln(total + s)).sum(axis=0))
+        value = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=(0, 1, 2))
+        found.append(value + (gammaln(s) - gammaln(total + s)).sum(axis=(0, 1)))
     return np.asarray(STRENGTHS[np.argmax(found, axis=0)])
 
 
 def integrated(e: Expected, p: Parameters, prior: Prior) -> float:
     """Return ln p(votes) with Ψ integrated out, as Cheeseman & Stutz approximate it from one E step."""
     assert prior.own is not None
-    n, alpha = e.counts, prior.own
-    rows = gammaln(alpha.sum(axis=1)) - gammaln((n + alpha).sum(axis=1))
+    assert prior.kept is not None
+    n, alpha = kept_counts(e, p, p.own, prior.kept), prior.own
+    rows = gammaln(alpha.sum(axis=2)) - gammaln((n + alpha).sum(axis=2))
     counted = float((gammaln(n + alpha) - gammaln(alpha)).sum() + rows.sum())
-    return e.evidence - float(xlogy(n, p.psi).sum()) + counted
+    return e.evidence - float(xlogy(n, p.own).sum()) + counted

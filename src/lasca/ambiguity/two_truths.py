@@ -1,27 +1,30 @@
 """two-truths: does a token have one true label, or two?
 
-A token is explained in one of three ways, whose shares σ are learned:
-- one truth: label t with probability γ_t; annotator l gives s with probability Ψ^l_ts;
-- a hard token: one truth too, but every vote is with probability ½ a slip that says nothing of the annotator, drawn
-  from the noise distribution ν. (Without it, tokens on which all slip more would pass for ambiguous ones.)
-- two truths: an ordered pair a ≠ b of weight κ_ab; every annotator reads a with probability π, else b, and gives s
-  with probability π Ψ^l_as + (1 − π) Ψ^l_bs. π lies on the grid .5, .6, .7, .8 with weights ρ: a is the reading that
-  more people have.
+A token is explained in one of two ways, whose shares are learned:
+- one truth: label t with probability γ_t;
+- two truths: an ordered pair a ≠ b of weight κ_ab; every annotator reads a with probability π, else b. π lies on the
+  grid .5, .6, .7, .8 with weights ρ: a is the reading that more people have.
+Besides, whatever its kind, a token is on one of three levels of difficulty d, with probability λ_d. Annotator l who
+reads t on level d gives s with probability Ψ^ld_ts. How often people slip on each level is learned; where slips are
+independent the levels become alike. Difficulty and kind are independent: without levels, tokens on which all slip
+more would pass for ambiguous ones; if only tokens with one truth could be hard, hard tokens would all pass for
+unambiguous ones, which they are no more often than others.
 The score of a token is its posterior probability of two truths: all annotators count, each by what they are worth.
 
 Everything is learned from the votes by EM (MAP, `lasca.truth.em`), starting from the truth model's confusions. Those
 are blurred by the very tokens we look for (a reading that is not the first one counts as an error), so Ψ is learned
 again, in two stages, each with an objective that never falls:
-1. pooled: Ψ^l_ts = θ_l [s = t] + (1 − θ_l) r_ts. One competence per annotator, one confusion row per label for all.
-2. own rows: Ψ^l_t ~ Dir(s_t × its pooled row), MAP, from where stage 1 ended. The strengths s_t are those that make
-   counts most probable (Dirichlet–multinomial around the pooled rows): large where annotators are alike, small where
-   they have habits of their own. Two sets of counts are tried: those of stage 1, in which habits of some may pass for
-   second readings, and those of the truth model, in which second readings pass for habits. Whichever ends with the
-   larger evidence is kept: ln p(votes) by Cheeseman & Stutz' approximation, with Ψ integrated out.
+1. pooled: Ψ^ld_ts = θ_ld [s = t] + (1 − θ_ld) r_ts. A competence per annotator and level, one confusion row per label.
+2. own rows: Ψ^ld_ts = m_ld Ψ^l_ts + (1 − m_ld) r_ts with Ψ^l_t ~ Dir(s_t × its pooled row), MAP. Stage 1's rows are
+   so, with m_ld = θ_ld / max_d θ_ld; m and r stay as it left them. The strengths s_t are those that make counts most
+   probable (Dirichlet–multinomial around the pooled rows): large where annotators are alike, small where they have
+   habits of their own. Two sets of counts are tried: those of stage 1, in which habits of some may pass for second
+   readings, and those of the truth model, in which second readings pass for habits. Whichever ends with the larger
+   evidence is kept: ln p(votes) by Cheeseman & Stutz' approximation, with Ψ^l integrated out.
 
-Beyond maths.md, section 3: the hard tokens, learning Ψ again, ordered pairs. Of all pairs only those of two labels
-voted for, or of a label voted for with one of the `NEAR` labels it is most confused with, are tried. On corpora with
-many more than `sample` annotations EM runs on every k-th token, then for a few steps on all.
+Beyond maths.md, section 3: the levels, learning Ψ again, ordered pairs. Of all pairs only those of two labels voted
+for, or of a label voted for (the more frequent reading) with one of the `NEAR` labels it is most confused with, are
+tried. On corpora with many more than `sample` annotations EM runs on every k-th token, then for a few steps on all.
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, logit
 
 from lasca.ambiguity.ranking import Floats, Ranking
 from lasca.ambiguity.steps import (
-    NOISE,
     PAIRS,
     PI,
     ROWS,
@@ -44,7 +47,9 @@ from lasca.ambiguity.steps import (
     Passes,
     Prior,
     integrated,
+    kept_counts,
     own_step,
+    pooled_rows,
     pooled_step,
     shares,
     strengths,
@@ -57,6 +62,9 @@ from lasca.truth.em import EmRun, run_em
 __all__ = ["two_truths"]
 
 NEAR = 2
+LEVELS = (1.5, 0.0, -1.5)
+"""Where EM starts: what is added to the log odds of every competence on easy, usual and hard tokens."""
+HARD = 2 / 3
 LAST_STEPS = 2
 """Steps on all tokens after EM on a sample."""
 
@@ -84,14 +92,22 @@ def first_parameters(votes: Votes, truth: Truth) -> Start:
     confused = counts.sum(axis=0) * (1 - np.eye(T))
     order = np.argsort(-(confused + confused.T), axis=1, kind="stable")
     near = np.array([[b for b in row if b != a][:NEAR] for a, row in enumerate(order)], np.int16).reshape(T, -1)
-    none = np.zeros(T)
-    e = Expected(counts.transpose(0, 2, 1), none, none, np.zeros((T, T, len(PI))), none, 0.0)
-    p = pooled_step(e, prior, np.full(votes.n_annotators, 0.7), prior.rows / prior.rows.sum(axis=1, keepdims=True))
+    given = counts.transpose(0, 2, 1)[:, None]
+    e = Expected(given, np.zeros((1, T)), np.zeros(1), np.zeros((T, T, len(PI))), 0.0)
+    p = pooled_step(e, prior, np.full((len(n), 1), 0.7), prior.rows / prior.rows.sum(axis=1, keepdims=True))
     for _ in range(10):
         p = pooled_step(e, prior, p.theta, p.rows)
-    noise = shares(np.bincount(votes.label, minlength=T).astype(np.float64) + NOISE)
-    p = replace(p, kinds=np.array([0.85, 0.05, 0.1]), gamma=gamma, noise=noise)
-    return Start(p, prior, strengths(e.counts, p.psi), near)
+    theta = expit(logit(p.theta) + np.array(LEVELS))
+    first = replace(
+        p,
+        psi=pooled_rows(theta, p.rows),
+        theta=theta,
+        own=pooled_rows(theta[:, :1], p.rows),
+        kinds=np.array([0.9, 0.1]),
+        gamma=gamma,
+    )
+    levels = np.full(len(LEVELS), 1 / len(LEVELS))
+    return Start(replace(first, levels=levels), prior, strengths(e.counts, p.psi), near)
 
 
 def two_truths(
@@ -168,9 +184,11 @@ def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Prog
 
     one = run(pooled, start.parameters, 0)
     found, _ = passes.run(one.state)
+    kept = one.state.theta / one.state.theta.max(axis=1, keepdims=True)
+    counts = kept_counts(found, one.state, one.state.own, kept)
     tried = []
-    for stage, strength in enumerate((strengths(found.counts, one.state.psi), start.strengths), 1):
-        own = replace(prior, own=strength * one.state.psi)
+    for stage, strength in enumerate((strengths(counts, one.state.own), start.strengths), 1):
+        own = replace(prior, own=strength * one.state.own, kept=kept)
 
         def own_rows(p: Parameters, own: Prior = own) -> tuple[Parameters, float]:
             e, _ = passes.run(p)
@@ -189,6 +207,13 @@ def _finish(everything: Passes, fitted: Fitted) -> Fitted:
     return replace(fitted, parameters=p)
 
 
+def _hard_levels(found: Expected) -> npt.NDArray[np.bool_]:
+    """Return the levels on which votes are right less than `HARD` times as often as on the easiest common level."""
+    right, n = np.einsum("ldtt->d", found.counts), found.counts.sum(axis=(0, 2, 3))
+    rate = right / np.maximum(n, 1e-300)
+    return np.asarray(rate < HARD * rate[n >= 0.1 * n.sum()].max())
+
+
 def _fields(fitted: Fitted, found: Expected, every: int) -> dict[str, Any]:
     p, (one, two) = fitted.parameters, fitted.runs
     pairs = found.pairs.sum(axis=2)
@@ -196,11 +221,11 @@ def _fields(fitted: Fitted, found: Expected, every: int) -> dict[str, Any]:
     not_converged = [f"stage {k}" for k, run in enumerate(fitted.runs, 1) if not run.converged]
     warning = f"EM had not settled in {' and '.join(not_converged)}: raise max_iter"
     return {
-        "share": float(p.kinds[2]),
-        "hard_share": float(p.kinds[1]),
+        "share": float(p.kinds[1]),
+        "hard_share": float(p.levels[_hard_levels(found)].sum()),
         "pair_weight": (p.kappa + p.kappa.T) / 2,
         "pair_count": pairs,
-        "label_count": found.one + found.hard + pairs.sum(axis=1),
+        "label_count": found.one.sum(axis=0) + pairs.sum(axis=1),
         "trace": two.trace,
         "diagnostics": {
             "iterations": [len(one.trace), len(two.trace)],
@@ -208,6 +233,7 @@ def _fields(fitted: Fitted, found: Expected, every: int) -> dict[str, Any]:
             "objectives": [float(one.trace[-1]), float(two.trace[-1])],
             "first_trace": one.trace.tolist(),
             "competence": p.theta.tolist(),
+            "levels": p.levels.tolist(),
             "strengths": fitted.strengths.tolist(),
             "evidence": fitted.evidence,
             "shares_of_first": dict(zip(PI.tolist(), p.rho.tolist())),

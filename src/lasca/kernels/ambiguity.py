@@ -18,13 +18,13 @@ SCALE = float(2**32)
 """Expected counts are kept as multiples of 1/SCALE."""
 GRID = 4
 """How many shares π of the first reading there are (the kernel's inner loop is written out for four)."""
-_LEAST = 1e-5  # explanations of a token less probable than this add nothing to the annotators' counts
-_RESCALE = 16  # votes between two rescalings of the products
+_LEAST = 1e-5  # explanations of a token less probable than this add nothing to the expected counts of votes and pairs
+_BLOCK = 16  # votes between two rescalings of the products
 
 
 @njit(cache=True, nogil=True)
 def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
-    """List the labels voted for, in order, and the ordered pairs to try: voted with voted, voted with its near ones."""
+    """List the labels voted for, in order, and the ordered pairs to try: voted with voted, then voted with near."""
     n_labels = seen.shape[0]
     seen[:] = False
     for v in range(first, last):
@@ -39,65 +39,126 @@ def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
         a = voted[x]
         for y in range(n_voted):
             if x != y:
-                pair_a[n_pairs] = a
-                pair_b[n_pairs] = voted[y]
+                pair_a[n_pairs], pair_b[n_pairs] = a, voted[y]
                 n_pairs += 1
         for m in range(near.shape[1]):
-            b = near[a, m]
-            if b >= 0 and not seen[b]:
-                pair_a[n_pairs], pair_b[n_pairs] = a, b
-                pair_a[n_pairs + 1], pair_b[n_pairs + 1] = b, a
-                n_pairs += 2
+            if not seen[near[a, m]]:
+                pair_a[n_pairs], pair_b[n_pairs] = a, near[a, m]
+                n_pairs += 1
     return n_pairs
 
 
 @njit(cache=True, nogil=True)
-def _rescale(one, n_labels, hard, two, n_two):
+def _rescale(one, two, n_pairs):
     """Divide all explanations by the largest one; return its logarithm."""
+    n_levels, n_labels = one.shape
     top = 0.0
-    for t in range(n_labels):
-        top = max(top, one[t], hard[t])
-    for h in range(n_two):
-        top = max(top, two[h])
+    for d in range(n_levels):
+        for t in range(n_labels):
+            top = max(top, one[d, t])
+        for p in range(n_pairs):
+            for k in range(GRID):
+                top = max(top, two[d, p, k])
     if top == 0.0:
         return 0.0
-    for t in range(n_labels):
-        one[t] /= top
-        hard[t] /= top
-    for h in range(n_two):
-        two[h] /= top
+    for d in range(n_levels):
+        for t in range(n_labels):
+            one[d, t] /= top
+        for p in range(n_pairs):
+            for k in range(GRID):
+                two[d, p, k] /= top
     return math.log(top)
 
 
 @njit(cache=True, nogil=True)
-def _explain(
-    first, last, annotator, label, psi, w_one, w_hard, w_pair, noise, mix, pi, pair_a, pair_b, n_pairs, one, hard, two
-):
+def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows):
     """Fill in weight × likelihood of every explanation of one token, up to a common factor; return its logarithm."""
-    n_labels = one.shape[0]
+    n_levels, n_labels = w_one.shape
     log_scale = 0.0
-    for t in range(n_labels):
-        one[t] = w_one[t]
-        hard[t] = w_hard[t]
-    for p in range(n_pairs):
-        for k in range(GRID):
-            two[GRID * p + k] = w_pair[pair_a[p], pair_b[p], k]
-    for v in range(first, last):
-        row = psi[annotator[v], label[v]]
-        slip = mix * noise[label[v]]
+    for d in range(n_levels):
         for t in range(n_labels):
-            one[t] *= row[t]
-            hard[t] *= (1.0 - mix) * row[t] + slip
+            one[d, t] = w_one[d, t]
         for p in range(n_pairs):
-            b = row[pair_b[p]]
-            d = row[pair_a[p]] - b
-            two[GRID * p] *= b + pi[0] * d
-            two[GRID * p + 1] *= b + pi[1] * d
-            two[GRID * p + 2] *= b + pi[2] * d
-            two[GRID * p + 3] *= b + pi[3] * d
-        if (v - first) % _RESCALE == _RESCALE - 1:
-            log_scale += _rescale(one, n_labels, hard, two, GRID * n_pairs)
+            for k in range(GRID):
+                two[d, p, k] = w_two[d] * w_pair[pair_a[p], pair_b[p], k]
+    p0, p1, p2, p3 = pi[0], pi[1], pi[2], pi[3]
+    for lo in range(first, last, _BLOCK):
+        n = min(_BLOCK, last - lo)
+        for d in range(n_levels):
+            for v in range(n):
+                for t in range(n_labels):
+                    x = psi[annotator[lo + v], d, label[lo + v], t]
+                    rows[t, v] = x
+                    one[d, t] *= x
+            for p in range(n_pairs):
+                of_a, of_b = rows[pair_a[p]], rows[pair_b[p]]
+                t0, t1, t2, t3 = two[d, p, 0], two[d, p, 1], two[d, p, 2], two[d, p, 3]
+                for v in range(n):
+                    b = of_b[v]
+                    x = of_a[v] - b
+                    t0 *= b + p0 * x
+                    t1 *= b + p1 * x
+                    t2 *= b + p2 * x
+                    t3 *= b + p3 * x
+                two[d, p, 0], two[d, p, 1], two[d, p, 2], two[d, p, 3] = t0, t1, t2, t3
+        if n == _BLOCK:
+            log_scale += _rescale(one, two, n_pairs)
     return log_scale
+
+
+@njit(cache=True, nogil=True)
+def _whole(x):
+    """Return x as a multiple of 1/SCALE."""
+    return np.int64(x * SCALE + 0.5)
+
+
+@njit(cache=True, nogil=True)
+def _learn(
+    first, last, annotator, label, psi, pi, pair_a, pair_b, n_pairs, one, two, total,
+    used, mine, counts, n_one, n_two, n_pair,
+):  # fmt: skip
+    """Add one token's share to the expected counts; mine[t, v]: how probably the v-th vote was cast reading t."""
+    n_levels, n_labels = one.shape
+    n = last - first
+    p0, p1, p2, p3 = pi[0], pi[1], pi[2], pi[3]
+    for d in range(n_levels):
+        for t in range(n_labels):
+            r = one[d, t] / total
+            n_one[d, t] += _whole(r)
+            used[t] = r > _LEAST
+            if used[t]:
+                mine[t, :n] = r
+        for p in range(n_pairs):
+            r0, r1 = two[d, p, 0] / total, two[d, p, 1] / total
+            r2, r3 = two[d, p, 2] / total, two[d, p, 3] / total
+            r = r0 + r1 + r2 + r3
+            n_two[d] += _whole(r)
+            if r <= _LEAST:
+                continue
+            a, b = pair_a[p], pair_b[p]
+            for t in (a, b):
+                if not used[t]:
+                    used[t] = True
+                    mine[t, :n] = 0.0
+            n_pair[a, b, 0] += _whole(r0)
+            n_pair[a, b, 1] += _whole(r1)
+            n_pair[a, b, 2] += _whole(r2)
+            n_pair[a, b, 3] += _whole(r3)
+            r0, r1, r2, r3 = r0 * p0, r1 * p1, r2 * p2, r3 * p3
+            of_a, of_b = mine[a], mine[b]
+            for v in range(n):  # share = row[a] × Σ_k r_k π_k / d_k, with one division
+                row = psi[annotator[first + v], d, label[first + v]]
+                y = row[b]
+                x = row[a] - y
+                d0, d1, d2, d3 = y + p0 * x, y + p1 * x, y + p2 * x, y + p3 * x
+                d01, d23 = d0 * d1, d2 * d3
+                share = row[a] * ((r0 * d1 + r1 * d0) * d23 + (r2 * d3 + r3 * d2) * d01) / (d01 * d23)
+                of_a[v] += share
+                of_b[v] += max(r - share, 0.0)
+        for t in range(n_labels):
+            if used[t]:
+                for v in range(n):
+                    counts[annotator[first + v], d, label[first + v], t] += _whole(mine[t, v])
 
 
 @njit(cache=True, nogil=True)
@@ -111,78 +172,53 @@ def two_truths_pass(
     near,
     psi,
     w_one,
-    w_hard,
+    w_two,
     w_pair,
-    noise,
-    mix,
     pi,
     learn,
     counts,
     n_one,
-    n_hard,
+    n_two,
     n_pair,
-    n_noise,
     log_evidence,
     proba,
 ):
     """E step on tokens chosen[lo:hi]: log evidence, probability of two truths, and (if `learn`) expected counts.
 
-    psi[l, s, t] is the probability that annotator l gives s where t is true; w_pair[a, b, k] the weight of the pair
-    whose first reading a has the share pi[k]. Counts are int64 multiples of 1/SCALE.
+    psi[l, d, s, t] is the probability that annotator l gives s where t is true and the level is d; w_one[d, t] the
+    weight of one truth t at level d, w_two[d] that of two truths, w_pair[a, b, k] that of the pair whose first reading
+    a has the share pi[k]. Counts are int64 multiples of 1/SCALE.
     """
-    n_labels = w_one.shape[0]
-    seen, voted = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64)
-    size = n_labels * (n_labels - 1) + 2 * n_labels * near.shape[1] + 1
+    n_levels, n_labels = w_one.shape
+    seen, voted, used = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64), np.zeros(n_labels, np.bool_)
+    size = n_labels * (n_labels - 1 + near.shape[1])
     pair_a, pair_b = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    one, hard, two = np.zeros(n_labels), np.zeros(n_labels), np.zeros(GRID * size)
+    one, two = np.zeros((n_levels, n_labels)), np.zeros((n_levels, size, GRID))
+    most = 0
     for c in range(lo, hi):
-        i = chosen[c]
-        first, last = start[i], start[i + 1]
+        most = max(most, start[chosen[c] + 1] - start[chosen[c]])
+    rows, mine = np.zeros((n_labels, _BLOCK)), np.zeros((n_labels, most))
+    for c in range(lo, hi):
+        first, last = start[chosen[c]], start[chosen[c] + 1]
         n_pairs = _readings(first, last, label, near, seen, voted, pair_a, pair_b)
         log_scale = _explain(
-            first, last, annotator, label, psi, w_one, w_hard, w_pair, noise, mix, pi,
-            pair_a, pair_b, n_pairs, one, hard, two,
-        )  # fmt: skip
+            first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows
+        )
         ambiguous = 0.0
-        for h in range(GRID * n_pairs):
-            ambiguous += two[h]
-        total = ambiguous
-        for t in range(n_labels):
-            total += one[t] + hard[t]
+        total = 0.0
+        for d in range(n_levels):
+            for p in range(n_pairs):
+                ambiguous += two[d, p, 0] + two[d, p, 1] + two[d, p, 2] + two[d, p, 3]
+            for t in range(n_labels):
+                total += one[d, t]
+        total += ambiguous
         log_evidence[c] = math.log(total) + log_scale
         proba[c] = ambiguous / total
-        if not learn:
-            continue
-        for t in range(n_labels):
-            r = one[t] / total
-            q = hard[t] / total
-            n_one[t] += np.int64(r * SCALE + 0.5)
-            n_hard[t] += np.int64(q * SCALE + 0.5)
-            if r > _LEAST or q > _LEAST:
-                for v in range(first, last):
-                    x = (1.0 - mix) * psi[annotator[v], label[v], t]
-                    knew = x / (x + mix * noise[label[v]])
-                    counts[annotator[v], label[v], t] += np.int64((r + q * knew) * SCALE + 0.5)
-                    n_noise[label[v]] += np.int64(q * (1.0 - knew) * SCALE + 0.5)
-        for p in range(n_pairs):
-            a, b = pair_a[p], pair_b[p]
-            r0, r1 = two[GRID * p] / total, two[GRID * p + 1] / total
-            r2, r3 = two[GRID * p + 2] / total, two[GRID * p + 3] / total
-            n_pair[a, b, 0] += np.int64(r0 * SCALE + 0.5)
-            n_pair[a, b, 1] += np.int64(r1 * SCALE + 0.5)
-            n_pair[a, b, 2] += np.int64(r2 * SCALE + 0.5)
-            n_pair[a, b, 3] += np.int64(r3 * SCALE + 0.5)
-            r = r0 + r1 + r2 + r3
-            if r > _LEAST:
-                r0, r1, r2, r3 = r0 * pi[0], r1 * pi[1], r2 * pi[2], r3 * pi[3]
-                for v in range(first, last):
-                    row = psi[annotator[v], label[v]]
-                    y = row[b]
-                    d = row[a] - y
-                    mine = r0 / (y + pi[0] * d) + r1 / (y + pi[1] * d) + r2 / (y + pi[2] * d) + r3 / (y + pi[3] * d)
-                    share = row[a] * mine
-                    counts[annotator[v], label[v], a] += np.int64(share * SCALE + 0.5)
-                    counts[annotator[v], label[v], b] += np.int64(max(r - share, 0.0) * SCALE + 0.5)
+        if learn:
+            _learn(
+                first, last, annotator, label, psi, pi, pair_a, pair_b, n_pairs, one, two, total,
+                used, mine, counts, n_one, n_two, n_pair,
+            )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -196,10 +232,8 @@ def two_truths_pairs(
     near,
     psi,
     w_one,
-    w_hard,
+    w_two,
     w_pair,
-    noise,
-    mix,
     pi,
     pair_label,
     pair_proba,
@@ -209,28 +243,31 @@ def two_truths_pairs(
 
     pair_label (n, top, 2) has the label with the larger share first; -1 where there are fewer pairs.
     """
-    n_labels, top = w_one.shape[0], pair_proba.shape[1]
+    n_levels, n_labels = w_one.shape
+    top = pair_proba.shape[1]
     seen, voted = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64)
-    size = n_labels * (n_labels - 1) + 2 * n_labels * near.shape[1] + 1
+    size = n_labels * (n_labels - 1 + near.shape[1])
     pair_a, pair_b = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    one, hard, two = np.zeros(n_labels), np.zeros(n_labels), np.zeros(GRID * size)
+    one, two, rows = np.zeros((n_levels, n_labels)), np.zeros((n_levels, size, GRID)), np.zeros((n_labels, _BLOCK))
     weight, part = np.zeros((n_labels, n_labels)), np.zeros((n_labels, n_labels))
     for c in range(lo, hi):
         i = chosen[c]
         first, last = start[i], start[i + 1]
         n_pairs = _readings(first, last, label, near, seen, voted, pair_a, pair_b)
         _explain(
-            first, last, annotator, label, psi, w_one, w_hard, w_pair, noise, mix, pi,
-            pair_a, pair_b, n_pairs, one, hard, two,
+            first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows
         )  # fmt: skip
         total = 0.0
         for p in range(n_pairs):  # both orders of a pair are one pair: a < b, share of a
             a, b = min(pair_a[p], pair_b[p]), max(pair_a[p], pair_b[p])
             for k in range(GRID):
                 share = pi[k] if a == pair_a[p] else 1.0 - pi[k]
-                weight[a, b] += two[GRID * p + k]
-                part[a, b] += share * two[GRID * p + k]
-                total += two[GRID * p + k]
+                w = 0.0
+                for d in range(n_levels):
+                    w += two[d, p, k]
+                weight[a, b] += w
+                part[a, b] += share * w
+                total += w
         pair_label[c] = -1
         pair_proba[c] = 0.0
         pair_share[c] = np.nan
@@ -252,5 +289,6 @@ def two_truths_pairs(
             pair_share[c, rank] = share
             weight[best_a, best_b] = 0.0
         for p in range(n_pairs):
-            weight[pair_a[p], pair_b[p]] = 0.0
-            part[pair_a[p], pair_b[p]] = 0.0
+            a, b = min(pair_a[p], pair_b[p]), max(pair_a[p], pair_b[p])
+            weight[a, b] = 0.0
+            part[a, b] = 0.0
