@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import naive
+from lasca import evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.truth.base import Votes
@@ -17,7 +18,17 @@ from lasca.truth.hidden_states import CrowdPrior, HiddenStates, Settings, Text
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
 from lasca.truth.sequence_clusters import SequenceClusters
-from lasca.truth.tempering import doubted, held_out_votes, tempered, vote_ranks
+from lasca.truth.tempering import (
+    REFEREE_GRID,
+    advised,
+    calibrated,
+    doubted,
+    held_out_votes,
+    referee,
+    tempered,
+    vote_ranks,
+    without_text,
+)
 from truth_cases import crowd
 
 SETTINGS = Settings(
@@ -194,6 +205,75 @@ def test_the_temperature_predicts_held_out_votes_best() -> None:
     assert sharper < tau
     assert np.isfinite(scores).all()
     assert others.max() < scores.max()
+
+
+def refereed(sharpness: float, n: int = 20000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return gold, true posteriors raised to a power, what a text says of gold (one label each), its confusion."""
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet(np.ones(3) * 0.3, n)
+    gold = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2)
+    confusion = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.05, 0.05, 0.9]])
+    said = (confusion[gold].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2)
+    sharp = np.maximum(proba, 1e-300) ** sharpness
+    return gold, sharp / sharp.sum(axis=1, keepdims=True), np.eye(3)[said], confusion
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 2.0, 4.0])
+def test_the_referee_takes_back_what_is_too_sharp(sharpness: float) -> None:
+    """Posteriors raised to a power are brought back by a text that errs by itself; its confusion is found."""
+    _, proba, text, confusion = refereed(sharpness)
+    found = referee(proba, text, np.ones((3, 3)))
+    assert abs(found.tau - 1 / sharpness) <= 0.1
+    np.testing.assert_allclose(found.confusion, confusion, atol=0.05)
+    assert found.scores.shape == (len(REFEREE_GRID),)
+    assert found.scores.max() == found.scores[REFEREE_GRID.index(found.tau)]
+
+
+def test_a_text_that_knows_nothing_changes_nothing() -> None:
+    """Advice that does not depend on the truth leaves the probabilities as they are."""
+    _, proba, _, _ = refereed(1.0, 100)
+    text = np.random.default_rng(0).dirichlet(np.ones(3), 100)
+    np.testing.assert_allclose(advised(proba, text, np.full((3, 3), 1 / 3)), proba, atol=1e-9)
+
+
+def test_advice_is_bayes_rule_for_a_sure_text_and_its_mean_for_an_unsure_one() -> None:
+    confusion = np.array([[0.8, 0.2], [0.4, 0.6]])
+    proba = np.array([[0.3, 0.7]] * 4)
+    text = np.array([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75], [0.0, 0.0]])
+    out = advised(proba, text, confusion)
+    first, second = 0.24 / (0.24 + 0.28), 0.06 / (0.06 + 0.42)
+    np.testing.assert_allclose(out[:, 0], [first, second, 0.25 * first + 0.75 * second, 0.3], rtol=1e-12)
+    np.testing.assert_allclose(out.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_advice_improves_probabilities_that_were_too_sharp() -> None:
+    gold, proba, text, _ = refereed(3.0)
+    found = referee(proba, text, np.ones((3, 3)))
+    out = advised(tempered(proba, found.tau), text, found.confusion)
+    before = evaluate.calibration(proba, gold)
+    after = evaluate.calibration(out, gold)
+    assert after.ece < 0.02 < before.ece
+    assert after.cross_entropy < before.cross_entropy
+
+
+def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None:
+    corpus = crowd(n_sequences=60, seed=4)
+    model = states(corpus, memory=False)
+    rng = np.random.default_rng(0)
+    text = Text(rng.dirichlet(np.ones(model.T), corpus.n_tokens).astype(np.float32))
+    fit = fitted(model)
+    np.testing.assert_allclose(without_text(fit), fit.labels, atol=1e-6)
+    plain, numbers = calibrated(fit, fit.labels, 0.02)
+    tau, scores = held_out_votes(fit)
+    np.testing.assert_allclose(plain, tempered(fit.labels, tau), rtol=1e-12)
+    assert numbers == {"held_out_votes": scores.max(), "temperature": 1 / tau, "text_share": 0.0}
+    told = replace(fit, texts=(text,), parameters=replace(fit.parameters, texts=(np.zeros((model.T, model.T)),)))
+    same, numbers = calibrated(told, fit.labels[::-1], 0.0)
+    drawn, others = calibrated(told, fit.labels[::-1], 0.0, sampled=True)
+    assert numbers == others
+    np.testing.assert_allclose(drawn, tempered(fit.labels[::-1], 1 / numbers["temperature"]), rtol=1e-9)
+    assert np.abs(same - drawn).max() > 0.1
+    np.testing.assert_allclose(same.sum(axis=1), 1, rtol=1e-9)
 
 
 def test_doubt_moves_as_much_as_it_says() -> None:

@@ -7,7 +7,7 @@ Inference in rounds, each with fixed priors and fixed text evidence; in a round 
     1. without text, base priors: memory or not, and the start, are chosen by the evidence lower bound
     2. clusters of annotators from the expected counts (`annotator_groups`), their priors, again
     3. `rounds` times: cross-fitted CRF on the posterior (`text_evidence`) -> one more annotator, again
-    4. probabilities: tempered by what predicts held-out votes best, mixed with the text's own (`tempering`), decoded
+    4. probabilities: tempered with the text as the referee, mixed with the text's own (`tempering`), decoded
 
 Nothing here looks at gold labels. Beyond the paper (Lu, arXiv 2301.01579); annotators with memory are those of
 Simpson & Gurevych (2019), words those of Nguyen et al. (2017).
@@ -29,7 +29,7 @@ from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.hidden_fit import Fit, Samples, sample_states
 from lasca.truth.hidden_states import Settings, Text
 from lasca.truth.sequence_rounds import LEAN, Plan, Rounds
-from lasca.truth.tempering import doubted, held_out_votes, tempered
+from lasca.truth.tempering import calibrated, held_out_votes
 from lasca.truth.text_evidence import CrossFit
 
 __all__ = ["SequenceClusters"]
@@ -50,10 +50,10 @@ class SequenceClusters(TruthModel):
     `difficulty`: tokens have two levels, easy and hard, with rows of their own. `cluster_strength`: pseudo-counts of an
     annotator's cluster (0: none); `n_clusters`: "bic" or a number. `text`: a CRF cross-fitted in `folds` over documents
     votes as one more annotator, trained up to `rounds` times (while held-out votes gain), each for `text_iterations`;
-    `text_l2`, `text_min_count`: its penalty and rarest feature. `calibrate`: temper probabilities by held-out votes,
-    mix the text's own in to move `doubt` of their mass. `word_prior`: pseudo-count of a word (None: by the number of
-    votes a token has); `transition_prior`: of a move. `inference`: "vb" or "gibbs" (`n_chains`, `n_warmup`,
-    `n_samples`). `max_iter`, `tol`: of a round.
+    `text_l2`, `text_min_count`: its penalty and rarest feature. `calibrate`: temper probabilities by what the text
+    (without it, held-out votes) says of them, and mix the text's own in to move `doubt` of their mass. `word_prior`:
+    pseudo-count of a word (None: by the number of votes a token has); `transition_prior`: of a move. `inference`: "vb"
+    or "gibbs" (`n_chains`, `n_warmup`, `n_samples`). `max_iter`, `tol`: of a round.
     """
 
     name = "hc-seq"
@@ -216,9 +216,8 @@ class SequenceClusters(TruthModel):
         clusters, scores = run.clusters(fit)
         diagnostics = run.diagnostics(fit) | {"bic": [vars(score) for score in scores]}
         if self.calibrate:
-            tau, held_out = held_out_votes(fit)
-            proba, share = doubted(tempered(labels, tau), fit.texts, self.doubt)
-            diagnostics |= {"temperature": 1 / tau, "text_share": share, "held_out_votes": float(held_out.max())}
+            proba, numbers = calibrated(fit, labels, self.doubt, sampled=draws is not None)
+            diagnostics |= numbers
         trace = fit.trace
         if draws is not None:
             trace = draws.trace

@@ -3,30 +3,68 @@
 A model that takes votes as independent given the state is too sure of itself: annotators' errors are alike in more ways
 than it knows. Two things take that back.
 
-Tempering: p^τ, normalised, 0 < τ ≤ 1, with the τ that predicts held-out votes best: one annotator of each sequence is
-left out with all their votes, the states are inferred from the others and the text, and the probability of a vote left
-out is Σ_{t, h} p(t)^τ p(h | t) Ψ_{h,t}(vote).
+Tempering: p^τ, normalised, 0 < τ ≤ 1. Votes that are left out share errors with those that stay, so they ask for a τ
+that is too high. The text does not: a tagger that never saw this document errs for reasons of its own. It is the
+referee: p is inferred from votes and words alone, and the tagger's labels, its probabilities q as fractions, are
+predicted by
 
-Doubt: votes held out cannot show where the whole crowd is wrong; the text can. Its probabilities q are mixed in,
-(1 − w) p + w q, with the w that moves `doubt` of all probability mass: w · mean(1 − Σ_t p_t q_t) = doubt, w ≤ 1/2.
+    s ~ Σ_t p(t)^τ Φ_ts                        Φ: the tagger's confusion, learned by EM for each τ tried
+
+The τ that predicts them best is taken, and the tagger's word is then added by Jeffrey's rule: the posterior given that
+it says s, averaged over how sure it is of s,
+
+    p'(t) = Σ_s q_s p(t)^τ Φ_ts / Σ_t' p(t')^τ Φ_t's
+
+Without text, τ is what predicts held-out votes best: one annotator of each sequence is left out with all their votes,
+the states are inferred from the others, and the probability of a vote left out is Σ_{t, h} p(t)^τ p(h | t) Ψ_ht(vote).
+
+Doubt: where the whole crowd is wrong, the tagger's confusion is blamed instead of the crowd; so its probabilities q are
+mixed in, (1 − w) p' + w q, with the w that moves `doubt` of all probability mass: w · mean(1 − Σ_t p'_t q_t) = doubt,
+w ≤ 1/2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.evidence import Floats
 from lasca.truth.hidden_fit import Fit
 from lasca.truth.hidden_states import CrowdPrior, Expected, HiddenStates, Text
 from lasca.truth.sequence import marginals
 
-__all__ = ["doubted", "held_out_votes", "tempered", "vote_ranks"]
+__all__ = [
+    "Referee",
+    "advised",
+    "calibrated",
+    "doubted",
+    "held_out_votes",
+    "referee",
+    "tempered",
+    "vote_ranks",
+    "without_text",
+]
 
 GRID = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 MOST_FOLDS = 6
+REFEREE_GRID = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2)
+REFEREE_ITERATIONS = 15
+"""Of EM, for the confusion of the text under each τ."""
+
+
+@dataclass(frozen=True)
+class Referee:
+    """What the text says of the votes' posterior: how far to temper it, and what a word of the text is worth."""
+
+    tau: float
+    confusion: Floats
+    """(T, T): true, said by the text."""
+    scores: Floats
+    """The mean log probability of the text's labels under each τ of `REFEREE_GRID`."""
 
 
 def tempered(proba: npt.NDArray[np.floating], tau: float) -> npt.NDArray[np.floating]:
@@ -75,6 +113,60 @@ def held_out_votes(fit: Fit) -> tuple[float, Floats]:
             totals[k] += np.log(np.maximum((tempered(labels, tau) * given).sum(axis=1), 1e-30)).sum()
         n += len(at)
     return GRID[int(totals.argmax())], totals / max(n, 1)
+
+
+def without_text(fit: Fit) -> Floats:
+    """Return the labels' probabilities by votes and words alone, under the parameters of a fit."""
+    model, out = fit.model, np.empty((fit.model.votes.n_tokens, fit.model.S))
+    marginals(model.votes.offsets, fit.parameters.chain, model.sources(fit.parameters), out, model.n_threads, None)
+    return model.label_proba(out)
+
+
+def referee(proba: Floats, text: Floats, prior: Floats) -> Referee:
+    """Return the τ under which `proba` (n, T) predicts the text's labels (n, T) best; `prior`: of its confusion."""
+    found = [_confusion(tempered(proba, tau), text, prior) for tau in REFEREE_GRID]
+    scores = np.array([score for _, score in found])
+    best = int(scores.argmax())
+    return Referee(REFEREE_GRID[best], found[best][0], scores)
+
+
+def _confusion(proba: npt.NDArray[np.floating], text: Floats, prior: Floats) -> tuple[Floats, float]:
+    """Learn p(said by the text | true) by EM; return it and the mean log probability of what was said."""
+    rows = prior + proba.T @ text
+    for _ in range(REFEREE_ITERATIONS):
+        table = rows / rows.sum(axis=1, keepdims=True)
+        rows = prior + table * (proba.T @ (text / np.maximum(proba @ table, 1e-300)))
+    table = rows / rows.sum(axis=1, keepdims=True)
+    said = np.log(np.maximum(proba @ table, 1e-30))
+    return table, float((text * said).sum() / max(len(text), 1))
+
+
+def advised(proba: npt.NDArray[np.floating], text: Floats, confusion: Floats) -> Floats:
+    """Add the word of a text that is only so sure, by Jeffrey's rule; rows of zeros say nothing."""
+    weight = text / np.maximum(proba @ confusion, 1e-300)
+    out = proba * (weight @ confusion.T + np.maximum(0, 1 - text.sum(axis=1, keepdims=True)))
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+def calibrated(fit: Fit, labels: Floats, doubt: float, *, sampled: bool = False) -> tuple[Floats, dict[str, float]]:
+    """Return the labels' probabilities made worth their name, and what was done in numbers.
+
+    Sampled probabilities hold the text's word already and are tempered as they are.
+    """
+    tau, held_out = held_out_votes(fit)
+    numbers = {"held_out_votes": float(held_out.max())}
+    out: npt.NDArray[np.floating] = labels
+    if fit.texts:
+        model = fit.model
+        text = np.asarray(np.mean([text.proba for text in fit.texts], axis=0), dtype=np.float64)
+        crowd, voted = without_text(fit), np.diff(model.votes.start) > 0
+        found = referee(crowd[voted], text[voted], confusion_prior(model.T, *model.settings.text_prior))
+        tau = found.tau
+        out = tempered(labels, tau) if sampled else advised(tempered(crowd, tau), text, found.confusion)
+    else:
+        out = tempered(labels, tau)
+    out, share = doubted(out, fit.texts, doubt)
+    return np.asarray(out), numbers | {"temperature": 1 / tau, "text_share": share}
 
 
 def doubted(
