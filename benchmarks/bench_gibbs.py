@@ -18,7 +18,7 @@ import numpy as np
 from lasca.corpus import CrowdCorpus
 from lasca.truth.base import Votes
 from lasca.truth.cluster_sampler import Priors, Sampler, State
-from lasca.truth.hierarchical import HierarchicalClusters
+from lasca.truth.hierarchical import HierarchicalClusters, hard_rows, shares
 
 
 def simulated(n_annotations: int, per_token: int = 5, L: int = 47, T: int = 9) -> CrowdCorpus:
@@ -54,8 +54,10 @@ def timed(work: object, repeats: int) -> tuple[float, float]:
 
 def in_numpy(votes: Votes, state: State, rng: np.random.Generator) -> None:
     eta, beta = state.eta[state.c], state.beta[state.c]
-    ratio = np.log((state.counts + eta[:, :, None] * beta) / (state.rows + eta)[:, :, None]).transpose(0, 2, 1)
-    logs = np.add.reduceat(ratio[votes.annotator, votes.label], votes.start[:-1]) + np.log(state.totals + 0.1)
+    T = votes.n_labels
+    counts, rows, totals = state.counts[:, :T], state.rows[:, :T], state.totals[:T]
+    ratio = np.log((counts + eta[:, :, None] * beta) / (rows + eta)[:, :, None]).transpose(0, 2, 1)
+    logs = np.add.reduceat(ratio[votes.annotator, votes.label], votes.start[:-1]) + np.log(totals + 0.1)
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     (p.cumsum(axis=1) < rng.random(len(p))[:, None]).sum(axis=1)
@@ -70,16 +72,14 @@ def main() -> None:
     votes = Votes.of(corpus)
     T = votes.n_labels
     alpha = np.full((T, T), 1.0) + np.eye(T) * 10
-    sampler = Sampler(votes, Priors(alpha, 0.02, 1.0, 1.0), np.full((votes.n_tokens, T), 1 / T, np.float32))
-    shares = np.zeros((votes.n_tokens, T), np.float32)
-    np.add.at(shares, (corpus.annotation_token, corpus.annotation_label), 0.2)
-    sampler.start = shares
-    state = sampler.initial(3, 0, np.random.default_rng(0))
     proba = np.zeros((votes.n_tokens, T), np.float32)
     cells = len(votes.label) * T
-    cpu, wall = timed(lambda: sampler.move_labels(state, proba), 5)
-    print(f"sweep over z: {cells / cpu / 1e6:.0f} million annotations x labels / s / core")
-    print(f"  cpu {cpu:.3f} s, wall {wall:.3f} s")
+    for name, hard in (("two levels of difficulty", hard_rows(votes)), ("one level", np.zeros((0, T)))):
+        sampler = Sampler(votes, Priors(alpha, 0.02, 1.0, 1.0, hard), [shares(votes)])
+        state = sampler.initial(3, 0, np.random.default_rng(0))
+        cpu, wall = timed(lambda sampler=sampler, state=state: sampler.move_labels(state, proba), 5)
+        print(f"sweep over z, {name}: {cells / cpu / 1e6:.0f} million annotations x labels / s / core")
+        print(f"  cpu {cpu:.3f} s, wall {wall:.3f} s")
     slow, _ = timed(lambda: in_numpy(votes, state, np.random.default_rng(0)), 2)
     print(f"  the same in NumPy, approximately: {cells / slow / 1e6:.0f} million / s; ratio {slow / cpu:.1f}")
     other, _ = timed(lambda: sampler.move_clusters(state, 0.0), 5)

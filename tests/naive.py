@@ -463,9 +463,11 @@ def _polya(alpha: np.ndarray, values: list[int]) -> float:
 # --- hierarchical clusters: the joint density and draws from it (lasca.kernels.gibbs) ---------------------------
 
 
-def hc_counts(votes: list[tuple[int, int, int]], z: np.ndarray, n_annotators: int, n_labels: int) -> np.ndarray:
-    """n_lts from triples (token, annotator, label)."""
-    counts = np.zeros((n_annotators, n_labels, n_labels), int)
+def hc_counts(
+    votes: list[tuple[int, int, int]], z: np.ndarray, n_annotators: int, n_labels: int, n_states: int
+) -> np.ndarray:
+    """n_lts from triples (token, annotator, label); z are states: labels, then (with levels) labels of hard tokens."""
+    counts = np.zeros((n_annotators, n_states, n_labels), int)
     for i, annotator, label in votes:
         counts[annotator, z[i], label] += 1
     return counts
@@ -481,20 +483,24 @@ def hc_log_joint(
     rate: float,
     epsilon_nu: float,
     epsilon_gamma: float,
+    hard: np.ndarray,
 ) -> float:
-    """The log joint of maths.md, section 1, term by term; the ε are those of the whole vector (ε/C, ε/T each)."""
+    """The log joint of maths.md, section 1, term by term; the ε are those of the whole vector (ε/C, ε/S each).
+
+    `hard` (T, T), or (0, T) for none: the Dirichlet parameters of everybody's rows at hard tokens, states T..2T-1.
+    """
     from math import lgamma, log
 
-    C, T = eta.shape
-    counts = hc_counts(votes, z, len(c), T)
+    (C, T), S = eta.shape, eta.shape[1] + len(hard)
+    counts = hc_counts(votes, z, len(c), T, S)
     total = sum(lgamma(int((c == k).sum()) + epsilon_nu / C) for k in range(C))
-    total += sum(lgamma(int((z == t).sum()) + epsilon_gamma / T) for t in range(T))
+    total += sum(lgamma(int((z == t).sum()) + epsilon_gamma / S) for t in range(S))
     for annotator, k in enumerate(c):
-        for t in range(T):
-            e = eta[k, t]
-            total += lgamma(e) - lgamma(counts[annotator, t].sum() + e)
+        for t in range(S):
+            urn = eta[k, t] * beta[k, t] if t < T else hard[t - T]
+            total += lgamma(urn.sum()) - lgamma(counts[annotator, t].sum() + urn.sum())
             for s in range(T):
-                total += lgamma(counts[annotator, t, s] + e * beta[k, t, s]) - lgamma(e * beta[k, t, s])
+                total += lgamma(counts[annotator, t, s] + urn[s]) - lgamma(urn[s])
     for k in range(C):
         for t in range(T):
             total += -rate * eta[k, t] + sum((alpha[t, j] - 1) * log(beta[k, t, j]) for j in range(T))
@@ -507,11 +513,12 @@ def hc_draw_labels(
     c: np.ndarray,
     beta: np.ndarray,
     eta: np.ndarray,
+    hard: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Draw the label of every (token, annotator) given all else, Ψ integrated out: Pólya's urn."""
     T = eta.shape[1]
-    seen = [[(eta[k, t] * beta[k, t]).tolist() for t in range(T)] for k in c]
+    seen = [[*((eta[k, t] * beta[k, t]).tolist() for t in range(T)), *hard.tolist()] for k in c]
     labels = np.empty(len(pairs), np.int16)
     uniforms = rng.random(len(pairs))
     for n, (i, annotator) in enumerate(pairs):
@@ -527,11 +534,11 @@ def hc_draw_labels(
 
 def hc_draw_prior(
     n_tokens: int, n_annotators: int, alpha: np.ndarray, rate: float, epsilon_nu: float, epsilon_gamma: float, C: int,
-    rng: np.random.Generator,
+    n_states: int, rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Draw z, c, β, η from their prior."""
-    T = len(alpha)
-    z = rng.choice(T, n_tokens, p=rng.dirichlet(np.full(T, epsilon_gamma / T))).astype(np.int16)
+    (T, _), S = alpha.shape, n_states
+    z = rng.choice(S, n_tokens, p=rng.dirichlet(np.full(S, epsilon_gamma / S))).astype(np.int16)
     c = rng.choice(C, n_annotators, p=rng.dirichlet(np.full(C, epsilon_nu / C))).astype(np.int32)
     beta = np.stack([[rng.dirichlet(row) for row in alpha] for _ in range(C)])
     return z, c, beta, rng.exponential(1 / rate, (C, T))

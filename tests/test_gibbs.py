@@ -29,24 +29,33 @@ class Case:
     rate: float
     epsilon_nu: float
     epsilon_gamma: float
+    hard: np.ndarray
+    """(T, T), or (0, T): one level of difficulty."""
 
     def joint(self, **changes: np.ndarray) -> float:
         names = ("z", "c", "beta", "eta")
         values = [changes.get(name, getattr(self, name)) for name in names]
-        return naive.hc_log_joint(self.votes, *values, self.alpha, self.rate, self.epsilon_nu, self.epsilon_gamma)
+        epsilons = self.epsilon_nu, self.epsilon_gamma
+        return naive.hc_log_joint(self.votes, *values, self.alpha, self.rate, *epsilons, self.hard)
 
     def counts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        L, T = len(self.c), len(self.alpha)
-        counts, rows, totals = np.zeros((L, T, T), np.int32), np.zeros((L, T), np.int32), np.zeros(T, np.int64)
+        L, T, S = len(self.c), len(self.alpha), self.n_states()
+        counts, rows, totals = np.zeros((L, S, T), np.int32), np.zeros((L, S), np.int32), np.zeros(S, np.int64)
         gibbs.count(self.start, self.annotator, self.label, self.z, counts, rows, totals)
         return counts, rows, totals
+
+    def n_states(self) -> int:
+        return len(self.alpha) + len(self.hard)
 
     def members(self) -> np.ndarray:
         return np.bincount(self.c, minlength=len(self.eta))
 
 
-def random_case(seed: int, *, n_tokens: int = 12, L: int = 5, T: int = 3, C: int = 3, share: float = 0.7) -> Case:
+def random_case(
+    seed: int, *, n_tokens: int = 12, L: int = 5, T: int = 3, C: int = 3, share: float = 0.7, levels: int = 1
+) -> Case:
     rng = np.random.default_rng(seed)
+    S = T * levels
     votes = [(i, m, int(rng.integers(T))) for i in range(n_tokens) for m in range(L) if rng.random() < share]
     per_token = np.bincount([i for i, _, _ in votes], minlength=n_tokens)
     return Case(
@@ -54,7 +63,7 @@ def random_case(seed: int, *, n_tokens: int = 12, L: int = 5, T: int = 3, C: int
         start=np.concatenate(([0], np.cumsum(per_token))).astype(np.int64),
         annotator=np.array([m for _, m, _ in votes], np.int32),
         label=np.array([s for _, _, s in votes], np.int16),
-        z=rng.integers(T, size=n_tokens).astype(np.int16),
+        z=rng.integers(S, size=n_tokens).astype(np.int16),
         c=rng.integers(C, size=L).astype(np.int32),
         beta=rng.dirichlet(np.full(T, 0.5), (C, T)),
         eta=rng.lognormal(1, 2, (C, T)),
@@ -62,6 +71,7 @@ def random_case(seed: int, *, n_tokens: int = 12, L: int = 5, T: int = 3, C: int
         rate=float(rng.uniform(0.01, 2)),
         epsilon_nu=float(rng.uniform(0.1, 3)),
         epsilon_gamma=float(rng.uniform(0.1, 3)),
+        hard=rng.uniform(0.2, 9, (S - T, T)),
     )
 
 
@@ -70,14 +80,18 @@ def normalised(logs: list[float]) -> np.ndarray:
     return p / p.sum()
 
 
-def sweep_z(case: Case, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+def sweep_z(
+    case: Case, state: np.ndarray, columns: int | None = None
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
     counts, rows, totals = case.counts()
-    (L, T, _), width = counts.shape, gibbs.padded(counts.shape[1])
+    (L, S, T), C = counts.shape, len(case.eta)
+    width = gibbs.padded(S)
     room = np.zeros(L * T * width), np.zeros(L * width), np.zeros(width)
-    z, proba = case.z.copy(), np.zeros((len(case.z), T))
-    epsilon = case.epsilon_gamma / T
+    z, proba = case.z.copy(), np.zeros((len(case.z), S if columns is None else columns))
+    epsilon = case.epsilon_gamma / S
     votes = case.start, case.annotator, case.label
-    gibbs.sweep_z(*votes, z, case.c, case.beta, case.eta, counts, rows, totals, epsilon, *room, proba, state)
+    pseudo = np.concatenate((case.eta[:, :, None] * case.beta, np.tile(case.hard, (C, 1, 1))), axis=1)
+    gibbs.sweep_z(*votes, z, case.c, pseudo, pseudo.sum(axis=2), counts, rows, totals, epsilon, *room, proba, state)
     return z, proba, (counts, rows, totals)
 
 
@@ -92,16 +106,18 @@ CASES = [
     {"seed": 8, "T": 9, "n_tokens": 20},
     {"seed": 9, "T": 5, "L": 40, "n_tokens": 6, "share": 1.0},  # more votes per token than are multiplied at once
     {"seed": 10, "share": 0.1},  # tokens and annotators without votes
+    *({"seed": seed, "levels": 2} for seed in range(11, 15)),
+    {"seed": 15, "levels": 2, "T": 5, "L": 20, "n_tokens": 8, "share": 0.9},
+    {"seed": 16, "levels": 2, "share": 0.1},
 ]
 
 
 @pytest.mark.parametrize("arguments", CASES, ids=str)
 def test_every_conditional_of_z_is_the_ratio_of_the_joint(arguments: dict) -> None:
     case = random_case(**arguments)
-    T = len(case.alpha)
     z, proba, (counts, rows, totals) = sweep_z(case, rng_state(1))
     for i in range(len(z)):
-        logs = [case.joint(z=np.concatenate((z[:i], [t], case.z[i + 1 :]))) for t in range(T)]
+        logs = [case.joint(z=np.concatenate((z[:i], [t], case.z[i + 1 :]))) for t in range(case.n_states())]
         np.testing.assert_allclose(proba[i], normalised(logs), rtol=1e-9, atol=0)
     case.z = z
     again = case.counts()
@@ -122,9 +138,18 @@ def test_every_conditional_of_c_is_the_ratio_of_the_joint(arguments: dict) -> No
     np.testing.assert_array_equal(members, np.bincount(c, minlength=C))
 
 
+def test_labels_get_the_sum_over_levels() -> None:
+    case = random_case(11, levels=2)
+    z, states, _ = sweep_z(case, rng_state(1))
+    same, labels, _ = sweep_z(case, rng_state(1), columns=3)
+    np.testing.assert_array_equal(z, same)
+    np.testing.assert_allclose(labels, states[:, :3] + states[:, 3:], rtol=1e-14)
+
+
+@pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("seed", range(6))
-def test_gains_of_beta_and_eta_are_ratios_of_the_joint(seed: int) -> None:
-    case = random_case(seed)
+def test_gains_of_beta_and_eta_are_ratios_of_the_joint(seed: int, levels: int) -> None:
+    case = random_case(seed, levels=levels)
     rng = np.random.default_rng(seed)
     counts, rows, _ = case.counts()
     now = case.joint()
@@ -145,13 +170,13 @@ def test_gains_of_beta_and_eta_are_ratios_of_the_joint(seed: int) -> None:
         np.testing.assert_allclose(got, case.joint(eta=eta) - now, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("seed", range(4))
-def test_log_joint_is_the_naive_one(seed: int) -> None:
-    case = random_case(seed)
-    per_cluster, per_label = case.epsilon_nu / len(case.eta), case.epsilon_gamma / len(case.alpha)
-    got = gibbs.log_joint(
-        case.c, case.members(), *case.counts(), case.beta, case.eta, case.alpha, case.rate, per_cluster, per_label
-    )
+def test_log_joint_is_the_naive_one(seed: int, levels: int) -> None:
+    case = random_case(seed, levels=levels)
+    epsilons = case.epsilon_nu / len(case.eta), case.epsilon_gamma / case.n_states()
+    parameters = case.beta, case.eta, case.hard, case.alpha, case.rate
+    got = gibbs.log_joint(case.c, case.members(), *case.counts(), *parameters, *epsilons)
     np.testing.assert_allclose(got, case.joint(), rtol=1e-11)
 
 

@@ -19,27 +19,31 @@ N, L, T, C = 5, 4, 3, 3
 PAIRS = [(i, m) for i in range(N) for m in range(L) if (i + m) % 4]  # every annotator misses some tokens
 ALPHA = np.array([[3.0, 0.5, 2.2], [0.4, 2.5, 2.0], [2.5, 0.5, 3.0]])  # far from 1: a wrong sign must show
 RATE, EPSILON_NU, EPSILON_GAMMA = 0.4, 2.0, 3.0
+HARD = np.array([[1.5, 0.6, 3.0], [2.0, 1.2, 0.7], [0.5, 2.5, 1.0]])
+NONE = np.zeros((0, T))
+LEVELS = pytest.mark.parametrize("hard", [NONE, HARD], ids=["one level", "two levels"])
 
 
-def sampler_for(labels: np.ndarray) -> Sampler:
+def sampler_for(labels: np.ndarray, hard: np.ndarray) -> Sampler:
     per_token = np.bincount([i for i, _ in PAIRS], minlength=N)
     start = np.concatenate(([0], np.cumsum(per_token))).astype(np.int64)
     annotator = np.array([m for _, m in PAIRS], np.int32)
     votes = Votes(start, annotator, labels, L, T, np.array([0, N]))
-    return Sampler(votes, Priors(ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA), np.full((N, T), 1 / T, np.float32))
+    return Sampler(votes, Priors(ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, hard), [np.full((N, T), 1 / T, np.float32)])
 
 
-def state_from_prior(rng: np.random.Generator) -> State:
-    z, c, beta, eta = naive.hc_draw_prior(N, L, ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, C, rng)
+def state_from_prior(rng: np.random.Generator, hard: np.ndarray) -> State:
+    S = T + len(hard)
+    z, c, beta, eta = naive.hc_draw_prior(N, L, ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, C, S, rng)
     return State(
         z=z,
         c=c,
         members=np.bincount(c, minlength=C),
         beta=np.maximum(beta, 1e-300),
         eta=eta,
-        counts=np.zeros((L, T, T), np.int32),
-        rows=np.zeros((L, T), np.int32),
-        totals=np.zeros(T, np.int64),
+        counts=np.zeros((L, S, T), np.int32),
+        rows=np.zeros((L, S), np.int32),
+        totals=np.zeros(S, np.int64),
         step=np.full((C, T), 1.5),
         rng=rng.integers(0, 2**64, 4, dtype=np.uint64),
         c_proba=np.zeros((L, C)),
@@ -54,7 +58,8 @@ def recount(sampler: Sampler, state: State) -> None:
 def features(state: State, labels: np.ndarray) -> list[float]:
     """Functions of parameters and data, first and second moments: what a wrong acceptance ratio would bend."""
     z, c, beta, eta = state.z, state.c, state.beta, state.eta
-    right = sum(labels[n] == z[i] for n, (i, _) in enumerate(PAIRS))
+    right = sum(labels[n] == z[i] % T for n, (i, _) in enumerate(PAIRS))
+    right_hard = sum(labels[n] == z[i] - T for n, (i, _) in enumerate(PAIRS))
     own_eta, own_beta = eta[c], beta[c]
     together = float((c[:, None] == c[None, :]).sum())
     log_eta = np.log(eta)
@@ -80,34 +85,41 @@ def features(state: State, labels: np.ndarray) -> list[float]:
         float(right * log_eta.mean()),
         float(right * own_beta[:, 0, 0].mean()),
         float((own_eta[:, 0] < 0.5).sum()),
+        *([float((z >= T).sum()), float((z >= T).sum() ** 2), float(right_hard)] if len(state.totals) > T else []),
     ]
 
 
-def from_the_model(n: int, rng: np.random.Generator) -> np.ndarray:
+def draw_labels(state: State, hard: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return naive.hc_draw_labels(PAIRS, state.z, state.c, state.beta, state.eta, hard, rng)
+
+
+def from_the_model(n: int, rng: np.random.Generator, hard: np.ndarray) -> np.ndarray:
     """Independent draws: parameters from the prior, data given them."""
     out = []
     for _ in range(n):
-        state = state_from_prior(rng)
-        out.append(features(state, naive.hc_draw_labels(PAIRS, state.z, state.c, state.beta, state.eta, rng)))
+        state = state_from_prior(rng, hard)
+        out.append(features(state, draw_labels(state, hard, rng)))
     return np.array(out)
 
 
-def by_turns(n: int, rng: np.random.Generator, sweep: Callable[[Sampler, State], object]) -> np.ndarray:
+def by_turns(
+    n: int, rng: np.random.Generator, sweep: Callable[[Sampler, State], object], hard: np.ndarray
+) -> np.ndarray:
     """Turn by turn: data given parameters, then one transition of the sampler given the data."""
-    state, out = state_from_prior(rng), []
+    state, out = state_from_prior(rng, hard), []
     labels = np.zeros(len(PAIRS), np.int16)
-    sampler = sampler_for(labels)
+    sampler = sampler_for(labels, hard)
     for _ in range(n):
-        labels[:] = naive.hc_draw_labels(PAIRS, state.z, state.c, state.beta, state.eta, rng)
+        labels[:] = draw_labels(state, hard, rng)
         recount(sampler, state)
         sweep(sampler, state)
         out.append(features(state, labels))
     return np.array(out)
 
 
-def z_scores(n: int, seed: int, sweep: Callable[[Sampler, State], object]) -> np.ndarray:
+def z_scores(n: int, seed: int, sweep: Callable[[Sampler, State], object], hard: np.ndarray = NONE) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    direct, turned = from_the_model(n, rng), by_turns(n, rng, sweep)
+    direct, turned = from_the_model(n, rng, hard), by_turns(n, rng, sweep, hard)
     return np.array(
         [(a.mean() - b.mean()) / np.hypot(a.std(ddof=1) / np.sqrt(n), mcse(b)) for a, b in zip(direct.T, turned.T)]
     )
@@ -117,9 +129,10 @@ def whole_sweep(sampler: Sampler, state: State) -> None:
     sampler.sweep(state, 0.0, None)
 
 
-def test_geweke_short() -> None:
+@LEVELS
+def test_geweke_short(hard: np.ndarray) -> None:
     """The same means (in Monte-Carlo standard errors) from the model and from the sampler in turn with the data."""
-    scores = z_scores(6_000, 1, whole_sweep)
+    scores = z_scores(6_000, 1, whole_sweep, hard)
     assert np.abs(scores).max() < 4.0, scores.round(2)
 
 
@@ -145,7 +158,7 @@ def test_geweke_of_split_and_merge_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     """With a prior of η near the move's proposal: elsewhere it is hardly ever taken and would test nothing."""
     monkeypatch.setitem(globals(), "RATE", 0.04)
     taken: list[int] = []
-    scores = z_scores(6_000, 5, split_merge_only(taken))
+    scores = z_scores(6_000, 5, split_merge_only(taken), HARD)
     assert taken.count(1) > 300
     assert taken.count(-1) > 300
     assert np.abs(scores).max() < 4.0, scores.round(2)
@@ -172,21 +185,22 @@ def test_geweke_finds_a_missing_jacobian() -> None:
 
 
 @pytest.mark.slow
+@LEVELS
 @pytest.mark.parametrize("seed", [11, 12])
-def test_geweke_long(seed: int) -> None:
-    scores = z_scores(150_000, seed, whole_sweep)
+def test_geweke_long(seed: int, hard: np.ndarray) -> None:
+    scores = z_scores(150_000, seed, whole_sweep, hard)
     assert np.abs(scores).max() < 4.0, scores.round(2)
 
 
-def calibration(n_runs: int, n_draws: int, thin: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def calibration(n_runs: int, n_draws: int, thin: int, seed: int, hard: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ranks of true values among posterior draws (n_runs, n_quantities), and the effective draws per quantity."""
     rng = np.random.default_rng(seed)
     ranks, effective = [], []
     for _ in range(n_runs):
-        true = state_from_prior(rng)
-        labels = naive.hc_draw_labels(PAIRS, true.z, true.c, true.beta, true.eta, rng)
-        sampler = sampler_for(labels)
-        state = state_from_prior(rng)
+        true = state_from_prior(rng, hard)
+        labels = draw_labels(true, hard, rng)
+        sampler = sampler_for(labels, hard)
+        state = state_from_prior(rng, hard)
         recount(sampler, state)
         for _ in range(60):
             whole_sweep(sampler, state)
@@ -219,15 +233,17 @@ def uniformity(ranks: np.ndarray, n_draws: int, n_bins: int) -> np.ndarray:
     return np.array(p)
 
 
-def test_simulation_based_calibration_mini() -> None:
-    ranks, effective = calibration(n_runs=150, n_draws=19, thin=15, seed=3)
+@LEVELS
+def test_simulation_based_calibration_mini(hard: np.ndarray) -> None:
+    ranks, effective = calibration(n_runs=150, n_draws=19, thin=15, seed=3, hard=hard)
     assert np.median(effective) > 10
     p = uniformity(ranks, 19, 5)
     assert p.min() > 1e-3 / len(p), p
 
 
 @pytest.mark.slow
-def test_simulation_based_calibration() -> None:
-    ranks, _ = calibration(n_runs=2000, n_draws=19, thin=25, seed=4)
+@LEVELS
+def test_simulation_based_calibration(hard: np.ndarray) -> None:
+    ranks, _ = calibration(n_runs=2000, n_draws=19, thin=25, seed=4, hard=hard)
     p = uniformity(ranks, 19, 20)
     assert p.min() > 1e-3 / len(p), p

@@ -7,7 +7,13 @@ members[c] = n_c, alpha[t, j] = a_tj the Dirichlet parameter of β_t. Ψ, ν, γ
     Σ_c lnΓ(n_c + ε_ν/C) + Σ_t lnΓ(n_t + ε_γ/T)
     + Σ_l Σ_t [lnΓ(η) − lnΓ(n_lt + η) + Σ_s (lnΓ(n_lts + ηβ_s) − lnΓ(ηβ_s))] + Σ_c Σ_t [−λ_η η + Σ_j (a_tj − 1) ln β_tj]
 
-invariant. All arrays are changed in place; `rng` is a state of `lasca.kernels.random`. Where the paper's printed
+invariant. A token's state is its label t or, with levels of difficulty, h·T + t: counts (L, S, T), rows (L, S) and
+totals (S,) have S = T or S = 2T states. Clusters tell the first T states apart (the easy level); rows of the hard level
+have fixed pseudo-counts d (`hard`, (S − T, T)), the same for everybody, and add to the joint
+
+    Σ_l Σ_{t > T} [lnΓ(Σ_s d_ts) − lnΓ(n_lt + Σ_s d_ts) + Σ_s (lnΓ(n_lts + d_ts) − lnΓ(d_ts))].
+
+All arrays are changed in place; `rng` is a state of `lasca.kernels.random`. Where the paper's printed
 formulas differ (E1, E3, E4 of the project's notes) the place says so.
 """
 
@@ -42,9 +48,9 @@ _ONE_BLOCK = (0,)
 _VOTES_AT_ONCE = 8  # the product of so many ratios stays far above the smallest float64
 
 
-def padded(n_labels: int) -> int:
-    """Return the width of a row of labels in the tables of `sweep_z`: a multiple of 4."""
-    return (n_labels + 3) // 4 * 4
+def padded(n_states: int) -> int:
+    """Return the width of a row of states in the tables of `sweep_z`: a multiple of 4."""
+    return (n_states + 3) // 4 * 4
 
 
 @njit(cache=True, nogil=True)
@@ -73,26 +79,26 @@ def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _fill_tables(counts, rows, c, pseudo, eta, table, inverse, width):  # type: ignore[no-untyped-def]
+def _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
     """Write n_lts + ηβ as (l, s, t) and 1 / (n_lt + η) as (l, t), rows padded with zeros."""
-    L, T, _ = counts.shape
+    L, S, T = counts.shape
     for m in range(L):
         k = c[m]
-        for t in range(T):
-            inverse[m * width + t] = 1.0 / (rows[m, t] + eta[k, t])
+        for t in range(S):
+            inverse[m * width + t] = 1.0 / (rows[m, t] + mass[k, t])
             for s in range(T):
                 table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[k, t, s]
 
 
 @njit(cache=True, nogil=True)
-def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, eta, table, inverse, weight):  # type: ignore[no-untyped-def]
+def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight):  # type: ignore[no-untyped-def]
     """Multiply `weight` by the ratios of the votes first..last-1; the token itself is taken out of column `old`."""
-    T, width = counts.shape[1], len(weight)
+    T, width = counts.shape[2], len(weight)
     own, below = weight[old], 1.0
     for k in range(first, last):
         m, s = annotator[k], label[k]
         own *= (counts[m, old, s] - 1) + pseudo[c[m], old, s]
-        below *= (rows[m, old] - 1) + eta[c[m], old]
+        below *= (rows[m, old] - 1) + mass[c[m], old]
     for b in range(0, width, 4):
         row: Any = load(weight, b, _ONE_BLOCK)  # type: ignore[call-arg]
         for k in range(first, last):
@@ -114,37 +120,34 @@ def _rescale(weight):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, eta, table, inverse, width):  # type: ignore[no-untyped-def]
-    """Give a token another true label: counts and tables follow."""
-    T = counts.shape[1]
+def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
+    """Give a token another state: counts and tables follow."""
+    T = counts.shape[2]
     for k in range(first, last):
         m, s = np.int64(annotator[k]), label[k]
         for t, change in ((old, -1), (new, 1)):
             counts[m, t, s] += change
             rows[m, t] += change
             table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[c[m], t, s]
-            inverse[m * width + t] = 1.0 / (rows[m, t] + eta[c[m], t])
+            inverse[m * width + t] = 1.0 / (rows[m, t] + mass[c[m], t])
 
 
 @njit(cache=True, nogil=True)
 def sweep_z(  # type: ignore[no-untyped-def]
-    start, annotator, label, z, c, beta, eta, counts, rows, totals, epsilon, table, inverse, weight, proba, rng
+    start, annotator, label, z, c, pseudo, mass, counts, rows, totals, epsilon, table, inverse, weight, proba, rng
 ):
     """Draw every z_i from its conditional (eq. 8) and add the conditional to `proba` (if it has rows): Rao–Blackwell.
 
-    `epsilon` is ε_γ/T; `table` (L·T·width), `inverse` (L·width) and `weight` (width) are room to work in.
-    Returns how many labels changed. The tables hold numerators and reciprocal denominators for all t at once;
-    a token that keeps its label – nearly all do – writes nothing.
+    `pseudo` (C, S, T) are the Dirichlet parameters of all states' rows – ηβ, or those of the hard level – and `mass`
+    (C, S) their sums; `epsilon` is ε_γ/S; `table` (L·T·width), `inverse` (L·width) and `weight` (width) are room to
+    work in. `proba` has a column per state, or per label: then it gets the sums over levels. Returns how many states
+    changed. The tables hold numerators and reciprocal denominators for all states at once; a token that keeps its
+    state – nearly all do – writes nothing.
     """
-    T, width = counts.shape[1], len(weight)
-    pseudo = np.empty_like(beta)
-    for k in range(len(beta)):
-        for t in range(T):
-            for s in range(T):
-                pseudo[k, t, s] = eta[k, t] * beta[k, t, s]
-    _fill_tables(counts, rows, c, pseudo, eta, table, inverse, width)
+    S, width, columns = counts.shape[1], len(weight), proba.shape[1]
+    _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width)
     prior = np.zeros(width)
-    for t in range(T):
+    for t in range(S):
         prior[t] = totals[t] + epsilon
     changed = 0
     for i in range(len(z)):
@@ -155,17 +158,18 @@ def sweep_z(  # type: ignore[no-untyped-def]
         for k in range(first, last, _VOTES_AT_ONCE):
             if k > first:
                 _rescale(weight)
-            _weigh(k, min(k + _VOTES_AT_ONCE, last), old, annotator, label, counts, rows, c, pseudo, eta, table, inverse, weight)  # fmt: skip  # noqa: E501
+            _weigh(k, min(k + _VOTES_AT_ONCE, last), old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight)  # fmt: skip  # noqa: E501
         total = 0.0
-        for t in range(T):
+        for t in range(S):
             total += weight[t]
         if len(proba):
             scale = 1.0 / total
-            for t in range(T):
-                proba[i, t] += weight[t] * scale
+            for level in range(0, S, columns):
+                for t in range(columns):
+                    proba[i, t] += weight[level + t] * scale
         rest = rnd.uniform(rng) * total
         new = 0
-        while new < T - 1 and rest >= weight[new]:
+        while new < S - 1 and rest >= weight[new]:
             rest -= weight[new]
             new += 1
         if new != old:
@@ -175,18 +179,18 @@ def sweep_z(  # type: ignore[no-untyped-def]
             totals[new] += 1
             prior[old] = totals[old] + epsilon
             prior[new] = totals[new] + epsilon
-            _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, eta, table, inverse, width)
+            _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, mass, table, inverse, width)
     return changed
 
 
 @njit(cache=True, nogil=True)
 def annotator_score(counts, rows, beta, eta):  # type: ignore[no-untyped-def]
-    """Return ln p(labels of one annotator | true labels, β, η of a cluster): the bracket of the joint."""
+    """Return ln p(labels of one annotator | states, β, η of a cluster): the bracket of the joint, for η's states."""
     total = 0.0
-    for t in range(len(rows)):
+    for t in range(len(eta)):
         if rows[t]:
             total -= rising(eta[t], rows[t])
-            for s in range(len(rows)):
+            for s in range(counts.shape[1]):
                 if counts[t, s]:
                     total += rising(eta[t] * beta[t, s], counts[t, s])
     return total
@@ -342,7 +346,7 @@ def refresh_empty(c, rows, beta, eta, alpha, rate, rng):  # type: ignore[no-unty
     for k in range(C):
         seen = np.zeros(T, np.int64)
         for m in _members_of(k, c):
-            seen += rows[m]
+            seen += rows[m, :T]
         for t in range(T):
             if seen[t] == 0:
                 rnd.dirichlet(rng, alpha[t], beta[k, t])
@@ -350,8 +354,21 @@ def refresh_empty(c, rows, beta, eta, alpha, rate, rng):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def log_joint(c, members, counts, rows, totals, beta, eta, alpha, rate, epsilon_nu, epsilon_gamma):  # type: ignore[no-untyped-def]
-    """Return the log joint above, without its constant; the ε are those per cluster and per label."""
+def _hard_score(counts, rows, hard):  # type: ignore[no-untyped-def]
+    """Return ln p(labels of one annotator at hard tokens): the part of the joint that no move but that of z changes."""
+    T, total = counts.shape[1], 0.0
+    for t in range(len(hard)):
+        if rows[T + t]:
+            total -= rising(hard[t].sum(), rows[T + t])
+            for s in range(T):
+                if counts[T + t, s]:
+                    total += rising(hard[t, s], counts[T + t, s])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def log_joint(c, members, counts, rows, totals, beta, eta, hard, alpha, rate, epsilon_nu, epsilon_gamma):  # type: ignore[no-untyped-def]
+    """Return the log joint above, without its constant; the ε are those per cluster and per state."""
     total = 0.0
     for k in range(len(members)):
         total += math.lgamma(members[k] + epsilon_nu)
@@ -359,9 +376,10 @@ def log_joint(c, members, counts, rows, totals, beta, eta, alpha, rate, epsilon_
         total += math.lgamma(totals[t] + epsilon_gamma)
     for m in range(len(c)):
         total += annotator_score(counts[m], rows[m], beta[c[m]], eta[c[m]])
+        total += _hard_score(counts[m], rows[m], hard)
     for k in range(len(members)):
-        for t in range(len(totals)):
+        for t in range(len(alpha)):
             total -= rate * eta[k, t]
-            for j in range(len(totals)):
+            for j in range(len(alpha)):
                 total += (alpha[t, j] - 1.0) * math.log(beta[k, t, j])
     return total

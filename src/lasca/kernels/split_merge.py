@@ -158,7 +158,7 @@ def _draw_parameters(split, shapes, alpha, rate, beta, eta, rng):  # type: ignor
 @njit(cache=True, nogil=True)
 def split_or_merge(c, members, counts, rows, beta, eta, alpha, rate, epsilon, rng):  # type: ignore[no-untyped-def]
     """Propose one split or merge and accept or refuse it; `epsilon` is ε_ν/C. Returns 1 (split), -1 (merged) or 0."""
-    L, T = rows.shape
+    L, T = len(c), len(alpha)  # of the states, those of `alpha`: the hard level is no part of a cluster
     if len(members) < 2 or L < 2:
         return 0
     i, j, a, b, n_empty = _pick(c, members, rng)

@@ -6,6 +6,7 @@ The kernels are in `lasca.kernels.gibbs` and `lasca.kernels.split_merge`; the mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = ["Kept", "Priors", "Sampler", "State"]
 Floats = npt.NDArray[np.float64]
 MOVES_PER_SWEEP = 3  # β, η and c move so often per sweep over z: they cost little beside it
 MOVES_BEFORE_C = 30  # E6
+HARD_BELOW = 0.35  # a token starts as hard if fewer of its votes than this are for the label it starts with
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,18 @@ class Priors:
     """λ_η."""
     epsilon_nu: float
     epsilon_gamma: float
+    hard: Floats
+    """Pseudo-counts of every annotator's rows at hard tokens, (T, T); (0, T): there is one level of difficulty."""
+
+    @property
+    def n_states(self) -> int:
+        """How many states a token may be in: labels, or easy labels and hard labels."""
+        return len(self.alpha) + len(self.hard)
 
 
 @dataclass
 class State:
-    """What the next sweep needs; the kernels change the arrays in place."""
+    """What the next sweep needs; the kernels change the arrays in place. States: see `lasca.kernels.gibbs`."""
 
     z: npt.NDArray[np.int16]
     c: npt.NDArray[np.int32]
@@ -45,6 +54,7 @@ class State:
     beta: Floats
     eta: Floats
     counts: npt.NDArray[np.int32]
+    """(L, S, T)."""
     rows: npt.NDArray[np.int32]
     totals: npt.NDArray[np.int64]
     step: Floats
@@ -56,16 +66,16 @@ class State:
 class Kept:
     """The kept draws of one chain, as sums: clusters are matched to those of the draws before."""
 
-    def __init__(self, votes: Votes, n_clusters: int, proba: npt.NDArray[np.float32]) -> None:
+    def __init__(self, votes: Votes, n_clusters: int, proba: npt.NDArray[np.float32], priors: Priors) -> None:
         L, T = votes.n_annotators, votes.n_labels
-        self.proba = proba
+        self.proba, self.priors = proba, priors
         self.confusion = np.zeros((L, T, T))
         self.c_proba = np.zeros((L, n_clusters))
         self.beta = np.zeros((n_clusters, T, T))
         self.eta = np.zeros((n_clusters, T))
         self.n = 0
         self.draws: list[tuple[float, ...]] = []
-        """Per draw: clusters in use, the size of the largest, mean ln η of the annotators, mean reliability."""
+        """Per draw: clusters in use, size of the largest, mean ln η of annotators, mean reliability, share of hard."""
 
     def add(self, state: State) -> None:
         """Add a draw."""
@@ -73,39 +83,78 @@ class Kept:
         self.c_proba += state.c_proba[:, order]
         self.beta += state.beta[order]
         self.eta += state.eta[order]
-        eta, beta = state.eta[state.c], state.beta[state.c]
-        psi = (state.counts + eta[:, :, None] * beta) / (state.rows + eta)[:, :, None]
+        psi = confusion(state, self.priors)
         self.confusion += psi
-        sizes = state.members
+        sizes, log_eta = state.members, np.log(state.eta[state.c])
+        hard = float(state.totals[len(state.beta[0]) :].sum() / state.totals.sum())
         self.draws.append(
-            ((sizes > 0).sum(), sizes.max(), float(np.log(eta).mean()), float(tools.reliability(psi).mean()))
+            ((sizes > 0).sum(), sizes.max(), float(log_eta.mean()), float(tools.reliability(psi).mean()), hard)
         )
         self.n += 1
 
 
-class Sampler:
-    """The moves of the model on one corpus: `initial` and `sweep` for `lasca.truth.chains`, and their parts."""
+def pseudo_counts(state: State, priors: Priors) -> tuple[Floats, Floats]:
+    """Return the Dirichlet parameters of every state's row for each cluster, (C, S, T), and their sums (C, S)."""
+    n_clusters = len(state.members)
+    hard = np.broadcast_to(priors.hard, (n_clusters, *priors.hard.shape))
+    masses = np.broadcast_to(priors.hard.sum(axis=1), (n_clusters, len(priors.hard)))
+    pseudo = np.concatenate((state.eta[:, :, None] * state.beta, hard), axis=1)
+    return pseudo, np.concatenate((state.eta, masses), axis=1)
 
-    def __init__(self, votes: Votes, priors: Priors, start: npt.NDArray[np.float32]) -> None:
-        self.votes, self.priors, self.start = votes, priors, start
+
+def confusion(state: State, priors: Priors) -> Floats:
+    """Return the annotators' expected rows given the state, (L, T, T): the mean over the levels of difficulty."""
+    (L, S, T), (pseudo, mass) = state.counts.shape, pseudo_counts(state, priors)
+    psi = (state.counts + pseudo[state.c]) / (state.rows + mass[state.c])[:, :, None]
+    share = (state.totals + priors.epsilon_gamma / S).reshape(S // T, T)
+    return np.asarray(np.einsum("ht,lhts->lts", share / share.sum(axis=0), psi.reshape(L, S // T, T, T)))
+
+
+class Sampler:
+    """The moves of the model on one corpus: `initial` and `sweep` for `lasca.truth.chains`, and their parts.
+
+    `starts` are probabilities of labels (n_tokens, T) that chains start from, in turn.
+    """
+
+    def __init__(self, votes: Votes, priors: Priors, starts: Sequence[npt.NDArray[np.float32]]) -> None:
+        self.votes, self.priors, self.starts = votes, priors, starts
         self.nothing = np.zeros((0, votes.n_labels), np.float32)
 
-    def initial(self, n_clusters: int, chain: int, rng: np.random.Generator, spread: bool | None = None) -> State:
-        """Start z at the Dawid–Skene mode (chain 0) or a draw, c at clustered confusion rows, β and η from these.
+    def start_states(self, chain: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+        """Return the mode of the first start (chain 0), or a draw; tokens whose label has few of the votes are hard."""
+        start, T = self.starts[chain % len(self.starts)], self.votes.n_labels
+        if chain == 0:
+            z = start.argmax(axis=1).astype(np.int16)
+        else:
+            u = rng.random(len(start), dtype=np.float32)[:, None]
+            z = np.minimum((start.cumsum(axis=1) < u).sum(axis=1), T - 1).astype(np.int16)
+        if len(self.priors.hard):
+            n = np.diff(self.votes.start)
+            token = np.repeat(np.arange(len(z)), n)
+            agree = np.bincount(token[z[token] == self.votes.label], minlength=len(z))
+            z[agree < HARD_BELOW * n] += T
+        return np.asarray(z)
+
+    def initial(
+        self,
+        n_clusters: int,
+        chain: int,
+        rng: np.random.Generator,
+        spread: bool | None = None,
+        z: npt.NDArray[np.int16] | None = None,
+    ) -> State:
+        """Start at the states `z` (None: `start_states`), c at clustered confusion rows, β and η from these.
 
         `spread`: the clusters' first centres are drawn at random (None: in every second chain).
         """
-        votes, (L, T) = self.votes, (self.votes.n_annotators, self.votes.n_labels)
-        if chain == 0:
-            z = self.start.argmax(axis=1).astype(np.int16)
-        else:
-            u = rng.random(len(self.start), dtype=np.float32)[:, None]
-            z = np.minimum((self.start.cumsum(axis=1) < u).sum(axis=1), T - 1).astype(np.int16)
-        counts, rows = np.zeros((L, T, T), np.int32), np.zeros((L, T), np.int32)
-        totals = np.zeros(T, np.int64)
+        votes, (L, T), S = self.votes, (self.votes.n_annotators, self.votes.n_labels), self.priors.n_states
+        z = self.start_states(chain, rng) if z is None else z.copy()
+        counts, rows = np.zeros((L, S, T), np.int32), np.zeros((L, S), np.int32)
+        totals = np.zeros(S, np.int64)
         gibbs.count(votes.start, votes.annotator, votes.label, z, counts, rows, totals)
-        c = tools.start_clusters(counts, n_clusters, rng if (chain % 2 if spread is None else spread) else None)
-        psi = tools.smoothed(counts)
+        easy = counts[:, :T]
+        c = tools.start_clusters(easy, n_clusters, rng if (chain % 2 if spread is None else spread) else None)
+        psi = tools.smoothed(easy)
         beta = np.stack([psi[c == k].mean(axis=0) if (c == k).any() else psi.mean(axis=0) for k in range(n_clusters)])
         state = State(
             z=z,
@@ -142,24 +191,24 @@ class Sampler:
         gibbs.sweep_c(s.c, s.members, s.counts, s.rows, s.beta, s.eta, epsilon, s.rng, s.c_proba)
 
     def move_labels(self, state: State, proba: npt.NDArray[np.float32]) -> None:
-        """Sweep over z."""
+        """Sweep over z; `proba` gets the conditionals of states, or of labels if it has a column for each of these."""
         s, votes = state, self.votes
-        L, T = votes.n_annotators, votes.n_labels
-        width = gibbs.padded(T)
+        L, S, T = s.counts.shape
+        width = gibbs.padded(S)
         room = np.zeros(L * T * width), np.zeros(L * width), np.zeros(width)
-        epsilon = self.priors.epsilon_gamma / T
+        epsilon = self.priors.epsilon_gamma / S
         gibbs.sweep_z(
-            *(votes.start, votes.annotator, votes.label, s.z, s.c, s.beta, s.eta),
+            *(votes.start, votes.annotator, votes.label, s.z, s.c, *pseudo_counts(s, self.priors)),
             *(s.counts, s.rows, s.totals, epsilon, *room, proba, s.rng),
         )
 
     def log_joint(self, state: State) -> float:
         """Return the log joint of a state, without its constant."""
         s, p = state, self.priors
-        per_cluster, per_label = p.epsilon_nu / len(s.members), p.epsilon_gamma / len(s.totals)
+        epsilons = p.epsilon_nu / len(s.members), p.epsilon_gamma / len(s.totals)
         return float(
             gibbs.log_joint(
-                s.c, s.members, s.counts, s.rows, s.totals, s.beta, s.eta, p.alpha, p.rate, per_cluster, per_label
+                *(s.c, s.members, s.counts, s.rows, s.totals, s.beta, s.eta, p.hard, p.alpha, p.rate, *epsilons)
             )
         )
 

@@ -17,6 +17,11 @@ Deviations from the paper (its errors E1–E7 as the docs page of this model lis
   there are moves that swap two annotators and that split or merge clusters.
 - E7: `shared="posterior"` is the posterior mean confusion of a cluster's annotators; `shared="unanimous"` is eq. 11
   to the letter.
+- Difficulty: a token is easy or hard (its state is level and label, γ over all of them). At an easy one the model is
+  the paper's; at a hard one rows are Ψ_t ~ Dir(d_t) for everybody, d_t = 50 pseudo-counts: 30 % right, the rest spread
+  as votes are. Without it a rare label becomes a bin for hard tokens. Off by default, none with `priors="paper"`.
+- BIC takes the labels at the mode of a short run of the model with as many clusters as it looks at, the same for every
+  number of clusters, so that likelihoods of the same labels are compared. It does not know levels.
 - Probabilities are averages of the conditionals of z (Rao–Blackwell) over all kept sweeps of the chains in range.
 """
 
@@ -38,6 +43,7 @@ from lasca.truth.chains import Chain, in_range, run_chains
 from lasca.truth.cluster_sampler import Kept, Priors, Sampler, State
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.diagnostics import summary
+from lasca.truth.hidden_fit import vote_shares
 from lasca.truth.result import Clusters
 from lasca.truth.sequence_clusters import SequenceClusters
 
@@ -46,6 +52,8 @@ __all__ = ["HierarchicalClusters"]
 Floats = npt.NDArray[np.float64]
 Chains = list[Chain[State, Kept]]
 MOST_CLUSTERS = 5  # BIC looks at 1..5
+PILOT_WARMUP, PILOT_SAMPLES = 60, 60  # sweeps of the run that BIC takes the states from
+HARD_MASS, HARD_RIGHT, HARD_EVEN = 50.0, 0.3, 0.1  # rows of hard tokens; the even share of the wrong answers
 BIC_STARTS, BIC_WARMUP, BIC_SAMPLES = 6, 40, 150
 SAME_CLUSTERS = 0.5  # chains whose assignments have this adjusted Rand index with the best chain's found its clusters
 WEAK_RATE, PAPER_RATE = 0.02, 2.0  # λ_η
@@ -57,7 +65,8 @@ class HierarchicalClusters(TruthModel):
 
     Parameters: `n_clusters` ("bic": the best of 1..5, or a number); `priors` ("default", or "paper": λ_η = 2, see E5);
     `lambda_eta` (the rate of η's prior; None: 0.02, or what `priors` says); `strength` (how many labels the prior
-    of a row β_t weighs; None: 40, or what `priors` says); `shared` ("posterior", or "unanimous",
+    of a row β_t weighs; None: 40, or what `priors` says); `difficulty` (True: tokens are easy or hard, see the docs
+    before use; False, and with priors="paper": all alike, as in the paper); `shared` ("posterior", or "unanimous",
     eq. 11); `n_chains`, `n_warmup` and `n_samples` sweeps per chain, `thin` (keep one sweep in so many); `epsilon_nu`
     and `epsilon_gamma` (ε of the cluster and label frequencies); `sequence` (False: tokens are independent; True: the
     model is `SequenceClusters`, with the same `n_clusters`, `seed` and `n_threads`; or a dict of its parameters, as
@@ -73,6 +82,7 @@ class HierarchicalClusters(TruthModel):
         priors: str = "default",
         lambda_eta: float | None = None,
         strength: float | None = None,
+        difficulty: bool = False,
         shared: str = "posterior",
         n_chains: int = 4,
         n_warmup: int = 100,
@@ -88,6 +98,7 @@ class HierarchicalClusters(TruthModel):
         self.priors = priors
         self.lambda_eta = lambda_eta
         self.strength = strength
+        self.difficulty = difficulty
         self.shared = shared
         self.n_chains = n_chains
         self.n_warmup = n_warmup
@@ -103,7 +114,6 @@ class HierarchicalClusters(TruthModel):
         if self.sequence is not False:
             return self._sequences()._infer(corpus, votes, progress)
         check_choice("shared", self.shared, ("posterior", "unanimous"))
-        priors, flat = self._priors(votes.n_labels), self._priors(votes.n_labels, flat=True)
         n_chains = check_int("n_chains", self.n_chains, low=1)
         n_warmup, n_samples = check_int("n_warmup", self.n_warmup, low=0), check_int("n_samples", self.n_samples, low=4)
         n_threads, thin = available_threads(self.n_threads), check_int("thin", self.thin, low=1)
@@ -111,19 +121,23 @@ class HierarchicalClusters(TruthModel):
         rng = generator(self.seed)
         used = np.unique(votes.annotator)
         seen = _only(votes, used)
+        priors, flat = self._priors(seen), self._priors(seen, flat=True)
         progress(0.0, "start: Dawid–Skene")
-        start = DawidSkene(max_iter=50, n_threads=n_threads)._infer(corpus, seen, lambda share, words: None).proba
-        sampler = Sampler(seen, priors, start)
+        starts = [DawidSkene(max_iter=50, n_threads=n_threads)._infer(corpus, seen, lambda share, words: None).proba]
+        if len(priors.hard):  # Dawid–Skene may have the bins already
+            starts = [shares(seen)]
+        sampler = Sampler(seen, priors, starts)
         scores: list[tools.BicScore] = []
         if n_wanted is None:
             progress(0.02, "number of clusters")
-            scores = choose(Sampler(seen, flat, start), rng.spawn(1)[0], n_threads)
+            own_rng = rng.spawn(1)[0]
+            scores = choose(Sampler(seen, flat, starts), mode(sampler, own_rng), own_rng, n_threads)
             n_wanted = min(scores, key=lambda score: score.bic).n_clusters
         n_clusters = n_wanted
         chains = run_chains(
             lambda chain, own_rng: sampler.initial(n_clusters, chain, own_rng),
             sampler.sweep,
-            lambda chain: Kept(seen, n_clusters, np.zeros((votes.n_tokens, votes.n_labels), np.float32)),
+            lambda chain: Kept(seen, n_clusters, np.zeros((votes.n_tokens, votes.n_labels), np.float32), priors),
             rng=rng,
             n_chains=n_chains,
             n_warmup=n_warmup,
@@ -142,8 +156,9 @@ class HierarchicalClusters(TruthModel):
         model = SequenceClusters(n_clusters=self.n_clusters, seed=self.seed, n_threads=self.n_threads)
         return model.set_params(**parts)
 
-    def _priors(self, n_labels: int, *, flat: bool = False) -> Priors:
+    def _priors(self, votes: Votes, *, flat: bool = False) -> Priors:
         """Check and return the priors; `flat`: β's is nearly so, for BIC, which asks for the largest likelihood."""
+        n_labels = votes.n_labels
         paper = check_choice("priors", self.priors, ("default", "paper")) == "paper"
         rate = PAPER_RATE if paper else WEAK_RATE
         if self.lambda_eta is not None:
@@ -155,7 +170,11 @@ class HierarchicalClusters(TruthModel):
         alpha = np.full((n_labels, n_labels), strength * off)  # E2: λ α
         np.fill_diagonal(alpha, strength * 0.7)
         epsilon_nu = check_number("epsilon_nu", self.epsilon_nu, low=0, open_low=True)
-        return Priors(alpha, rate, epsilon_nu, check_number("epsilon_gamma", self.epsilon_gamma, low=0, open_low=True))
+        epsilon_gamma = check_number("epsilon_gamma", self.epsilon_gamma, low=0, open_low=True)
+        if not isinstance(self.difficulty, bool | np.bool_):
+            raise ParameterError("difficulty", self.difficulty, "True or False")
+        levels = self.difficulty and not paper and not flat and n_labels > 1
+        return Priors(alpha, rate, epsilon_nu, epsilon_gamma, hard_rows(votes) if levels else np.zeros((0, n_labels)))
 
     def _n_wanted(self) -> int | None:
         """Return the number of clusters asked for, None for BIC."""
@@ -214,8 +233,37 @@ class HierarchicalClusters(TruthModel):
         return Clusters(everyone, proba, shared[order].astype(np.float32)), order
 
 
-def choose(sampler: Sampler, rng: np.random.Generator, n_threads: int) -> list[tools.BicScore]:
-    """Return the BIC of 1..5 clusters; z stays at the Dawid–Skene mode, so that each costs little.
+def shares(votes: Votes) -> npt.NDArray[np.float32]:
+    """Return the share of a token's votes that each label has, of all votes where a token has none."""
+    found = vote_shares(votes).astype(np.float32)
+    found[np.diff(votes.start) == 0] = np.bincount(votes.label, minlength=votes.n_labels) / len(votes.label)
+    return found
+
+
+def hard_rows(votes: Votes) -> Floats:
+    """Return the pseudo-counts (T, T) of an annotator at hard tokens: some right answers, the rest as votes go."""
+    T = votes.n_labels
+    share = np.bincount(votes.label, minlength=T) / len(votes.label)
+    wrong = np.tile((1 - HARD_EVEN) * share + HARD_EVEN / T, (T, 1))
+    np.fill_diagonal(wrong, 0.0)
+    wrong *= (1 - HARD_RIGHT) / wrong.sum(axis=1, keepdims=True)
+    return np.asarray(HARD_MASS * (wrong + HARD_RIGHT * np.eye(T)))
+
+
+def mode(sampler: Sampler, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    """Return the most probable label of every token in a short run with as many clusters as BIC looks at."""
+    state = sampler.initial(min(MOST_CLUSTERS, sampler.votes.n_annotators), 0, rng)
+    proba = np.zeros((sampler.votes.n_tokens, sampler.votes.n_labels), np.float32)
+    for i in range(PILOT_WARMUP + PILOT_SAMPLES):
+        sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
+        sampler.move_labels(state, proba[:0] if i < PILOT_WARMUP else proba)
+    return np.asarray(proba.argmax(axis=1).astype(np.int16))
+
+
+def choose(
+    sampler: Sampler, z: npt.NDArray[np.int16], rng: np.random.Generator, n_threads: int
+) -> list[tools.BicScore]:
+    """Return the BIC of 1..5 clusters; labels stay at `z`, so that each costs little. All tokens count alike.
 
     Of several starts the two with the largest likelihood after a short run go on; the better one counts.
     """
@@ -228,13 +276,13 @@ def choose(sampler: Sampler, rng: np.random.Generator, n_threads: int) -> list[t
 
     def short_run(job: tuple[int, int, np.random.Generator]) -> tuple[float, State]:
         n_clusters, start, own_rng = job
-        state = sampler.initial(n_clusters, 0, own_rng, spread=start > 0)
+        state = sampler.initial(n_clusters, 0, own_rng, spread=start > 0, z=z)
         for i in range(BIC_WARMUP):
             sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
         return likelihood(state, state.members.astype(np.float64), state.beta, state.eta), state
 
     def long_run(state: State) -> float:
-        draws = Kept(sampler.votes, len(state.members), np.zeros((0, T), np.float32))
+        draws = Kept(sampler.votes, len(state.members), np.zeros((0, T), np.float32), sampler.priors)
         for i in range(BIC_WARMUP + BIC_SAMPLES):
             sampler.move_clusters(state, 0.0)
             if i >= BIC_WARMUP:
@@ -286,7 +334,7 @@ def pooled(stores: list[Kept], best: int, same: list[bool]) -> Kept:
 def _diagnostics(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Return R-hat, ESS and Monte-Carlo errors of what does not depend on the names of clusters."""
     draws = np.stack([np.array(chain.store.draws, dtype=np.float64) for chain in chains])
-    names = ("clusters_in_use", "largest_cluster", "mean_log_eta", "mean_reliability")
+    names = ("clusters_in_use", "largest_cluster", "mean_log_eta", "mean_reliability", "hard_share")
     quantities = {name: draws[good, :, i] for i, name in enumerate(names)}
     quantities["log_joint"] = np.stack([chain.kept for chain in chains])[good]
     return {
