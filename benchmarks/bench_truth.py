@@ -27,6 +27,7 @@ from lasca.truth import MODEL_NAMES, model_class
 
 ANNOTATORS, LABELS, PER_TOKEN = 47, 9, 5
 TARGET, CPU_LIMIT, MEMORY_LIMIT = 50, 60, 60
+SHORT = {"mv": {}, "hc": {"n_warmup": 2, "n_samples": 4}, "hc-seq": {"max_iter": 3, "text_iterations": 3}}
 Seconds = tuple[float, float]
 
 
@@ -138,7 +139,7 @@ def bench_models(corpus: CrowdCorpus) -> None:
 
 def peak_memory(name: str, n_annotations: int) -> float:
     """Return the bytes per annotation that a fit takes above the corpus, its result included (in this process)."""
-    model = model_class(name)(**({} if name == "mv" else {"max_iter": 3}))
+    model = model_class(name)(**SHORT.get(name, {"max_iter": 3}))
     model.fit(simulated(20_000))
     corpus = simulated(n_annotations)
     Path("/proc/self/clear_refs").write_text("5")
@@ -154,9 +155,9 @@ def _status(field: str) -> int:
 
 
 def bench_memory(n_annotations: int) -> None:
-    """Measure each token model in a process of its own."""
+    """Measure each model in a process of its own."""
     print(f"\nmemory above the corpus at {n_annotations:,} annotations (limit {MEMORY_LIMIT} bytes per annotation)")
-    for name in ("mv", "ds", "mace", "glad"):
+    for name in MODEL_NAMES:
         command = [sys.executable, __file__, "--peak", name, str(n_annotations)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         size = float(done.stdout)

@@ -44,6 +44,10 @@ __all__ = ["Sembler"]
 Floats = npt.NDArray[np.float64]
 
 
+BLOCK = 50_000
+"""Tokens at a time where a pass over all of them would need much memory."""
+
+
 @dataclass(frozen=True)
 class State:
     """The weights of the CRF and the reliabilities of the annotators."""
@@ -75,10 +79,11 @@ class Texts:
         candidates = np.zeros((len(tokens), votes.n_labels), dtype=np.bool_)
         candidates.ravel()[cell] = True
         candidates[per_token == 0] = True
-        part = crf.Features(
-            offsets, features.slots[tokens], features.bundle_start, features.bundle_feature, features.n_features
-        )
-        return cls(part, offsets, cell, votes.annotator, candidates, n_threads)
+        if len(tokens) < votes.n_tokens:
+            features = crf.Features(
+                offsets, features.slots[tokens], features.bundle_start, features.bundle_feature, features.n_features
+            )
+        return cls(features, offsets, cell, votes.annotator, candidates, n_threads)
 
     @property
     def n_labels(self) -> int:
@@ -95,7 +100,8 @@ class Texts:
         log_odds = np.log(rho) - np.log1p(-rho) + np.log(self.n_labels - 1)
         shape = self.candidates.shape
         votes = np.bincount(self.cell, weights=log_odds[self.annotator], minlength=shape[0] * shape[1])
-        found = votes.reshape(shape) + token_scores(self.features, weights, self.n_threads)
+        found: Floats = np.asarray(votes.reshape(shape), dtype=np.float64)
+        add_scores(self.features, weights, self.n_threads, found)
         found[~self.candidates] = -np.inf
         return found
 
@@ -151,24 +157,28 @@ class Learner:
         return corrected
 
 
-def token_scores(features: crf.Features, weights: crf.Weights, n_threads: int) -> Floats:
-    """Return the sum of the weights of each token's features for each label."""
+def add_scores(features: crf.Features, weights: crf.Weights, n_threads: int, out: Floats) -> None:
+    """Add the sum of the weights of each token's features for each label to `out`, a block of tokens at a time."""
     found = Scores(features, weights.space, Workers(n_threads), pieces=8)
     found.update(weights.vector)
     bundles = found.bundles.reshape(features.n_bundles, -1)[:, : weights.space.n_labels]
-    scores = bundles[features.slots[:, 0]]
-    for column in features.slots.T[1:]:
-        scores += bundles[column]
-    return scores
+    for first in range(0, len(out), BLOCK):
+        block = slice(first, first + BLOCK)
+        for column in features.slots[block].T:
+            out[block] += bundles[column]
 
 
 def _independent_moves(proba: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]) -> Floats:
     """Return Σ p_i pᵀ_{i+1} over neighbours in a sequence."""
-    exact = proba.astype(np.float64)
     inner = np.ones(max(len(proba) - 1, 0), dtype=np.bool_)
     borders = offsets[1:-1]
     inner[borders[(borders > 0) & (borders < len(proba))] - 1] = False
-    return np.asarray(exact[:-1][inner].T @ exact[1:][inner])
+    total = np.zeros((proba.shape[1], proba.shape[1]))
+    for first in range(0, len(inner), BLOCK):
+        mask = inner[first : first + BLOCK]
+        rows = proba[first : first + len(mask) + 1].astype(np.float64)
+        total += rows[:-1][mask].T @ rows[1:][mask]
+    return total
 
 
 class Sembler(TruthModel):
@@ -237,15 +247,17 @@ class Sembler(TruthModel):
             scale=len(votes.label),
             progress=progress,
         )
-        return _posterior(Texts.of(features, votes, np.arange(corpus.n_sequences), n_threads), learner, run)
+        if len(labelled) < corpus.n_sequences:
+            texts = Texts.of(features, votes, np.arange(corpus.n_sequences), n_threads)
+            learner.proba = np.empty(texts.candidates.shape)
+        return _posterior(texts, learner, run)
 
 
 def _posterior(texts: Texts, learner: Learner, run: Any) -> Posterior:
     """Run the last E step over all sequences."""
     weights = crf.Weights(learner.space, run.state.theta)
     chain, _ = texts.chain(weights)
-    evidence = texts.evidence(weights, run.state.rho)
-    proba = np.empty(texts.candidates.shape)
+    evidence, proba = texts.evidence(weights, run.state.rho), learner.proba
     marginals(texts.offsets, chain, (), proba, texts.n_threads, evidence)
     labels = best_paths(texts.offsets, chain, (), texts.n_threads, evidence)
     rho, T = run.state.rho, texts.n_labels
