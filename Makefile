@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-slow fuzz lint format docs screenshots bench clean
+.PHONY: demo test test-slow fuzz lint format docs reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -54,6 +54,9 @@ docs: .venv/.core  ## what is made from the code: docs/cli.md, docs/formats.md
 
 bench: .venv/.bench  ## side by side with crowd-kit and python-crfsuite
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
+
+reproduction: .venv/.core  ## docs/reproduction.md: the paper's tables on the paper's data, an hour on two cores
+	$(BIN)/lasca reproduce -o build/reproduction --resume --page docs/reproduction.md
 
 screenshots: .venv/.browser  ## docs/images/report-*.png, of the demo's report
 	$(BIN)/python scripts/screenshots.py

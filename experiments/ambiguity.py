@@ -6,77 +6,47 @@ of its probability, and the Spearman correlation of the derived label confusion 
 are uniform. The truth model is named by --truth; rank-1 uses its reliable cluster, or (Dawid–Skene has none) the
 annotators above the best split of the reliabilities.
 
-    python experiments/ambiguity.py --output experiments/ambiguity.md --write docs/ambiguity.md
+    python experiments/ambiguity.py --hard-cases 0.4 --write docs/ambiguity.md
+
+`lasca reproduce` has the same table with the paper's cluster model as the truth model.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
 
 import lasca
-from lasca.ambiguity import find_ambiguity
-from lasca.confusion import LabelConfusion, label_confusion
+from lasca.reproduce.ambiguity import METHODS, SCORES, scores_of
 from lasca.truth import model_class
 
-METHODS = {
-    "two-truths": {},
-    "rank-1": {},
-    "rank-1, paper's scaling": {"method": "rank-1", "scaling": "paper"},
-    "crowdtruth": {},
-    "posterior-entropy": {},
-    "vote-entropy": {},
-}
-SCORES = ("acc1", "acc2", "AP", "AUROC", "ECE", "Spearman")
 
-
-def calibration_error(positive: np.ndarray, proba: np.ndarray, bins: int = 15) -> float:
-    """Mean distance of probability and rate over equal bins of the probability, weighted by their sizes."""
-    at = np.minimum((proba * bins).astype(int), bins - 1)
-    gaps = [abs(positive[at == b].mean() - proba[at == b].mean()) * (at == b).mean() for b in set(at.tolist())]
-    return float(sum(gaps))
-
-
-def scores_of(corpus: lasca.CrowdCorpus, truth: lasca.Truth, method: str, options: dict) -> dict[str, float]:
-    first, second = corpus.golds["gold1"], corpus.golds["gold2"]
-    found = find_ambiguity(corpus, truth, **{"method": method} | options)
-    score = lasca.evaluate.ambiguity(found.score, first, second, tokens=found.tokens, candidates=list(found.candidates))
-    both = (first >= 0) & (second >= 0) & np.isfinite(found.score)
-    gold = LabelConfusion.from_golds(corpus, "gold1", "gold2").matrix
-    derived = label_confusion(corpus, truth, found).matrix
-    upper = np.triu_indices(len(gold), 1)
-    ece = calibration_error((first != second)[both], found.score[both]) if method == "two-truths" else float("nan")
-    values = (score.acc1, score.acc2, score.average_precision, score.auroc, ece)
-    return dict(zip(SCORES, (*values, float(spearmanr(derived[upper], gold[upper]).statistic))))
-
-
-def cells(args: argparse.Namespace) -> Iterator[tuple[str, str, float, str, dict[str, list[float]]]]:
+def cells(args: argparse.Namespace) -> Iterator[tuple[str, str, float, str, dict[str, list[float | None]]]]:
     corpus = lasca.datasets.load("tdga")
     for errors in args.errors:
         for h in args.hard_cases:
             for crowd in args.crowds:
-                cell: dict[str, dict[str, list[float]]] = {m: {s: [] for s in SCORES} for m in METHODS}
+                methods = {name: METHODS[name] for name in args.methods}
+                cell: dict[str, dict[str, list[float | None]]] = {m: {s: [] for s in SCORES} for m in methods}
                 for seed in range(args.seeds):
                     annotated = lasca.simulate.crowd(
                         corpus, gold="gold1", second_gold="gold2", groups=crowd, errors=errors, wrong="uniform",
                         hard_cases=h, seed=seed,
                     )  # fmt: skip
                     truth = model_class(args.truth)().fit(annotated)
-                    for method, options in METHODS.items():
-                        for name, value in scores_of(annotated, truth, method, options).items():
+                    for method, options in methods.items():
+                        for name, value in scores_of(annotated, truth, **options).items():
                             cell[method][name].append(value)
-                for method in METHODS:
+                for method in methods:
                     yield errors, crowd, h, method, cell[method]
 
 
-def shown(values: list[float]) -> str:
-    if np.isnan(values).any():
+def shown(values: list[float | None]) -> str:
+    if None in values:
         return "–"
     spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
     return f"{np.mean(values):.3f}{spread}"
@@ -98,7 +68,7 @@ def main() -> None:
     parser.add_argument("--crowds", nargs="+", default=["ca1", "ca2", "ca3"])
     parser.add_argument("--errors", nargs="+", default=["independent", "difficulty"])
     parser.add_argument("--hard-cases", nargs="+", type=float, default=[0.3, 0.4, 0.5])
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--write", type=Path, help="a page with marks to put the rows with 40 %% hard cases between")
     args = parser.parse_args()
     started = time.process_time()
@@ -112,10 +82,7 @@ def main() -> None:
     for errors, crowd, h, method, cell in cells(args):
         lines.append(f"| {errors} | {crowd} | {h} | {method} | {' | '.join(shown(cell[s]) for s in SCORES)} |")
         print(lines[-1], flush=True)
-    lines += ["", f"Run: `python experiments/ambiguity.py {' '.join(sys.argv[1:])}`".rstrip() + "."]
     print(f"{time.process_time() - started:.0f} CPU seconds")
-    if args.output is not None:
-        args.output.write_text("# Ambiguity on T-DGA\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
     if args.write is not None:
         put(args.write, lines)
 

@@ -4,5 +4,6 @@ import lasca.cli.commands.ambiguous
 import lasca.cli.commands.corpora
 import lasca.cli.commands.demo
 import lasca.cli.commands.infer
+import lasca.cli.commands.reproduce
 import lasca.cli.commands.run
 import lasca.cli.commands.tagging  # noqa: F401

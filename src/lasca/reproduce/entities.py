@@ -1,0 +1,154 @@
+"""Table 3: entities labelled by Mechanical Turk workers; the truth, and taggers for eng.testb trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lasca import datasets, evaluate
+from lasca.corpus import CrowdCorpus
+from lasca.reproduce import tagging
+from lasca.reproduce.jobs import Job, Scope
+from lasca.reproduce.memory import Peak
+from lasca.reproduce.tweets import fitted, objective_options
+from lasca.truth import MODEL_NAMES, MajorityVote, Truth
+
+__all__ = ["PAPER_SIZE", "choose", "gold", "infer", "jobs", "objectives"]
+
+PAPER_SIZE = 3000
+COSTS = {"hc": 15.0, "hc-seq": 80.0, "sembler": 25.0, "glad": 8.0, "bsc": 3.0}
+
+
+def jobs(scope: Scope) -> list[Job]:
+    """Return the jobs for table 3: the paper's size and all sentences; random parts for paired differences."""
+    todo = []
+    for part in ("3000",) if scope.quick else ("3000", "all"):
+        share = 1.0 if part == "all" else 0.45
+        first = Job("entity-choose", {"part": part}, cost=60 * share)
+        todo += [first, Job("entity-gold", {"part": part}, cost=25 * share, needs=(first.id,))]
+        for model in MODEL_NAMES:
+            cost = share * (25 + COSTS.get(model, 1.0))
+            todo.append(Job("entities", {"part": part, "model": model}, cost=cost, needs=(first.id,), alone=True))
+    for part in [
+        "3000",
+        *(() if scope.quick else ("all",)),
+        *(f"random-{seed}" for seed in (() if scope.quick else scope.seeds)),
+    ]:
+        first = Job("entity-choose", {"part": part}, cost=27)
+        if part.startswith("random"):
+            todo.append(first)
+        todo.append(Job("entity-objectives", {"part": part}, cost=150 if part == "all" else 70, needs=(first.id,)))
+    return todo
+
+
+@cache
+def whole() -> CrowdCorpus:
+    """Read the MTurk corpus once per process."""
+    return datasets.load("conll2003-mturk")
+
+
+@cache
+def testb() -> CrowdCorpus:
+    """Read eng.testb once per process."""
+    return datasets.load("conll2003", split="testb")
+
+
+def sentences(part: str) -> CrowdCorpus:
+    """Return the annotated sentences among the first 3,000, among all, or among 3,000 in random documents."""
+    corpus = whole()
+    chosen = np.ones(corpus.n_sequences, np.bool_)
+    if part == "3000":
+        chosen[PAPER_SIZE:] = False
+    elif part.startswith("random-"):
+        document, _ = corpus.metadata["document"].codes()
+        order = np.random.default_rng(int(part.removeprefix("random-"))).permutation(int(document.max()) + 1)
+        size = np.bincount(document)[order]
+        kept = order[: int(np.searchsorted(np.cumsum(size), PAPER_SIZE)) + 1]
+        chosen = np.isin(document, kept)
+    return corpus.select(sequences=np.flatnonzero(chosen & corpus.annotated_sequences))
+
+
+def choose(part: str) -> dict[str, Any]:
+    """Choose how words become features, without gold."""
+    return tagging.choose_word_features(sentences(part))
+
+
+def infer(part: str, model: str, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Infer the truth, with its time and memory, and train taggers on it."""
+    corpus = sentences(part)
+    MajorityVote().fit(corpus.select(sequences=np.arange(10)))  # loads what every model needs
+    with Peak() as used:
+        truth = fitted(model, corpus, 0)
+    (words,) = needed.values()
+    return {
+        "truth": truth_scores(corpus, truth) | {"n_sequences": corpus.n_sequences},
+        "taggers": {name: prediction(tagging.train(corpus, truth, name, words)) for name in tagging.FEATURES},
+        "fit": {"cpu": used.cpu, "megabytes": used.megabytes},
+        "diagonals": _diagonals(truth),
+    }
+
+
+def gold(part: str, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Train taggers on the gold labels of the same sentences: what could be reached."""
+    corpus = sentences(part)
+    (words,) = needed.values()
+    return {
+        "taggers": {name: prediction(tagging.train(corpus, "gold", name, words)) for name in tagging.FEATURES},
+        "in_testb": overlap(corpus),
+    }
+
+
+def overlap(corpus: CrowdCorpus) -> int:
+    """Count the sentences that occur word for word in eng.testb."""
+    known = {tuple(testb().sequence(s)) for s in range(testb().n_sequences)}
+    return sum(tuple(corpus.sequence(s)) in known for s in range(corpus.n_sequences))
+
+
+def truth_scores(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
+    """Score a truth on all sentences of the part and on those of the test folder."""
+    folder, names = corpus.metadata["folder"].codes()
+    result: dict[str, Any] = {}
+    for name in ("all", "test"):
+        mask = np.ones(corpus.n_sequences, np.bool_) if name == "all" else folder == list(names).index("test")
+        if not mask.any():
+            continue
+        spans = evaluate.spans_from_codes(
+            corpus.golds["gold"], truth.labels, corpus.offsets, corpus.labels, sequences=mask
+        )
+        sure = evaluate.calibration(truth.proba, corpus.golds["gold"], mask=mask[corpus.token_sequence])
+        result[name] = {
+            "precision": 100 * spans.precision,
+            "recall": 100 * spans.recall,
+            "f1": 100 * spans.f1,
+            "cross_entropy": sure.cross_entropy,
+            "ece": sure.ece,
+        }
+    return result
+
+
+def prediction(tagger: Any) -> dict[str, float]:
+    """Score a tagger on eng.testb."""
+    return tagging.span_scores(testb(), tagging.predicted(tagger, testb()))
+
+
+def objectives(part: str, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Train LA-SCA's tagger with every objective on the truth of HC."""
+    corpus = sentences(part)
+    truth = fitted("hc", corpus, 0)
+    (words,) = needed.values()
+    options = objective_options(corpus, truth)
+    return {
+        features: {
+            name: prediction(tagging.train(corpus, truth, features, words, **more)) for name, more in options.items()
+        }
+        for features in tagging.FEATURES
+    }
+
+
+def _diagonals(truth: Truth) -> list[float]:
+    if truth.clusters is None:
+        return []
+    return [float(x) for x in np.diagonal(truth.clusters.shared, axis1=1, axis2=2).mean(axis=1)]

@@ -1,0 +1,114 @@
+"""Beyond the paper: calibration, few annotators, trouble in the crowd, time and memory."""
+
+from __future__ import annotations
+
+from lasca.reproduce.beyond import LEVELS
+from lasca.reproduce.blocks import Block, Heading, Picture, Table, Text
+from lasca.reproduce.jobs import Results
+from lasca.reproduce.pages.common import MODELS, NAMES, best_cells, number
+from lasca.reproduce.paper import CROWDS
+from lasca.reproduce.statistics import Mean, mean
+from lasca.reproduce.svg import line_chart
+
+__all__ = ["beyond", "cell"]
+
+
+def cell(results: Results, case: str, groups: str, value: str, model: str) -> Mean:
+    """Return the accuracy of a model."""
+    return mean(results.values("beyond", ("gold1",), case=case, groups=groups, value=value, model=model))
+
+
+def beyond(results: Results) -> list[Block]:
+    """Write the section."""
+    counts = [v for v in results.settings("beyond", "value") if results.select("beyond", case="annotators", value=v)]
+    series = {
+        NAMES[m].removesuffix(" *"): [
+            (float(k), v.value, 0.0 if v.n < 2 else v.sd)
+            for k in counts
+            for v in [cell(results, "annotators", "ca2", k, m)]
+        ]
+        for m in MODELS
+    }
+    chart = line_chart(
+        series, title="Accuracy by annotators per tweet", x_title="annotators per tweet", y_title="accuracy (%)",
+        x_marks=[float(k) for k in counts],
+    )  # fmt: skip
+    troubles = [v for v in results.settings("beyond", "value") if results.select("beyond", case="trouble", value=v)]
+    return [
+        Heading("Beyond the paper"),
+        Heading("Probabilities", 3),
+        _calibration(results),
+        Heading("Few annotators", 3),
+        Text("The crowd of table 1 (ca2), of which so many annotators, drawn at random, label each tweet."),
+        _accuracies(results, "annotators", [("ca2", k, k) for k in counts], "Accuracy (%) by annotators per tweet."),
+        Picture("annotators", chart, "Accuracy against gold 1 by the number of annotators per tweet (ca2)."),
+        Heading("Spammers, copying annotators, hard tokens", 3),
+        Text(
+            "Spammers always give one label, any label, or labels by their frequency; a copying annotator writes down "
+            "what one other annotator would write on 90 % of the tokens. They come on top of the 15 annotators of ca2."
+        ),
+        _accuracies(results, "trouble", [("ca2", v, v) for v in troubles], "Accuracy (%), with trouble in the crowd."),
+        Text(
+            "A trap: if annotators fail on the same hard tokens and give any wrong label there, models with a "
+            "confusion matrix per annotator may explain hard tokens by a rare label and fall far below majority vote."
+        ),
+        _accuracies(
+            results, "difficulty", [(crowd, "0.4", crowd) for crowd in CROWDS],
+            "Accuracy against gold 1 (%), shared difficulty (ρ = 0.4), uniform wrong labels, nothing common. HC, "
+            "levels: HC with the option that tokens are easy or hard (`difficulty=True`).",
+            (*MODELS, LEVELS),
+        ),
+        Heading("Time and memory", 3),
+        _time(results),
+    ]  # fmt: skip
+
+
+def _accuracies(
+    results: Results, case: str, columns: list[tuple[str, str, str]], caption: str, models: tuple[str, ...] = MODELS
+) -> Table:
+    names = NAMES | {LEVELS: "HC, levels *"}
+    found = [[cell(results, case, groups, value, model) for groups, value, _ in columns] for model in models]
+    rows = [(names[model], *(value.shown() for value in row)) for model, row in zip(models, found)]
+    strong = frozenset((r, c + 1) for r, c in best_cells([[value.value for value in row] for row in found]))
+    return Table(("model", *(name for *_, name in columns)), tuple(rows), caption, (), strong)
+
+
+def _calibration(results: Results) -> Table:
+    header = ["model", *(f"{crowd} {name}" for crowd in CROWDS for name in ("cross entropy", "ECE"))]
+    part = "all" if results.select("entities", part="all") else "3000"
+    header += [
+        f"MTurk ({'test folder' if part == 'all' else 'first 3,000'}) {name}" for name in ("cross entropy", "ECE")
+    ]
+    rows = []
+    for model in MODELS:
+        cells = [NAMES[model]]
+        for crowd in CROWDS:
+            for score in ("cross_entropy", "ece"):
+                cells.append(mean(results.values("tweets", ("truth", score), groups=crowd, model=model)).shown(3))
+        scores = results.select("entities", part=part, model=model)[0]["truth"]["test" if part == "all" else "all"]
+        rows.append((*cells, number(scores["cross_entropy"], 3), number(scores["ece"], 4)))
+    caption = (
+        "Cross entropy (nats per token) and expected calibration error of the inferred probabilities: crowds of table "
+        "1 against gold 1 (6.7 % of whose tokens are wrong for everybody, which no vote can tell), and the MTurk "
+        "corpus."
+    )
+    return Table(tuple(header), tuple(rows), caption)
+
+
+def _time(results: Results) -> Table:
+    parts = results.settings("entities", "part")
+    words = {"3000": "first 3,000", "all": "all sentences"}
+    header = ("model", *(f"{words[p]}: {what}" for p in parts for what in ("CPU s", "MB")))
+    rows = []
+    for model in MODELS:
+        cells = [NAMES[model]]
+        for part in parts:
+            fit = results.select("entities", part=part, model=model)[0]["fit"]
+            cells += [number(fit["cpu"], 1), number(fit["megabytes"], 0)]
+        rows.append(tuple(cells))
+    caption = (
+        "Inferring the truth of the MTurk corpus: CPU seconds in one thread, and by how much the process grew, each "
+        "model in a process of its own beside another job; compiling is included where a kernel was not in the cache "
+        "yet."
+    )
+    return Table(header, tuple(rows), caption)

@@ -1,0 +1,259 @@
+"""The reproduction: its plan, its processes, what its jobs measure, and that the page in docs/ comes from them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+import lasca
+from lasca.errors import DatasetError, ModelError, ParameterError, StoreError
+from lasca.reproduce import ambiguity, beyond, clusters, entities, reproduce, tagging, tweets
+from lasca.reproduce.blocks import Heading, Page, Picture
+from lasca.reproduce.jobs import Job, Results, Scope, Store, rounded
+from lasca.reproduce.paper import CROWDS, TABLE_1, TABLE_2, TABLE_3
+from lasca.reproduce.plan import MEASURES, plan
+from lasca.reproduce.pool import run_jobs
+from lasca.reproduce.render import markdown
+from lasca.reproduce.statistics import mean, paired
+from lasca.reproduce.whole import check_data, page_of, scope_of, write_page
+from lasca.truth import MODEL_NAMES
+
+DOCS = Path(__file__).parent.parent / "docs"
+SCOPES = [scope_of(True), scope_of(False)]
+
+
+@pytest.fixture
+def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LASCA_DATA", str(data_dir))
+    return data_dir
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_every_job_has_a_name_of_its_own_and_what_it_needs_is_planned(scope):
+    jobs = plan(scope)
+    names = {job.id for job in jobs}
+    assert len(names) == len(jobs)
+    assert all(names.issuperset(job.needs) for job in jobs)
+    assert {job.section for job in jobs} == set(MEASURES)
+
+
+def test_the_plan_has_every_row_of_every_table():
+    jobs = plan(scope_of(False))
+    crowds = {(j.settings["groups"], j.settings["model"], j.settings["seed"]) for j in jobs if j.section == "tweets"}
+    assert crowds == {(c, m, s) for c in CROWDS for m in MODEL_NAMES for s in range(5)}
+    parts = {(j.settings["part"], j.settings["model"]) for j in jobs if j.section == "entities"}
+    assert parts == {(p, m) for p in ("3000", "all") for m in MODEL_NAMES}
+    assert set(TABLE_1) < set(MODEL_NAMES)
+    assert set(TABLE_2) == set(TABLE_3) == {*TABLE_1, "la-sca"}
+
+
+def cheap_jobs() -> list[Job]:
+    settings = {"case": "difficulty", "groups": "ca1", "value": "0.4", "seed": 0}
+    return [
+        Job("beyond", {**settings, "model": model}, cost) for model, cost in (("mv", 3.0), ("ds", 2.0), ("glad", 1.0))
+    ]
+
+
+@pytest.mark.data
+def test_a_stopped_run_is_taken_up_and_gives_the_same_results(data, tmp_path):
+    jobs = cheap_jobs()
+    whole, broken = Store(tmp_path / "whole"), Store(tmp_path / "broken")
+    seen = []
+    run_jobs(jobs, whole, 2, lambda share, words: seen.append(share))
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1.0)
+
+    def stop(share: float, words: str) -> None:
+        if share > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(jobs, broken, 1, stop)
+    done = [job for job in jobs if broken.get(job) is not None]
+    assert [job.settings["model"] for job in done] == ["mv"]  # the dearest one first
+    kept = (broken.folder / f"{done[0].id}.json").stat().st_mtime_ns
+    run_jobs(jobs, broken, 2, lambda share, words: None)
+    assert (broken.folder / f"{done[0].id}.json").stat().st_mtime_ns == kept
+    for job in jobs:
+        first, second = (store.get(job)["result"] for store in (whole, broken))
+        assert {k: v for k, v in first.items() if k != "used"} == {k: v for k, v in second.items() if k != "used"}
+
+
+def test_the_store_knows_other_settings_and_damage(tmp_path):
+    store = Store(tmp_path)
+    job = Job("beyond", {"seed": 1})
+    assert store.get(job) is None
+    store.put(job, {"value": 1.23456789})
+    assert store.get(job)["result"] == {"value": 1.23457}
+    other = Job("beyond", {"seed": "1"})
+    assert other.id == job.id
+    assert store.get(other) is None
+    kept = json.loads((tmp_path / f"{job.id}.json").read_text())
+    (tmp_path / f"{job.id}.json").write_text(json.dumps(kept | {"code": "of last year"}))
+    assert store.get(job) is None
+    with pytest.raises(StoreError, match="missing"):
+        store.all([job, Job("beyond", {"seed": 2})])
+    (tmp_path / f"{job.id}.json").write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        store.get(job)
+
+
+@pytest.mark.data
+def test_a_job_that_fails_is_named_and_the_others_are_kept(data, tmp_path):
+    good = cheap_jobs()[0]
+    bad = Job("beyond", {**good.settings, "model": "nobody"}, cost=0.1)
+    store = Store(tmp_path)
+    with pytest.raises(ModelError, match=f"{bad.id} failed.*nobody"):
+        run_jobs([good, bad], store, 1, lambda share, words: None)
+    assert store.get(good) is not None
+
+
+def test_rounding_keeps_what_is_no_float():
+    assert rounded({"a": [1, 0.123456789, "x"], "b": (None, True)}) == {"a": [1, 0.123457, "x"], "b": [None, True]}
+
+
+def test_results_are_found_by_settings_and_path():
+    rows = [(Job("x", {"seed": s, "model": m}), {"deep": {"score": s + 10 * (m == "b")}}) for m in "ab" for s in (0, 1)]
+    results = Results(tuple(rows))
+    assert results.values("x", ("deep", "score"), model="b") == [10, 11]
+    assert results.settings("x", "seed") == [0, 1]
+    assert results.select("y") == []
+
+
+def test_means_and_paired_intervals():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(1, 1, 7), rng.normal(0, 1, 7)
+    found = paired(list(first), list(second))
+    low, high = ttest_rel(first, second).confidence_interval(0.95)
+    np.testing.assert_allclose([found.value, found.low, found.high], [(first - second).mean(), low, high], rtol=1e-12)
+    assert math.isnan(paired([1.0], [0.5]).low)
+    assert not paired([1.0], [0.5]).clear
+    assert paired([1.0], [0.5]).shown() == "+0.50"
+    assert mean([1.0, 2.0, 3.0]).shown() == "2.00 ± 1.00"
+    assert mean([1.0]).shown() == "1.00"
+    assert mean([]).shown() == "–"
+
+
+@pytest.mark.data
+def test_a_tweets_job_measures_what_it_says(data):
+    words = {"templates": "word[0]", "l2": 0.1}
+    got = tweets.infer("table-1", "ca3", 1, "mv", needed={"choose": words})
+    corpus = lasca.simulate.crowd(
+        lasca.datasets.load("tdga"), gold="gold1", groups="ca3", wrong="prior", common=0.067, seed=1
+    )
+    truth = lasca.MajorityVote().fit(corpus)
+    gold = corpus.golds["gold1"]
+    assert got["truth"]["gold1"] == pytest.approx(100 * (truth.labels == gold).mean())
+    test = lasca.datasets.load("inhouse")
+    tagger = lasca.CrfTagger(templates="word[0]", l2=0.1).fit(corpus, truth)
+    found = tagger.predict([test.sequence(s) for s in range(test.n_sequences)])
+    score = lasca.evaluate.tokens(test.label_names(test.golds["gold"]), found)
+    scores = got["taggers"]["word"]
+    assert scores["INHOUSE"]["accuracy"] == pytest.approx(100 * score.accuracy)
+    own = [part.f1 for part in score.per_label.values() if part.n_gold]
+    assert scores["INHOUSE"]["macro_f1"] == pytest.approx(100 * np.mean(own))
+    assert scores["INHOUSE, new"]["n_sequences"] == 88
+    assert got["taggers"]["default"]["RITTER"]["accuracy"] > scores["RITTER"]["accuracy"]
+
+
+@pytest.mark.data
+def test_word_features_are_chosen_by_held_out_votes(data):
+    corpus = tweets.crowd("table-1", "ca1", 0).select(sequences=np.arange(60))
+    chosen = tagging.choose_word_features(corpus)
+    best = max(chosen["tried"], key=lambda row: row["score"])
+    assert (chosen["templates"], chosen["l2"]) == (best["templates"], best["l2"])
+    assert len(chosen["tried"]) == 8
+    assert len({row["score"] for row in chosen["tried"]}) > 1
+
+
+@pytest.mark.data
+def test_the_sentences_of_table_3(data):
+    first, everything = entities.sentences("3000"), entities.sentences("all")
+    assert everything.n_sequences == 6056
+    assert first.annotated_sequences.all()
+    assert first.n_sequences == int(entities.whole().annotated_sequences[:3000].sum())
+    drawn, again, other = (entities.sentences(f"random-{seed}") for seed in (0, 0, 1))
+    assert drawn == again
+    assert drawn != other
+    assert 2700 <= drawn.n_sequences <= 3400
+    assert entities.overlap(everything) == 133  # as the data's README counts
+
+
+@pytest.mark.data
+def test_an_ambiguity_job_agrees_with_the_scores_of_the_library(data):
+    got = ambiguity.measure("independent", "ca1", 0.4, 7)
+    assert got["two-truths"]["AP"] > 0.85 > got["rank-1"]["AP"] > 0.3
+    assert got["two-truths"]["ECE"] <= 0.03
+    assert got["rank-1"]["ECE"] is None
+    assert got["two-truths"]["Spearman"] >= 0.7
+
+
+@pytest.mark.data
+def test_troubles_change_the_crowd(data):
+    plain = beyond.measure("trouble", "ca2", "none", 0, "mv")
+    spam = beyond.measure("trouble", "ca2", "5 spammers, one label", 0, "mv")
+    few = beyond.measure("annotators", "ca2", "1", 0, "mv")
+    assert few["gold1"] < spam["gold1"] < plain["gold1"]
+
+
+def test_clusters_are_tried_with_the_papers_priors():
+    jobs = clusters.jobs(Scope((0,)))
+    assert sum(job.settings["priors"] == "paper" for job in jobs) == 3
+
+
+def test_missing_data_is_said_at_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("LASCA_DATA", str(tmp_path))
+    monkeypatch.setattr("lasca.datasets.find.cache_folder", lambda: tmp_path, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(DatasetError, match="tdga"):
+        check_data()
+
+
+@pytest.mark.data
+def test_a_folder_that_is_taken_is_refused_before_any_work(data, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("keep")
+    with pytest.raises(StoreError, match="not empty"):
+        reproduce(tmp_path / "out", quick=True)
+    with pytest.raises(StoreError, match="not empty"):
+        reproduce(tmp_path / "out", quick=True, resume=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    (tmp_path / ".new.lasca-reproduce").mkdir()
+    (tmp_path / ".new.lasca-reproduce" / "job.json").write_text("{}")
+    with pytest.raises(StoreError, match="was stopped"):
+        reproduce(tmp_path / "new", quick=True)
+    with pytest.raises(StoreError, match="taken by something else"):
+        reproduce(tmp_path / "free", quick=True, page=tmp_path / "out.md")
+    with pytest.raises(ParameterError, match="Markdown"):
+        reproduce(tmp_path / "free", quick=True, page=tmp_path / "out")
+    assert (tmp_path / "out" / "mine.txt").read_text() == "keep"
+
+
+def test_a_page_is_written_with_its_pictures_and_results(tmp_path):
+    page = Page("A page", (Heading("One"), Picture("dots", "<svg></svg>", "Dots.")))
+    write_page(page, {"job-1": {"code": "x", "result": {"value": 1.5}}}, tmp_path / "page.md")
+    assert "](page/dots.svg)" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert (tmp_path / "page" / "dots.svg").read_text() == "<svg></svg>"
+    measured = json.loads((tmp_path / "page" / "results.json").read_text(encoding="utf-8"))
+    assert measured["job-1"]["result"] == {"value": 1.5}
+
+
+def test_the_page_in_docs_is_what_its_results_say():
+    """Nothing on the page is typed in: it is made of results.json beside it, which `lasca reproduce` wrote."""
+    measured = json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))
+    page = page_of(measured, scope_of(False))
+    assert len({entry["code"] for entry in measured.values()}) == 1
+    assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == markdown(page, pictures="reproduction")
+
+
+def test_a_quick_page_can_be_made_of_a_part_of_the_results():
+    measured = json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))
+    page = page_of({job.id: measured[job.id] for job in plan(scope_of(True))}, scope_of(True))
+    text = markdown(page, pictures="reproduction")
+    assert "`lasca reproduce --quick`" in text
+    assert " nan" not in text
