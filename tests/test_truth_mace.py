@@ -1,4 +1,8 @@
-"""MACE against enumeration, and against what the Java original answers on a small example."""
+"""MACE against enumeration, and against a retyped core of the Java original on a small example.
+
+The labels in data/mace come from a short Java program that repeats the original's updates, priors and starts; the
+released program itself was not run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ def example() -> CrowdCorpus:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(("variational", "file"), [(True, "vb.labels"), (False, "em.labels")])
-def test_labels_of_the_java_original(variational: bool, file: str, seed: int) -> None:
+def test_labels_of_the_retyped_java_core(variational: bool, file: str, seed: int) -> None:
     expected = (EXAMPLE / file).read_text().split()
     found = Mace(variational=variational, tol=0, seed=seed).fit(example())
     assert [sequence[0] for sequence in found.sequences()] == expected
