@@ -17,8 +17,9 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.truth.base import Votes
-from lasca.truth.cluster_sampler import Priors, Sampler, State
-from lasca.truth.hierarchical import HierarchicalClusters, hard_rows, shares
+from lasca.truth.cluster_sampler import Priors, Sampler, State, hard_rows
+from lasca.truth.hierarchical import HierarchicalClusters
+from lasca.truth.majority import shares_of_votes
 
 
 def simulated(n_annotations: int, per_token: int = 5, L: int = 47, T: int = 9) -> CrowdCorpus:
@@ -75,7 +76,7 @@ def main() -> None:
     proba = np.zeros((votes.n_tokens, T), np.float32)
     cells = len(votes.label) * T
     for name, hard in (("two levels of difficulty", hard_rows(votes)), ("one level", np.zeros((0, T)))):
-        sampler = Sampler(votes, Priors(alpha, 0.02, 1.0, 1.0, hard), [shares(votes)])
+        sampler = Sampler(votes, Priors(alpha, 0.02, 1.0, 1.0, hard), [shares_of_votes(votes)])
         state = sampler.initial(3, 0, np.random.default_rng(0))
         cpu, wall = timed(lambda sampler=sampler, state=state: sampler.move_labels(state, proba), 5)
         print(f"sweep over z, {name}: {cells / cpu / 1e6:.0f} million annotations x labels / s / core")

@@ -202,13 +202,18 @@ def test_probability_is_calibrated_and_the_share_is_found() -> None:
     assert np.median(found.pair_share[:, 0]) < 0.7
 
 
+def with_slips(corpus: CrowdCorpus, hard: np.ndarray, rng: np.random.Generator) -> CrowdCorpus:
+    """Let annotators give any label in half of the cases where a token is hard."""
+    slip = hard[corpus.annotation_token] & (rng.random(corpus.n_annotations) < 0.5)
+    label = np.where(slip, rng.integers(0, T, corpus.n_annotations), corpus.annotation_label)
+    return corpus.with_annotations(corpus.annotators, corpus.annotation_token, corpus.annotation_annotator, label)
+
+
 def test_hard_tokens_do_not_pass_for_ambiguous_ones() -> None:
     rng = np.random.default_rng(0)
     corpus = crowd(4000, seed=8)
     hard = rng.random(4000) < 0.3
-    slip = hard[corpus.annotation_token] & (rng.random(corpus.n_annotations) < 0.5)
-    label = np.where(slip, rng.integers(0, T, corpus.n_annotations), corpus.annotation_label)
-    noisy = corpus.with_annotations(corpus.annotators, corpus.annotation_token, corpus.annotation_annotator, label)
+    noisy = with_slips(corpus, hard, rng)
     found = find_ambiguity(noisy, lasca.DawidSkene().fit(noisy))
     differ = corpus.golds["gold1"] != corpus.golds["gold2"]
     assert found.hard_share is not None
@@ -222,9 +227,7 @@ def test_hard_tokens_are_ambiguous_as_often_as_others() -> None:
     rng = np.random.default_rng(1)
     corpus = crowd(6000, seed=4)
     hard = rng.random(6000) < 0.5
-    slip = hard[corpus.annotation_token] & (rng.random(corpus.n_annotations) < 0.5)
-    label = np.where(slip, rng.integers(0, T, corpus.n_annotations), corpus.annotation_label)
-    noisy = corpus.with_annotations(corpus.annotators, corpus.annotation_token, corpus.annotation_annotator, label)
+    noisy = with_slips(corpus, hard, rng)
     found = find_ambiguity(noisy, lasca.DawidSkene().fit(noisy))
     differ = corpus.golds["gold1"] != corpus.golds["gold2"]
     assert found.hard_share is not None
@@ -299,3 +302,12 @@ def test_flagged_tokens_of_mturk_are_where_the_truth_errs(data_dir: Path, monkey
     found = find_ambiguity(corpus, truth)
     wrong, ranked = truth.labels != corpus.golds["gold"], np.isfinite(found.score)
     assert wrong[found.tokens].mean() >= 5 * wrong[ranked & ~found.mask].mean()
+
+
+def test_expected_labels_count_every_ranked_token_and_the_second_of_two() -> None:
+    corpus = lasca.simulate.big(1500, n_annotators=6, n_labels=4, seed=0)
+    found = find_ambiguity(corpus, lasca.DawidSkene().fit(corpus))
+    assert found.pair_count is not None
+    assert found.label_count is not None
+    expected = np.isfinite(found.score).sum() + np.triu(found.pair_count, 1).sum()
+    assert found.label_count.sum() == pytest.approx(expected, rel=1e-2)

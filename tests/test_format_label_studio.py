@@ -11,7 +11,7 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, FormatError, LascaError, ParameterError
-from lasca.formats import label_studio
+from lasca.formats import label_studio, label_studio_write, write
 from lasca.formats.base import files_of
 from mutations import FEW, MANY, assert_only_lasca_errors, samples, source, sources
 
@@ -204,7 +204,7 @@ def test_predictions_keep_ids_and_text_and_say_how_sure(tmp_path: Path) -> None:
     proba = np.full((7, 3), 0.05)
     proba[np.arange(7), truth] = [0.99, 0.8, 0.9, 0.99, 0.99, 0.99, 0.99]
     path = tmp_path / "tasks.json"
-    label_studio.write(corpus, truth, path, proba=proba, model_version="v1")
+    write(corpus, path, "label-studio", labels=truth, proba=proba, model_version="v1")
     (written,) = json.loads(path.read_text("utf-8"))
     assert written["id"] == 7
     assert written["data"] == data
@@ -227,26 +227,28 @@ def test_what_was_read_and_written_is_the_same(tmp_path: Path, unit: str) -> Non
         task(id="x9", text="nobody"),
     )
     path = tmp_path / "tasks.json"
-    label_studio.write(corpus, corpus.golds["gold"], path, annotations=True, unit=unit)
+    write(corpus, path, "label-studio", labels=corpus.golds["gold"], annotations=True, unit=unit)
     again = label_studio.read(files_of(path))
     assert again.crowd().select(annotators=("ann", "bob")) == corpus
 
 
-def test_names_instead_of_codes_and_corpora_without_text(tmp_path: Path) -> None:
+def test_names_instead_of_codes_and_corpora_without_text() -> None:
     corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["x"]], {"a": [["B-PER", "O"], None]})
-    label_studio.write(corpus, [["B-PER", "O"], [None]], tmp_path / "t.json")
-    first, second = json.loads((tmp_path / "t.json").read_text("utf-8"))
+    first, second = label_studio_write.tasks(corpus, [["B-PER", "O"], [None]])
     assert first["data"] == {"text": "Ada ran"}
     assert first["predictions"][0]["result"][0]["value"]["end"] == 3
     assert "score" not in first["predictions"][0]
     assert second["predictions"][0]["result"] == []
     for wrong in ([["O"], ["O"]], np.array([0, 1, 9])):
         with pytest.raises(CorpusError):
-            label_studio.write(corpus, wrong, tmp_path / "u.json")
+            label_studio_write.tasks(corpus, wrong)
     with pytest.raises(CorpusError, match="proba"):
-        label_studio.write(corpus, np.zeros(3, int), tmp_path / "u.json", proba=np.ones((3, 9)))
+        label_studio_write.tasks(corpus, np.zeros(3, int), proba=np.ones((3, 9)))
+
+
+def test_a_wrong_unit_writes_no_file(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="unit"):
-        label_studio.write(corpus, np.zeros(3, int), tmp_path / "u.json", unit="auto")
+        write(read(task(by(1, PER))), tmp_path / "u.json", "label-studio", unit="auto")
     assert not (tmp_path / "u.json").exists()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import naive
-from lasca.kernels import gibbs
+from lasca.kernels import gibbs, metropolis
 from lasca.kernels import random as rnd
 
 
@@ -160,13 +160,13 @@ def test_gains_of_beta_and_eta_are_ratios_of_the_joint(seed: int, levels: int) -
         tau = beta[k, t, j] + beta[k, t, t]
         beta[k, t, j] = rng.uniform(0, tau)
         beta[k, t, t] = tau - beta[k, t, j]
-        got = gibbs.beta_gain(group, counts, t, j, case.beta[k, t], case.eta[k, t], case.alpha[t], beta[k, t, j])
+        got = metropolis.beta_gain(group, counts, t, j, case.beta[k, t], case.eta[k, t], case.alpha[t], beta[k, t, j])
         np.testing.assert_allclose(got, case.joint(beta=beta) - now, rtol=1e-9, atol=1e-10)
         eta = case.eta.copy()
         eta[k, t] = rng.lognormal(1, 2)
         got = -case.rate * (eta[k, t] - case.eta[k, t])
-        got += gibbs.row_score(group, counts, rows, t, case.beta[k, t], eta[k, t])
-        got -= gibbs.row_score(group, counts, rows, t, case.beta[k, t], case.eta[k, t])
+        got += metropolis.row_score(group, counts, rows, t, case.beta[k, t], eta[k, t])
+        got -= metropolis.row_score(group, counts, rows, t, case.beta[k, t], case.eta[k, t])
         np.testing.assert_allclose(got, case.joint(eta=eta) - now, rtol=1e-9, atol=1e-10)
 
 
@@ -198,8 +198,8 @@ def test_moves_stay_on_the_simplex_and_leave_nothing_unmoved() -> None:
     state, before, step = rng_state(4), case.beta.copy(), np.ones_like(case.eta)
     eta = case.eta.copy()
     for _ in range(100):
-        gibbs.move_beta(case.c, counts, case.beta, case.eta, case.alpha, state)
-        gibbs.move_eta(case.c, counts, rows, case.beta, case.eta, case.rate, step, 0.0, state)
+        metropolis.move_beta(case.c, counts, case.beta, case.eta, case.alpha, state)
+        metropolis.move_eta(case.c, counts, rows, case.beta, case.eta, case.rate, step, 0.0, state)
     np.testing.assert_allclose(case.beta.sum(axis=2), 1, rtol=1e-12)
     assert (case.beta > 0).all()
     assert (case.eta > 0).all()

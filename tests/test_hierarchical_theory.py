@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 import naive
-from lasca.kernels import gibbs
+from lasca.kernels import gibbs, metropolis
 from lasca.kernels.split_merge import split_or_merge
 from lasca.truth.base import Votes
 from lasca.truth.cluster_sampler import Priors, Sampler, State
@@ -146,9 +146,9 @@ def split_merge_only(taken: list[int]) -> Callable[[Sampler, State], None]:
                 s.c, s.members, s.counts, s.rows, s.beta, s.eta, p.alpha, p.rate, p.epsilon_nu / C, s.rng
             )
             taken.append(moved)
-        gibbs.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
-        gibbs.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, 0.0, s.rng)
-        gibbs.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
+        metropolis.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
+        metropolis.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, 0.0, s.rng)
+        metropolis.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
         sampler.move_labels(state, sampler.nothing)
 
     return sweep
@@ -174,8 +174,8 @@ def test_geweke_finds_a_missing_jacobian() -> None:
             new = s.eta[k, t] * np.exp(1.5 * normal())
             group = np.flatnonzero(s.c == k)
             gain = -p.rate * (new - s.eta[k, t])
-            gain += gibbs.row_score(group, s.counts, s.rows, t, s.beta[k, t], new)
-            gain -= gibbs.row_score(group, s.counts, s.rows, t, s.beta[k, t], s.eta[k, t])
+            gain += metropolis.row_score(group, s.counts, s.rows, t, s.beta[k, t], new)
+            gain -= metropolis.row_score(group, s.counts, s.rows, t, s.beta[k, t], s.eta[k, t])
             if np.log(uniform()) < gain:
                 s.eta[k, t] = new
 

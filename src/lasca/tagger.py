@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lasca import schemes
-from lasca.crf.decode import Constraint, marginals, n_best, viterbi
+from lasca.crf.decode import marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
+from lasca.crf.fitted import Fitted
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.prepare import (
     active_labels,
@@ -33,10 +34,8 @@ from lasca.crf.prepare import (
     targets_of,
 )
 from lasca.crf.runs import Report, Training
-from lasca.crf.space import Weights
-from lasca.crf.store import load_model, save_model
 from lasca.engine.threads import available_threads
-from lasca.errors import ModelError, ParameterError, StoreError
+from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Estimator, check_choice, check_int, check_number
 from lasca.files import whole_folder
 
@@ -60,7 +59,7 @@ class CrfTagger(Estimator):
         min_count: leave out features that occur less often.
         hash_bits: no dictionary; features are hashed into 2**hash_bits places.
         states: "observed" (a feature has weights for labels it was seen with) or "all".
-        optimiser: "lbfgs", or "perceptron" – averaged, fast, no probabilities worth the name.
+        optimiser: "lbfgs", or "perceptron" – averaged, fast, no penalties, no probabilities worth the name.
         max_iter: iterations of L-BFGS, or passes of the perceptron (at most 10 unless given).
         tolerance: stop when the objective falls by less (relative) over ten iterations.
         held_out: share of sequences kept aside to stop early; the best weights on them are kept.
@@ -114,7 +113,7 @@ class CrfTagger(Estimator):
         self.gazetteers = gazetteers
         self.threads = threads
         self.seed = seed
-        self._model: _Model | None = None
+        self._model: Fitted | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -161,6 +160,8 @@ class CrfTagger(Estimator):
         `progress` is called with the share done (a guess) and words on the objective and the time left.
         """
         self._check()
+        if self.optimiser == "perceptron" and sequence_weights is not None:
+            raise ParameterError("optimiser", self.optimiser, "'lbfgs' for sequences with weights")
         targets = targets_of(corpus, truth, self.soft)
         used = labelled_sequences(targets, corpus.offsets)
         if not used.any():
@@ -187,7 +188,7 @@ class CrfTagger(Estimator):
                 l1=self.l1, max_iter=500 if self.max_iter is None else self.max_iter, tolerance=self.tolerance,
                 threads=available_threads(self.threads),
             )  # fmt: skip
-        self._model = _Model(labels, active, extractor, found, constraint)
+        self._model = Fitted(labels, active, extractor, found, constraint)
         return self
 
     def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -233,32 +234,15 @@ class CrfTagger(Estimator):
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON."""
         model = self._fitted()
-        header = {"labels": list(model.labels), "active": model.active.tolist(), "parameters": self._plain()}
-        if model.constraint is not None:
-            rule = model.constraint
-            header["constraint"] = [rule.moves.tolist(), rule.first.tolist(), rule.last.tolist()]
         with whole_folder(path, overwrite=overwrite) as folder:
-            save_model(folder, model.extractor, model.weights, header)
+            model.save(folder, self._plain())
 
     @classmethod
     def load(cls, path: str | Path) -> CrfTagger:
         """Read a tagger that `save` wrote. Nothing in the folder can run code."""
-        extractor, weights, header = load_model(path)
-        try:
-            labels = tuple(str(name) for name in header["labels"])
-            active = np.array(header["active"], dtype=np.int64).reshape(-1)
-            inside = len(active) == weights.space.n_labels and len(set(active.tolist())) == len(active)
-            if not inside or (len(active) and not 0 <= active.min() <= active.max() < len(labels)):
-                raise StoreError("the labels and the weights of the tagger differ", where=str(path))
-            rule = header.get("constraint")
-            constraint = None if rule is None else Constraint(*(np.array(part, dtype=np.bool_) for part in rule))
-            if constraint is not None and len(constraint.first) != len(active):
-                raise StoreError("the constraint and the labels of the tagger differ", where=str(path))
-            known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._parameter_names()}
-        except (KeyError, TypeError, ValueError, OverflowError, ModelError) as error:
-            raise StoreError("the saved tagger is damaged", where=str(path), got=str(error)) from error
-        tagger = cls(**known)
-        tagger._model = _Model(labels, active, extractor, weights, constraint)
+        model, parameters = Fitted.load(path)
+        tagger = cls(**{k: v for k, v in parameters.items() if k in cls._parameter_names()})
+        tagger._model = model
         return tagger
 
     def _plain(self) -> dict[str, Any]:
@@ -267,7 +251,7 @@ class CrfTagger(Estimator):
         plain = (bool, int, float, str, type(None))
         return {k: v for k, v in self.get_params().items() if isinstance(v, plain) and k not in elsewhere}
 
-    def _fitted(self) -> _Model:
+    def _fitted(self) -> Fitted:
         if self._model is None:
             raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
         return self._model
@@ -283,26 +267,11 @@ class CrfTagger(Estimator):
         check_int("patience", self.patience, low=1)
         if self.max_iter is not None:
             check_int("max_iter", self.max_iter, low=1)
-        if self.optimiser == "perceptron" and (self.soft or self.objective != "likelihood"):
-            raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets and objectives with a cost")
+        if self.optimiser == "perceptron" and (self.soft or self.objective != "likelihood" or self.held_out):
+            raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets, costs and held-out sequences")
 
     def _lexicons(self) -> Lexicons:
         return Lexicons(
             {name: read_clusters(source) for name, source in (self.clusters or {}).items()},
             {name: read_gazetteer(source) for name, source in (self.gazetteers or {}).items()},
         )
-
-
-class _Model:
-    """What fitting leaves behind; `active` are the corpus labels the weights know, in their order."""
-
-    def __init__(
-        self,
-        labels: tuple[str, ...],
-        active: Array,
-        extractor: Extractor,
-        weights: Weights,
-        constraint: Constraint | None,
-    ) -> None:
-        self.labels, self.active, self.extractor = labels, active, extractor
-        self.weights, self.constraint = weights, constraint

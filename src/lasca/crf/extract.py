@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from lasca.crf.codes import Batch, Fields
 from lasca.crf.features import Features
-from lasca.crf.fields import BEGIN, END, Lexicons, field_values, gazetteer_tokens
+from lasca.crf.fields import Lexicons
 from lasca.crf.templates import Part, Template, Templates
 from lasca.errors import ModelError
 from lasca.estimator import check_int
@@ -25,7 +26,6 @@ from lasca.kernels.crf_setup import build_table, find_keys, number_found
 __all__ = ["Dictionary", "Extractor"]
 
 Array = np.ndarray[Any, Any]
-_GAZETTEER = ("B", "I")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,87 +39,6 @@ class Dictionary:
     def n_features(self) -> int:
         """The number of features."""
         return sum(len(k) for k in self.keys)
-
-
-class _Batch:
-    """Tokens as codes of distinct words; codes 0 and 1 stand for what is before and after a sequence."""
-
-    def __init__(self, tokens: Sequence[str], offsets: Array) -> None:
-        self.tokens, self.offsets = tokens, np.asarray(offsets, dtype=np.int64)
-        index: dict[str, int] = {}
-        codes = [index.setdefault(token, len(index)) for token in tokens]
-        self.words = list(index)
-        self.codes = np.array(codes, dtype=np.int64) + 2
-        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(codes):
-            raise ModelError("offsets must begin with 0 and end with the number of tokens", got=self.offsets)
-        lengths = np.diff(self.offsets)
-        self._start = np.repeat(self.offsets[:-1], lengths)
-        self._end = np.repeat(self.offsets[1:], lengths)
-        self._shifted: dict[int, tuple[Array, Array]] = {}
-
-    @property
-    def n_words(self) -> int:
-        return len(self.words) + 2
-
-    def places(self, offset: int) -> tuple[Array, Array]:
-        """Return the token at an offset from each token, and where that is: 0 before, 1 after, 2 in the sequence."""
-        if offset not in self._shifted:
-            place = np.arange(len(self.codes)) + offset
-            side = np.where(place < self._start, 0, np.where(place >= self._end, 1, 2))
-            self._shifted[offset] = np.where(side == 2, place, 0), side
-        return self._shifted[offset]
-
-    def at(self, offset: int) -> Array:
-        """Return the code of the word at an offset from each token."""
-        if offset == 0:
-            return self.codes
-        place, side = self.places(offset)
-        return np.where(side == 2, self.codes[place] if len(place) else self.codes, side)
-
-
-class _Fields:
-    """Codes of field values; vocabularies grow while fitting and are fixed after."""
-
-    def __init__(self, batch: _Batch, lexicons: Lexicons, vocabularies: dict[str, dict[str, int]], grow: bool) -> None:
-        self.batch, self.lexicons, self.vocabularies, self.grow = batch, lexicons, vocabularies, grow
-        self._words: dict[str, Array] = {}
-        self._tokens: dict[str, Array] = {}
-
-    def words(self, name: str) -> Array:
-        """Return the code of each distinct word's value, −1 for none or unknown."""
-        if name not in self._words:
-            values = [BEGIN, END, *field_values(name, self.batch.words, self.lexicons)]
-            if self.grow:
-                known = self.vocabularies.setdefault(name, {})
-                codes = [-1 if v is None else known.setdefault(v, len(known)) for v in values]
-            else:
-                known = self.vocabularies[name]
-                codes = [-1 if v is None else known.get(v, -1) for v in values]
-            self._words[name] = np.array(codes, dtype=np.int64)
-        return self._words[name]
-
-    def tokens(self, part: Part) -> Array:
-        """Return the code of the value at an offset from each token."""
-        if not part.field.startswith("gazetteer:"):
-            return np.asarray(self.words(part.field)[self.batch.at(part.offset)])
-        if part.field not in self._tokens:
-            found = gazetteer_tokens(part.field, list(self.batch.tokens), self.batch.offsets.tolist(), self.lexicons)
-            self._tokens[part.field] = np.array(found, dtype=np.int64) - 1
-            self.vocabularies.setdefault(part.field, {v: i for i, v in enumerate(_GAZETTEER)})
-        place, side = self.batch.places(part.offset)
-        codes = self._tokens[part.field]
-        return np.where(side == 2, codes[place] if len(place) else codes, -1)
-
-    def join(self, codes: list[Array], parts: Sequence[Part]) -> Array:
-        """Return one key for the codes of several parts, −1 where one of them is missing."""
-        key, span = codes[0], len(self.vocabularies[parts[0].field])
-        for code, part in zip(codes[1:], parts[1:]):
-            radix = max(len(self.vocabularies[part.field]), 1)
-            span *= radix
-            if span >= 2**62:
-                raise ModelError("a template joins too many different values", got="|".join(p.field for p in parts))
-            key = np.where((key < 0) | (code < 0), -1, key * radix + code)
-        return key
 
 
 class Extractor:
@@ -158,7 +77,7 @@ class Extractor:
     def fit(self, tokens: Sequence[str], offsets: Array) -> Features:
         """Build the dictionary from these tokens and return their features."""
         self._vocabularies, self._direct = {}, {}
-        build = _Build(self, _Batch(tokens, offsets), fitting=True)
+        build = _Build(self, Batch(tokens, offsets), fitting=True)
         features = build.features()
         values = {} if self.hash_bits is not None else {f: list(v) for f, v in self._vocabularies.items()}
         self.dictionary = Dictionary(values, build.keys)
@@ -168,7 +87,7 @@ class Extractor:
         """Return the features of these tokens; features that are not in the dictionary are left out."""
         if self.dictionary is None:
             raise ModelError("the extractor has no dictionary", hint="Call fit first")
-        build = _Build(self, _Batch(tokens, offsets), fitting=False)
+        build = _Build(self, Batch(tokens, offsets), fitting=False)
         return build.with_size(build.features(), self.n_features)
 
     def feature_names(self) -> list[str]:
@@ -197,13 +116,13 @@ def _texts(template: Template, keys: Array, values: dict[str, list[str]]) -> lis
 class _Build:
     """One pass over a batch: bundles of words per offset, slots of tokens."""
 
-    def __init__(self, extractor: Extractor, batch: _Batch, fitting: bool) -> None:
+    def __init__(self, extractor: Extractor, batch: Batch, fitting: bool) -> None:
         self.extractor, self.batch, self.fitting = extractor, batch, fitting
         self.hashed = extractor.hash_bits is not None
         vocabularies: dict[str, dict[str, int]] = extractor._vocabularies
         if self.hashed:
             vocabularies = {}
-        self.fields = _Fields(batch, extractor.lexicons, vocabularies, grow=fitting or self.hashed)
+        self.fields = Fields(batch, extractor.lexicons, vocabularies, grow=fitting or self.hashed)
         self.keys: list[Array] = []
         self.n_found = 0
         self.bundles: list[Array] = [np.full((1, 1), -1, dtype=np.int64)]

@@ -31,8 +31,6 @@ def perceptron(
     *,
     epochs: int = 10,
     states: str = "observed",
-    space: ParameterSpace | None = None,
-    sequences: Array | None = None,
     seed: int | np.random.Generator = 0,
     callback: Callable[[int, int], bool] | None = None,
 ) -> Weights:
@@ -44,13 +42,10 @@ def perceptron(
     labels = np.asarray(labels, dtype=np.int16)
     if labels.shape != (features.n_tokens,):
         raise ModelError(f"labels must be {features.n_tokens} integers", got=labels.shape)
-    chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
     unknown = np.concatenate([[0], np.cumsum(labels < 0)])
     offsets = features.offsets
-    whole = (unknown[offsets[chosen + 1]] == unknown[offsets[chosen]]) & (offsets[chosen + 1] > offsets[chosen])
-    chosen = chosen[whole]
-    if space is None:
-        space = make_space(features, labels, n_labels, states, chosen)
+    chosen = np.flatnonzero((unknown[offsets[1:]] == unknown[offsets[:-1]]) & (offsets[1:] > offsets[:-1]))
+    space = make_space(features, labels, n_labels, states, chosen)
     run = _Run(features, space)
     rng, step, trace = generator(seed), 0.0, []
     for epoch in range(epochs):

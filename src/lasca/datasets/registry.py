@@ -130,10 +130,10 @@ _ALL = (
 REGISTRY: Mapping[str, Dataset] = MappingProxyType({entry.name: entry for entry in _ALL})
 
 
-def dataset(name: str, registry: Mapping[str, Dataset] = REGISTRY) -> Dataset:
+def dataset(name: str) -> Dataset:
     """Return the entry of a data set, or say which there are."""
-    if name not in registry:
+    if name not in REGISTRY:
         raise DatasetError(
-            "there is no data set of that name", got=name, hint=f"There are: {', '.join(sorted(registry))}"
+            "there is no data set of that name", got=name, hint=f"There are: {', '.join(sorted(REGISTRY))}"
         )
-    return registry[name]
+    return REGISTRY[name]

@@ -10,14 +10,14 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.estimator import check_int
 
-__all__ = ["available_threads", "chunks", "run_ordered"]
+__all__ = ["available_threads", "chunks", "run_ordered", "run_summed"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -51,3 +51,15 @@ def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads
         return [work(item) for item in todo]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, todo))
+
+
+def run_summed(
+    work: Callable[[Item], tuple[Any, ...]], items: Iterable[Item], n_threads: int | None = None
+) -> tuple[Any, ...]:
+    """Apply `work` to every item, in threads; add up the arrays and numbers it returns, in the order of the items."""
+    parts = run_ordered(work, items, n_threads)
+    total = list(parts[0])
+    for part in parts[1:]:
+        for i, more in enumerate(part):
+            total[i] += more
+    return tuple(total)

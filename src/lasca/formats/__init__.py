@@ -47,7 +47,7 @@ WRITERS: Mapping[str, Writer] = MappingProxyType(
             "jsonl": ("write_rows", "write_jsonl"),
             "parquet": ("write_rows", "write_parquet"),
             "huggingface": ("write_huggingface", "write"),
-            "label-studio": ("write_tables", "write_label_studio"),
+            "label-studio": ("label_studio_write", "write"),
             "mace": ("write_tables", "write_mace"),
             "table": ("write_tables", "write_long"),
             "lasca": ("write_tables", "write_saved"),

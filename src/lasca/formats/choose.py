@@ -13,12 +13,14 @@ from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, FormatError, ParameterError
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
+from lasca.formats.outcome import outcome
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, repair_corpus
 
 __all__ = ["Reader", "Writer", "choose", "read_any"]
 
 SURE = 0.3  # below this a reader does not claim the files
 LEAD = 0.04  # two readers closer than this are both candidates
+PARTS = ("labels", "proba", "ambiguous", "candidates")  # what every writer takes: see `lasca.formats.outcome`
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class Reader:
 
 @dataclass(frozen=True)
 class Writer:
-    """A writer by name; its module is imported when it is first used."""
+    """A writer by name; its module is imported when it is first used.
+
+    Its function takes the corpus, what was inferred of it (an `Outcome`, the parts checked), the path, and options.
+    """
 
     name: str
     module: str
@@ -66,14 +71,18 @@ class Writer:
 
     def __call__(self, corpus: CrowdCorpus, path: str | Path, **parts: Any) -> None:
         """Write the corpus (or the truth in `labels=`), after checking the names of the options."""
-        write: Callable[..., None] = getattr(importlib.import_module(self.module), self.function)
-        _check(self.name, _options(write, skip=2), parts)
-        write(corpus, path, **parts)
+        _check(self.name, self.options, parts)
+        inferred = {name: parts.pop(name) for name in PARTS if name in parts}
+        self._load()(corpus, outcome(corpus, **inferred), path, **parts)
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names of the options this format takes."""
-        return _options(getattr(importlib.import_module(self.module), self.function), skip=2)
+        """The names of what may be given beside the corpus: the parts of an outcome, and the format's own options."""
+        return PARTS + _options(self._load(), skip=3)
+
+    def _load(self) -> Callable[..., None]:
+        write: Callable[..., None] = getattr(importlib.import_module(self.module), self.function)
+        return write
 
 
 def _options(function: Callable[..., Any], skip: int) -> tuple[str, ...]:

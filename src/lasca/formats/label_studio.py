@@ -26,10 +26,9 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
-from lasca.formats.label_studio_write import write
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
 
-__all__ = ["NAME", "read", "sniff", "write"]
+__all__ = ["NAME", "read", "sniff"]
 
 NAME = "label-studio"
 

@@ -14,6 +14,7 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ParameterError
 from lasca.files import whole_file
+from lasca.formats.outcome import Outcome, annotator_codes
 
 __all__ = ["tasks", "write"]
 
@@ -23,23 +24,33 @@ Labels = npt.ArrayLike | Sequence[Sequence[str | None]]
 
 def write(
     corpus: CrowdCorpus,
-    labels: Labels,
+    made: Outcome,
     path: str | Path,
     *,
-    proba: npt.ArrayLike | None = None,
     model_version: str = "lasca",
     unit: str = "codepoint",
     annotations: bool = False,
 ) -> None:
-    """Write Label Studio JSON: ids and texts as they were read, `predictions` with model_version and score.
+    """Write Label Studio tasks: the truth as predictions, or without one the annotations, golds and models.
 
-    `proba` (n_tokens, n_labels) gives the score of a task, the probability of its least sure token, and of each span,
-    the mean over its tokens; without it there are no scores. `annotations=True` also writes what the annotators said
-    and the golds (as `ground_truth`). `unit` is what offsets count: "codepoint", or "utf16" for old versions.
+    How sure the truth is stands in the scores (of its probabilities); ambiguity has no place in the format.
     """
-    made = tasks(corpus, labels, proba=proba, model_version=model_version, unit=unit, annotations=annotations)
+    if made.names is not None:
+        result = tasks(
+            corpus, made.names, proba=made.proba, model_version=model_version, unit=unit, annotations=annotations
+        )
+    else:
+        result = tasks(corpus, np.full(corpus.n_tokens, -1), unit=unit, annotations=True)
+        for task in result:
+            task["predictions"] = []
+        for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
+            if role == "model":
+                codes = annotator_codes(corpus, a)
+                for s, task in enumerate(tasks(corpus, codes, model_version=name, unit=unit)):
+                    if (codes[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])] >= 0).any():
+                        result[s]["predictions"] += task["predictions"]
     with whole_file(path) as scratch:
-        scratch.write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        scratch.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def tasks(
@@ -51,7 +62,12 @@ def tasks(
     unit: str = "codepoint",
     annotations: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return the tasks as plain data for JSON."""
+    """Return the tasks as plain data for JSON: ids and texts as they were read, `predictions` with version and score.
+
+    `proba` (n_tokens, n_labels) gives the score of a task, the probability of its least sure token, and of each span,
+    the mean over its tokens; without it there are no scores. `annotations=True` adds what the annotators said and
+    the golds (as `ground_truth`). `unit` is what offsets count: "codepoint", or "utf16" for old versions.
+    """
     if unit not in align.UNITS:
         raise ParameterError("unit", unit, "one of " + ", ".join(repr(u) for u in align.UNITS))
     names = _names(corpus, labels)

@@ -74,10 +74,10 @@ def _checked(header: Any, file: SourceFile) -> dict[str, Any]:
     return header
 
 
-def _strings(holder: dict[str, Any], key: str, file: SourceFile, line: int = 1) -> list[str]:
+def _strings(holder: dict[str, Any], key: str, file: SourceFile) -> list[str]:
     value = holder.get(key)
     if not isinstance(value, list) or not all(isinstance(entry, str) and entry for entry in value):
-        raise file.error(f"{key!r} must be a list of strings", line, got=repr(value))
+        raise file.error(f"{key!r} must be a list of strings", 1, got=repr(value))
     return value
 
 

@@ -16,9 +16,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import SourceFile
 
-__all__ = ["NAME", "read", "sniff"]
-
-NAME = "lasca"
+__all__ = ["read", "sniff"]
 
 
 def read(files: Sequence[SourceFile]) -> CrowdCorpus:

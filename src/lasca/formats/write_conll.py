@@ -15,12 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, StoreError, excerpt
 from lasca.files import whole_file
-from lasca.formats.outcome import Candidates, Outcome, everybody, outcome
+from lasca.formats.outcome import Outcome, everybody
 
 __all__ = ["write"]
 
@@ -31,16 +29,12 @@ RESERVED = ("_", "label", "confidence", "ambiguous", "candidates")
 
 def write(
     corpus: CrowdCorpus,
+    made: Outcome,
     path: str | Path,
     *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
     ids: bool | None = None,
 ) -> None:
     """Write a file of columns; `ids=True` writes `# sent_id` comments also before the truth, False nowhere."""
-    made = outcome(corpus, labels, proba, ambiguous, candidates)
     _check_names("label", corpus.labels)
     lines = _Lines(corpus, ids if ids is not None else made.names is None)
     if made.names is None:

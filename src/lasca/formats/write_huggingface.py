@@ -15,14 +15,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning
 from lasca.files import whole_file, whole_folder
-from lasca.formats.outcome import Candidates, everybody, outcome
+from lasca.formats.outcome import Outcome, everybody
 
 __all__ = ["write"]
 
@@ -31,16 +30,12 @@ MISSING = -100
 
 def write(
     corpus: CrowdCorpus,
+    made: Outcome,
     path: str | Path,
     *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a data set for Hugging Face, a file or a folder by the ending of the path."""
-    made = outcome(corpus, labels, proba, ambiguous, candidates)
     extra = {name for row in made.names or () for name in row if name is not None} - set(corpus.labels)
     names = [*corpus.labels, *sorted(extra)]
     code = {name: i for i, name in enumerate(names)}

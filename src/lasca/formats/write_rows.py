@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.corpus import CrowdCorpus
 from lasca.files import whole_file
-from lasca.formats.outcome import Candidates, Outcome, everybody, outcome
+from lasca.formats.outcome import Outcome, everybody
 
 __all__ = ["VERSION", "write_jsonl", "write_parquet"]
 
@@ -41,34 +40,16 @@ FIELDS = {
 }
 
 
-def write_jsonl(
-    corpus: CrowdCorpus,
-    path: str | Path,
-    *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
-) -> None:
+def write_jsonl(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
     """Write JSON lines: the header, then an object per sequence."""
-    made = outcome(corpus, labels, proba, ambiguous, candidates)
     with whole_file(path) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write(json.dumps(_header(corpus), ensure_ascii=False) + "\n")
         for row in _rows(corpus, made):
             stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_parquet(
-    corpus: CrowdCorpus,
-    path: str | Path,
-    *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
-) -> None:
+def write_parquet(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
     """Write one Parquet file: a row per sequence, the header in the metadata of the schema."""
-    made = outcome(corpus, labels, proba, ambiguous, candidates)
     rows = list(_rows(corpus, made))
     names = [
         name for name in FIELDS if name in ("id", "tokens", "votes", "golds", "metadata") or name in (rows or [{}])[0]

@@ -1,4 +1,4 @@
-"""Tables out: MACE CSV, the long table, a saved corpus, Label Studio tasks; each takes a corpus or its truth.
+"""Tables out: MACE CSV, the long table, a saved corpus; each takes a corpus and what was inferred of it.
 
 Cells of CSV data files are written as they are, so that reading them back gives the same. A spreadsheet may take a
 token such as `=1+2` or `@USER` for a formula: tables meant for people are written by `people_table`, which guards them.
@@ -7,34 +7,28 @@ token such as `=1+2` or `@USER` for a formula: tables meant for people are writt
 from __future__ import annotations
 
 import csv
-import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, ParameterError, StoreError
 from lasca.files import whole_file
-from lasca.formats.label_studio_write import tasks
-from lasca.formats.outcome import Candidates, annotator_codes, everybody, outcome
+from lasca.formats.outcome import Outcome, everybody
 
-__all__ = ["guarded", "people_table", "write_label_studio", "write_long", "write_mace", "write_saved"]
+__all__ = ["guarded", "people_table", "write_long", "write_mace", "write_saved"]
 
 
 def write_mace(
     corpus: CrowdCorpus,
+    made: Outcome,
     path: str | Path,
     *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
     header: bool | None = None,
     tokens: bool = False,
 ) -> None:
@@ -43,7 +37,6 @@ def write_mace(
     `header` (default: unless the annotators are called "1", "2", …) names the annotators and `tokens` adds a column of
     tokens; the program MACE wants neither. Probabilities and ambiguity have no place in the format.
     """
-    made = outcome(corpus, labels)
     if made.names is not None:
         columns, names = [made.names], ["label"]
         header = bool(header)
@@ -74,20 +67,11 @@ def _tell_left_out(format: str, parts: list[str]) -> None:
         warnings.warn(LascaWarning(f"{format} has no place for {' and '.join(parts)}: left out"), stacklevel=4)
 
 
-def write_long(
-    corpus: CrowdCorpus,
-    path: str | Path,
-    *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
-) -> None:
+def write_long(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
     """Write a long table as Parquet, TSV or (any other ending) CSV: annotations and golds, or a row per token.
 
-    With `labels`: sequence, position, token, label, and confidence, ambiguous, candidates where they are given.
+    A truth: sequence, position, token, label, and confidence, ambiguous, candidates where they are given.
     """
-    made = outcome(corpus, labels, proba, ambiguous, candidates)
     if made.names is None:
         _tell_left_out("a long table", ["metadata"] * bool(corpus.metadata))
         _save_columns(_long_columns(corpus), path)
@@ -155,52 +139,15 @@ def _cells(column: Any) -> Iterable[Any]:
 
 def write_saved(
     corpus: CrowdCorpus,
+    made: Outcome,
     path: str | Path,
     *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the corpus as a folder of Arrow tables (`CrowdCorpus.save`); a truth is not a corpus."""
-    if labels is not None:
+    if made.names is not None:
         raise ParameterError("labels", "a truth", "None for the format lasca: save a Truth with its own method")
     corpus.save(path, overwrite=overwrite)
-
-
-def write_label_studio(
-    corpus: CrowdCorpus,
-    path: str | Path,
-    *,
-    labels: npt.ArrayLike | None = None,
-    proba: npt.ArrayLike | None = None,
-    ambiguous: npt.ArrayLike | None = None,
-    candidates: Candidates | None = None,
-    model_version: str = "lasca",
-    unit: str = "codepoint",
-    annotations: bool = False,
-) -> None:
-    """Write Label Studio tasks: the truth as predictions, or without `labels` the annotations, golds and models.
-
-    How sure the truth is stands in the scores (of `proba`); ambiguity has no place in the format.
-    """
-    if labels is not None:
-        made = outcome(corpus, labels, proba)
-        names = made.names or []
-        result = tasks(corpus, names, proba=proba, model_version=model_version, unit=unit, annotations=annotations)
-    else:
-        result = tasks(corpus, np.full(corpus.n_tokens, -1), unit=unit, annotations=True)
-        for task in result:
-            task["predictions"] = []
-        for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
-            if role == "model":
-                codes = annotator_codes(corpus, a)
-                for s, task in enumerate(tasks(corpus, codes, model_version=name, unit=unit)):
-                    if (codes[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])] >= 0).any():
-                        result[s]["predictions"] += task["predictions"]
-    with whole_file(path) as scratch:
-        scratch.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def guarded(cell: object) -> object:

@@ -64,13 +64,7 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
             for j in range(offsets[s], offsets[s + 1]):
                 if math.isnan(mu[j]):
                     continue
-                up, down = 0.0, 0.0
-                for v in range(start[j], start[j + 1]):
-                    if not math.isnan(cell[v - begin]):
-                        w = omega[place[annotator[v]]]
-                        up += w * cell[v - begin]
-                        down += w * w
-                mu[j] = up / down
+                mu[j] = _fitted(start[j], start[j + 1], begin, annotator, place, omega, cell)
                 for v in range(start[j], start[j + 1]):
                     if not math.isnan(cell[v - begin]):
                         above[place[annotator[v]]] += mu[j] * cell[v - begin]
@@ -93,6 +87,18 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
 
 
 @njit(cache=True, nogil=True)
+def _fitted(first, last, begin, annotator, place, omega, cell):
+    """Return the μ of one token that fits its cells best, given ω: Σ ω A / Σ ω²."""
+    up, down = 0.0, 0.0
+    for v in range(first, last):
+        if not math.isnan(cell[v - begin]):
+            w = omega[place[annotator[v]]]
+            up += w * cell[v - begin]
+            down += w * w
+    return up / down
+
+
+@njit(cache=True, nogil=True)
 def _scale(s, offsets, start, annotator, place, members, n_members, omega, share, cell, mu, vote_omega):
     """Give μ its last value for the ω found, scale both, write ω to the votes and forget the members."""
     begin = start[offsets[s]]
@@ -100,13 +106,7 @@ def _scale(s, offsets, start, annotator, place, members, n_members, omega, share
     for j in range(offsets[s], offsets[s + 1]):
         if math.isnan(mu[j]):
             continue
-        up, down = 0.0, 0.0
-        for v in range(start[j], start[j + 1]):
-            if not math.isnan(cell[v - begin]):
-                w = omega[place[annotator[v]]]
-                up += w * cell[v - begin]
-                down += w * w
-        mu[j] = up / down
+        mu[j] = _fitted(start[j], start[j + 1], begin, annotator, place, omega, cell)
         square += mu[j] * mu[j]
     factor = 1.0
     if not share:

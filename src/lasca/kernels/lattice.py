@@ -19,6 +19,8 @@ import math
 import numpy as np
 from numba import njit
 
+from lasca.kernels.lattice_log import log_backward, log_forward, normalise_logs, safe_log
+
 __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
 
 WIDEST = 300.0
@@ -43,11 +45,6 @@ def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
         if high - low > WIDEST:
             return True
     return False
-
-
-@njit(cache=True, nogil=True)
-def _log(x):  # type: ignore[no-untyped-def]
-    return math.log(x) if x > 0 else -np.inf
 
 
 @njit(cache=True, nogil=True)
@@ -91,6 +88,14 @@ def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # 
 
 
 @njit(cache=True, nogil=True)
+def _filter(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
+    """Go forward, in logs if need be; return whether alpha is in logs, and the log sum."""
+    if _too_wide(evidence, first, last):
+        return True, log_forward(evidence, first, last, start, move, end, alpha)
+    return False, _forward(evidence, first, last, start, move, end, alpha, weight, scale)
+
+
+@njit(cache=True, nogil=True)
 def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  # type: ignore[no-untyped-def]
     """Write the marginals to `out` and add what `move` must be multiplied with, to give expected moves, to `pairs`."""
     T = move.shape[0]
@@ -113,95 +118,6 @@ def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  #
 
 
 @njit(cache=True, nogil=True)
-def _log_forward(evidence, first, last, start, move, end, alpha):  # type: ignore[no-untyped-def]
-    """Fill alpha with logs, each row's largest made 0; return the log sum."""
-    T = start.shape[0]
-    shift = 0.0
-    for i in range(last - first):
-        best = -np.inf
-        for t in range(T):
-            if i == 0:
-                v = _log(start[t])
-            else:
-                high = -np.inf
-                for k in range(T):
-                    high = max(high, alpha[i - 1, k] + _log(move[k, t]))
-                v = high
-                if high > -np.inf:
-                    total = 0.0
-                    for k in range(T):
-                        total += math.exp(alpha[i - 1, k] + _log(move[k, t]) - high)
-                    v += math.log(total)
-            v += evidence[first + i, t]
-            if i == last - first - 1:
-                v += _log(end[t])
-            alpha[i, t] = v
-            best = max(best, v)
-        if best == -np.inf:
-            return -np.inf
-        for t in range(T):
-            alpha[i, t] -= best
-        shift += best
-    total = 0.0
-    for t in range(T):
-        total += math.exp(alpha[last - first - 1, t])
-    return shift + math.log(total)
-
-
-@njit(cache=True, nogil=True)
-def _normalise_logs(rows, i):  # type: ignore[no-untyped-def]
-    """Turn a row of logs into probabilities; return the log of their sum."""
-    T = rows.shape[1]
-    best = -np.inf
-    for t in range(T):
-        best = max(best, rows[i, t])
-    total = 0.0
-    for t in range(T):
-        rows[i, t] = math.exp(rows[i, t] - best)
-        total += rows[i, t]
-    for t in range(T):
-        rows[i, t] /= total
-    return best + math.log(total)
-
-
-@njit(cache=True, nogil=True)
-def _log_backward(evidence, first, last, move, end, alpha, beta, pair, counts, out):  # type: ignore[no-untyped-def]
-    """As `_backward`, in logs; the expected moves go to `counts` as they are.
-
-    Each row of `out` is written after the evidence of that token was used: they may be the same array.
-    """
-    T = move.shape[0]
-    n = last - first
-    for i in range(n - 1, -1, -1):
-        largest = 0.0 if i == n - 1 else -np.inf
-        for k in range(T):
-            if i == n - 1:
-                beta[k] = 0.0
-            else:
-                high = -np.inf
-                for t in range(T):
-                    high = max(high, pair[k, t])
-                total = 0.0
-                if high > -np.inf:
-                    for t in range(T):
-                        total += math.exp(pair[k, t] - high)
-                beta[k] = high + _log(total)
-                largest = max(largest, beta[k])
-        for t in range(T):  # what token i contributes to the moves from the token before
-            after = beta[t] - largest + evidence[first + i, t] + (_log(end[t]) if i == n - 1 else 0.0)
-            out[first + i, t] = alpha[i, t] + beta[t]
-            beta[t] = after
-        log_sum = _normalise_logs(out, first + i)
-        if i < n - 1:
-            for k in range(T):
-                for t in range(T):
-                    counts[k, t] += math.exp(alpha[i, k] + pair[k, t] - log_sum)
-        for k in range(T):
-            for t in range(T):
-                pair[k, t] = _log(move[k, t]) + beta[t]
-
-
-@njit(cache=True, nogil=True)
 def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type: ignore[no-untyped-def]
     """Write each token's marginals to `out`; add expected first labels to `starts`, expected moves to `moves`.
 
@@ -216,11 +132,7 @@ def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type:
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             continue
-        wide = _too_wide(evidence, first, last)
-        if wide:
-            log_sum = _log_forward(evidence, first, last, start, move, end, alpha)
-        else:
-            log_sum = _forward(evidence, first, last, start, move, end, alpha, weight, scale)
+        wide, log_sum = _filter(evidence, first, last, start, move, end, alpha, weight, scale)
         total += log_sum
         if log_sum == -np.inf:
             for i in range(first, last):
@@ -228,7 +140,7 @@ def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type:
                     out[i, t] = np.nan
             continue
         if wide:
-            _log_backward(evidence, first, last, move, end, alpha, beta, pair, moves, out)
+            log_backward(evidence, first, last, move, end, alpha, beta, pair, moves, out)
         else:
             _backward(move, last - first, alpha, weight, scale, beta, after, pairs, out, first)
         for t in range(T):
@@ -251,14 +163,14 @@ def viterbi(offsets, evidence, start, move, end, path):  # type: ignore[no-untyp
     here, before, log_move = np.empty(T), np.empty(T), np.empty((T, T))
     for k in range(T):
         for t in range(T):
-            log_move[k, t] = _log(move[k, t])
+            log_move[k, t] = safe_log(move[k, t])
     total = 0.0
     for s in range(offsets.shape[0] - 1):
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             continue
         for t in range(T):
-            here[t] = _log(start[t]) + evidence[first, t]
+            here[t] = safe_log(start[t]) + evidence[first, t]
         for i in range(1, last - first):
             here, before = before, here
             for t in range(T):
@@ -269,9 +181,9 @@ def viterbi(offsets, evidence, start, move, end, path):  # type: ignore[no-untyp
                         best, at = v, k
                 here[t] = best + evidence[first + i, t]
                 back[i, t] = at
-        best, at = here[0] + _log(end[0]), 0
+        best, at = here[0] + safe_log(end[0]), 0
         for t in range(1, T):
-            v = here[t] + _log(end[t])
+            v = here[t] + safe_log(end[t])
             if v > best:
                 best, at = v, t
         total += best
@@ -296,11 +208,7 @@ def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: i
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             continue
-        wide = _too_wide(evidence, first, last)
-        if wide:
-            log_sum = _log_forward(evidence, first, last, start, move, end, alpha)
-        else:
-            log_sum = _forward(evidence, first, last, start, move, end, alpha, weight, scale)
+        wide, log_sum = _filter(evidence, first, last, start, move, end, alpha, weight, scale)
         total += log_sum
         if log_sum == -np.inf:
             for i in range(first, last):
@@ -310,9 +218,9 @@ def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: i
         for i in range(last - first - 1, -1, -1):
             for t in range(T):
                 m = 1.0 if z < 0 else move[t, z]
-                p[0, t] = alpha[i, t] + _log(m) if wide else alpha[i, t] * m
+                p[0, t] = alpha[i, t] + safe_log(m) if wide else alpha[i, t] * m
             if wide:
-                _normalise_logs(p, 0)
+                normalise_logs(p, 0)
             z = _draw(p, uniform[first + i])
             path[first + i] = z
     return total

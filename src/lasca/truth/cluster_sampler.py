@@ -1,6 +1,6 @@
 """State, storage and moves of the hierarchical clusters model, as `lasca.truth.chains` wants them.
 
-The kernels are in `lasca.kernels.gibbs` and `lasca.kernels.split_merge`; the model is described in
+The kernels are in `lasca.kernels.gibbs`, `metropolis` and `split_merge`; the model is described in
 `lasca.truth.hierarchical`.
 """
 
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lasca.kernels import gibbs
+from lasca.kernels import gibbs, metropolis
 from lasca.kernels.split_merge import split_or_merge
 from lasca.truth import clusters as tools
 from lasca.truth.base import Votes
 
-__all__ = ["Kept", "Priors", "Sampler", "State"]
+__all__ = ["Kept", "Priors", "Sampler", "State", "hard_rows"]
 
 Floats = npt.NDArray[np.float64]
 MOVES_PER_SWEEP = 3  # β, η and c move so often per sweep over z: they cost little beside it
 MOVES_BEFORE_C = 30  # E6
+HARD_MASS, HARD_RIGHT, HARD_EVEN = 50.0, 0.3, 0.1  # rows of hard tokens; the even share of the wrong answers
 HARD_BELOW = 0.35  # a token starts as hard if fewer of its votes than this are for the label it starts with
 
 
@@ -42,6 +43,16 @@ class Priors:
     def n_states(self) -> int:
         """How many states a token may be in: labels, or easy labels and hard labels."""
         return len(self.alpha) + len(self.hard)
+
+
+def hard_rows(votes: Votes) -> Floats:
+    """Return the pseudo-counts (T, T) of an annotator at hard tokens: some right answers, the rest as votes go."""
+    T = votes.n_labels
+    share = np.bincount(votes.label, minlength=T) / len(votes.label)
+    wrong = np.tile((1 - HARD_EVEN) * share + HARD_EVEN / T, (T, 1))
+    np.fill_diagonal(wrong, 0.0)
+    wrong *= (1 - HARD_RIGHT) / wrong.sum(axis=1, keepdims=True)
+    return np.asarray(HARD_MASS * (wrong + HARD_RIGHT * np.eye(T)))
 
 
 @dataclass
@@ -175,8 +186,8 @@ class Sampler:
 
     def _move_parameters(self, state: State, tuning: float) -> None:
         s, p = state, self.priors
-        gibbs.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
-        gibbs.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, tuning, s.rng)
+        metropolis.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
+        metropolis.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, tuning, s.rng)
 
     def move_clusters(self, state: State, tuning: float) -> None:
         """Move everything but z."""
@@ -187,7 +198,7 @@ class Sampler:
             split_or_merge(s.c, s.members, s.counts, s.rows, s.beta, s.eta, p.alpha, p.rate, epsilon, s.rng)
             gibbs.swap(s.c, s.counts, s.rows, s.beta, s.eta, s.rng, len(s.c) // 4 + 1)
         self._move_parameters(state, tuning)
-        gibbs.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
+        metropolis.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
         gibbs.sweep_c(s.c, s.members, s.counts, s.rows, s.beta, s.eta, epsilon, s.rng, s.c_proba)
 
     def move_labels(self, state: State, proba: npt.NDArray[np.float32]) -> None:

@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, chunks, run_ordered
-from lasca.estimator import check_int, check_number, generator
+from lasca.engine import available_threads, chunks, run_summed
+from lasca.estimator import check_number
 from lasca.kernels import counts as kernels
 from lasca.kernels.simd import block_tuple
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import run_em
+from lasca.truth.em import loop_settings, run_em
 
 __all__ = ["DawidSkene"]
 
@@ -78,12 +78,7 @@ class Passes:
                 found = kernels.confusion_pass_wide(*chunk, *arrays, width, sums, totals, proba)
             return sums, totals, found
 
-        parts = run_ordered(work, self.chunks, self.n_threads)
-        sums, totals, evidence = parts[0]
-        for more_sums, more_totals, more_evidence in parts[1:]:
-            sums += more_sums
-            totals += more_totals
-            evidence += more_evidence
+        sums, totals, evidence = run_summed(work, self.chunks, self.n_threads)
         evidence += float((self.n_given * shift).sum())
         return sums.reshape(votes.n_annotators, T, width)[:, :, :T], totals[:T], evidence
 
@@ -178,10 +173,7 @@ class DawidSkene(TruthModel):
             initial,
             step,
             first=parameters(counts, totals),
-            rng=generator(self.seed),
-            restarts=check_int("restarts", self.restarts, low=1),
-            max_iter=check_int("max_iter", self.max_iter, low=1),
-            tol=check_number("tol", self.tol, low=0),
+            **loop_settings(self),
             scale=len(votes.label),
             progress=progress,
         )

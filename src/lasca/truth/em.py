@@ -9,8 +9,7 @@ A model supplies two pure functions on a state of its own (any frozen record of 
 that of the state returned, as the model likes, as long as it is always the same one. A state usually holds the
 parameters *and* the posterior they were made from, so that `run.state` is all a model needs for its result.
 
-    run = run_em(initial, step, rng=generator(self.seed), restarts=10, max_iter=100, tol=1e-6, scale=n_votes,
-                 progress=progress, first=None)
+    run = run_em(initial, step, **loop_settings(self), scale=n_votes, progress=progress, first=None)
     run.state, run.trace, run.converged, run.diagnostics()
 
 `first`, if given, is the start of the first run (majority vote, say); the other runs start from `initial`.
@@ -23,16 +22,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.errors import ModelError
+from lasca.estimator import check_int, check_number, generator
 
-__all__ = ["EmRun", "run_em"]
+__all__ = ["EmRun", "LoopSettings", "loop_settings", "run_em"]
 
 State = TypeVar("State")
+
+
+class LoopSettings(TypedDict):
+    """The parameters of the loop that every EM model has."""
+
+    rng: np.random.Generator
+    restarts: int
+    max_iter: int
+    tol: float
+
+
+def loop_settings(model: Any) -> LoopSettings:
+    """Take the parameters of the loop from an estimator and check them."""
+    return {
+        "rng": generator(model.seed),
+        "restarts": check_int("restarts", model.restarts, low=1),
+        "max_iter": check_int("max_iter", model.max_iter, low=1),
+        "tol": check_number("tol", model.tol, low=0),
+    }
 
 
 @dataclass(frozen=True)

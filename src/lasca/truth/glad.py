@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, chunks, run_ordered
-from lasca.estimator import check_choice, check_int, check_number, generator
+from lasca.engine import available_threads, chunks, run_summed
+from lasca.estimator import check_choice, check_number
 from lasca.kernels.glad import glad_pass
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import run_em
+from lasca.truth.em import loop_settings, run_em
 
 __all__ = ["Glad"]
 
@@ -86,12 +86,7 @@ class Passes:
             constants = (state.log_gamma, prior.ease_mean, prior.ease_precision, self.most)
             return sums, totals, glad_pass(*chunk, *arrays, *constants, sums, totals, proba)
 
-        parts = run_ordered(work, self.chunks, self.n_threads)
-        sums, totals, evidence = parts[0]
-        for more_sums, more_totals, more_evidence in parts[1:]:
-            sums += more_sums
-            totals += more_totals
-            evidence += more_evidence
+        sums, totals, evidence = run_summed(work, self.chunks, self.n_threads)
         numerator = sums[:, 0] + prior.ability_precision * prior.ability_mean
         ability = numerator / (sums[:, 1] + prior.ability_precision)
         log_gamma = state.log_gamma
@@ -168,10 +163,7 @@ class Glad(TruthModel):
             initial,
             passes.step,
             first=start(np.full(votes.n_annotators, prior.ability_mean)),
-            rng=generator(self.seed),
-            restarts=check_int("restarts", self.restarts, low=1),
-            max_iter=check_int("max_iter", self.max_iter, low=1),
-            tol=check_number("tol", self.tol, low=0),
+            **loop_settings(self),
             scale=len(votes.label),
             progress=progress,
         )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from lasca.truth.annotator_models import confusion_prior
-from lasca.truth.base import Progress, Votes
+from lasca.truth.base import Votes
 from lasca.truth.chains import Chain as SampledChain
 from lasca.truth.chains import in_range, run_chains
 from lasca.truth.em import run_em
@@ -72,7 +72,6 @@ def fit_round(
     max_iter: int,
     tol: float,
     rng: np.random.Generator,
-    progress: Progress | None = None,
 ) -> Fit:
     """Run variational Bayes from log evidence on states to convergence."""
     own = model.base_prior if prior is None else prior
@@ -85,7 +84,7 @@ def fit_round(
     first = model.maximise(model.expect(None, texts, out, start), own)
     run = run_em(
         lambda own_rng: first, step, rng=rng, restarts=1, max_iter=max_iter, tol=tol,
-        scale=len(model.votes.label), progress=progress, first=first,
+        scale=len(model.votes.label), first=first,
     )  # fmt: skip
     expected = model.expect(run.state, texts, out)
     return Fit(model, tuple(texts), own, run.state, expected, out, model.label_proba(out), run.trace, run.converged)
@@ -139,7 +138,6 @@ def sample_states(
     n_warmup: int,
     n_samples: int,
     n_threads: int,
-    progress: Progress | None = None,
 ) -> Samples:
     """Sample the model of `fit`, its texts and priors; chains start from states drawn from its posterior."""
     model = fit.model
@@ -159,7 +157,7 @@ def sample_states(
 
     chains: list[SampledChain[_State, _Kept]] = run_chains(
         initial, sweep, lambda chain: _Kept(model), rng=rng, n_chains=n_chains, n_warmup=n_warmup,
-        n_samples=n_samples, n_threads=n_threads, progress=progress,
+        n_samples=n_samples, n_threads=n_threads,
     )  # fmt: skip
     kept = np.stack([chain.kept for chain in chains])
     good = in_range(kept)

@@ -34,28 +34,22 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, run_ordered
+from lasca.engine import available_threads
 from lasca.errors import ParameterError
 from lasca.estimator import check_choice, check_int, check_number, generator
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.chains import Chain, in_range, run_chains
-from lasca.truth.cluster_sampler import Kept, Priors, Sampler, State
+from lasca.truth.chains import run_chains
+from lasca.truth.cluster_draws import Chains, diagnostics_of, summed_up, warnings_of
+from lasca.truth.cluster_number import choose, mode
+from lasca.truth.cluster_sampler import Kept, Priors, Sampler, hard_rows
 from lasca.truth.dawid_skene import DawidSkene
-from lasca.truth.diagnostics import summary
-from lasca.truth.hidden_fit import vote_shares
+from lasca.truth.majority import shares_of_votes
 from lasca.truth.result import Clusters
 from lasca.truth.sequence_clusters import SequenceClusters
 
 __all__ = ["HierarchicalClusters"]
 
-Floats = npt.NDArray[np.float64]
-Chains = list[Chain[State, Kept]]
-MOST_CLUSTERS = 5  # BIC looks at 1..5
-PILOT_WARMUP, PILOT_SAMPLES = 60, 60  # sweeps of the run that BIC takes the states from
-HARD_MASS, HARD_RIGHT, HARD_EVEN = 50.0, 0.3, 0.1  # rows of hard tokens; the even share of the wrong answers
-BIC_STARTS, BIC_WARMUP, BIC_SAMPLES = 6, 40, 150
-SAME_CLUSTERS = 0.5  # chains whose assignments have this adjusted Rand index with the best chain's found its clusters
 WEAK_RATE, PAPER_RATE = 0.02, 2.0  # λ_η
 STRENGTH, PAPER_STRENGTH = 40.0, 2.0  # λ of β's prior
 
@@ -125,7 +119,7 @@ class HierarchicalClusters(TruthModel):
         progress(0.0, "start: Dawid–Skene")
         starts = [DawidSkene(max_iter=50, n_threads=n_threads)._infer(corpus, seen, lambda share, words: None).proba]
         if len(priors.hard):  # Dawid–Skene may have the bins already
-            starts = [shares(seen)]
+            starts = [shares_of_votes(seen)]
         sampler = Sampler(seen, priors, starts)
         scores: list[tools.BicScore] = []
         if n_wanted is None:
@@ -187,17 +181,12 @@ class HierarchicalClusters(TruthModel):
     def _posterior(
         self, votes: Votes, used: npt.NDArray[Any], n_annotators: int, chains: Chains, scores: list[tools.BicScore]
     ) -> Posterior:
-        kept = np.stack([chain.kept for chain in chains])
-        good = in_range(kept)
-        stores = [chain.store for chain, ok in zip(chains, good) if ok]
-        best = int(kept[good].mean(axis=1).argmax())
-        agreement = [tools.agreement(stores[best].c_proba, store.c_proba) for store in stores]
-        mean = pooled(stores, best, [value >= SAME_CLUSTERS for value in agreement])
+        mean, good, agreement = summed_up(chains)
         found, order = self._clusters(votes, mean, used, n_annotators)
         crowd = mean.confusion.mean(axis=0)
         confusion = np.broadcast_to(crowd, (n_annotators, *crowd.shape)).copy()
         confusion[used] = mean.confusion
-        diagnostics = _diagnostics(chains, good) | {
+        diagnostics = diagnostics_of(chains, good) | {
             "n_clusters": len(mean.eta),
             "cluster_agreement": agreement,
             "n_clusters_used": found.n_clusters,
@@ -211,7 +200,7 @@ class HierarchicalClusters(TruthModel):
             clusters=found,
             trace=trace,
             diagnostics=diagnostics,
-            warnings=_warnings(diagnostics, good),
+            warnings=warnings_of(diagnostics, good),
         )
 
     def _clusters(
@@ -233,73 +222,6 @@ class HierarchicalClusters(TruthModel):
         return Clusters(everyone, proba, shared[order].astype(np.float32)), order
 
 
-def shares(votes: Votes) -> npt.NDArray[np.float32]:
-    """Return the share of a token's votes that each label has, of all votes where a token has none."""
-    found = vote_shares(votes).astype(np.float32)
-    found[np.diff(votes.start) == 0] = np.bincount(votes.label, minlength=votes.n_labels) / len(votes.label)
-    return found
-
-
-def hard_rows(votes: Votes) -> Floats:
-    """Return the pseudo-counts (T, T) of an annotator at hard tokens: some right answers, the rest as votes go."""
-    T = votes.n_labels
-    share = np.bincount(votes.label, minlength=T) / len(votes.label)
-    wrong = np.tile((1 - HARD_EVEN) * share + HARD_EVEN / T, (T, 1))
-    np.fill_diagonal(wrong, 0.0)
-    wrong *= (1 - HARD_RIGHT) / wrong.sum(axis=1, keepdims=True)
-    return np.asarray(HARD_MASS * (wrong + HARD_RIGHT * np.eye(T)))
-
-
-def mode(sampler: Sampler, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-    """Return the most probable label of every token in a short run with as many clusters as BIC looks at."""
-    state = sampler.initial(min(MOST_CLUSTERS, sampler.votes.n_annotators), 0, rng)
-    proba = np.zeros((sampler.votes.n_tokens, sampler.votes.n_labels), np.float32)
-    for i in range(PILOT_WARMUP + PILOT_SAMPLES):
-        sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
-        sampler.move_labels(state, proba[:0] if i < PILOT_WARMUP else proba)
-    return np.asarray(proba.argmax(axis=1).astype(np.int16))
-
-
-def choose(
-    sampler: Sampler, z: npt.NDArray[np.int16], rng: np.random.Generator, n_threads: int
-) -> list[tools.BicScore]:
-    """Return the BIC of 1..5 clusters; labels stay at `z`, so that each costs little. All tokens count alike.
-
-    Of several starts the two with the largest likelihood after a short run go on; the better one counts.
-    """
-    L, T = sampler.votes.n_annotators, sampler.votes.n_labels
-    numbers = range(1, min(MOST_CLUSTERS, L) + 1)
-
-    def likelihood(state: State, sizes: Floats, beta: Floats, eta: Floats) -> float:
-        nu = sizes + sampler.priors.epsilon_nu / len(sizes)
-        return tools.mixture_likelihood(state.counts, beta, eta, nu / nu.sum())
-
-    def short_run(job: tuple[int, int, np.random.Generator]) -> tuple[float, State]:
-        n_clusters, start, own_rng = job
-        state = sampler.initial(n_clusters, 0, own_rng, spread=start > 0, z=z)
-        for i in range(BIC_WARMUP):
-            sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
-        return likelihood(state, state.members.astype(np.float64), state.beta, state.eta), state
-
-    def long_run(state: State) -> float:
-        draws = Kept(sampler.votes, len(state.members), np.zeros((0, T), np.float32), sampler.priors)
-        for i in range(BIC_WARMUP + BIC_SAMPLES):
-            sampler.move_clusters(state, 0.0)
-            if i >= BIC_WARMUP:
-                draws.add(state)
-        return likelihood(state, draws.c_proba.sum(axis=0) / draws.n, draws.beta / draws.n, draws.eta / draws.n)
-
-    starts = [(n, i) for n in numbers for i in range(1 if n == 1 else BIC_STARTS)]
-    jobs = [(n, i, own_rng) for (n, i), own_rng in zip(starts, rng.spawn(len(starts)))]
-    tried = run_ordered(short_run, jobs, n_threads)
-    going_on = []
-    for n in numbers:
-        runs = sorted((run for run, (m, _) in zip(tried, starts) if m == n), key=lambda run: -run[0])
-        going_on += [state for _, state in runs[:2]]
-    found = run_ordered(long_run, going_on, n_threads)
-    return [tools.bic(n, max(x for x, state in zip(found, going_on) if len(state.members) == n), T, L) for n in numbers]
-
-
 def _only(votes: Votes, used: npt.NDArray[Any]) -> Votes:
     """Return the votes with annotators numbered 0.. as in `used`: those who gave no label are left out."""
     if len(used) == votes.n_annotators:
@@ -307,56 +229,3 @@ def _only(votes: Votes, used: npt.NDArray[Any]) -> Votes:
     code = np.zeros(votes.n_annotators, np.int32)
     code[used] = np.arange(len(used))
     return Votes(votes.start, code[votes.annotator], votes.label, len(used), votes.n_labels, votes.offsets)
-
-
-def pooled(stores: list[Kept], best: int, same: list[bool]) -> Kept:
-    """Return the means over all draws of several chains (into the first one's arrays, to save memory).
-
-    Clusters are matched to those of chain `best`; chains that found other clusters (`same` is False) count for the
-    probabilities of labels and for the annotators' confusion, not for the clusters: a mean of different things.
-    """
-    total, reference = stores[0], stores[best].c_proba
-    found = [(store, tools.best_match(reference, store.c_proba)) for store, ok in zip(stores, same) if ok]
-    n = sum(store.n for store, _ in found)
-    c_proba = np.stack([store.c_proba[:, order] for store, order in found]).sum(axis=0) / n
-    beta = np.stack([store.beta[order] for store, order in found]).sum(axis=0) / n
-    eta = np.stack([store.eta[order] for store, order in found]).sum(axis=0) / n
-    total.c_proba, total.beta, total.eta = c_proba, beta, eta
-    for store in stores[1:]:
-        total.proba += store.proba
-        total.confusion += store.confusion
-        total.n += store.n
-    total.proba /= total.n
-    total.confusion /= total.n
-    return total
-
-
-def _diagnostics(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Return R-hat, ESS and Monte-Carlo errors of what does not depend on the names of clusters."""
-    draws = np.stack([np.array(chain.store.draws, dtype=np.float64) for chain in chains])
-    names = ("clusters_in_use", "largest_cluster", "mean_log_eta", "mean_reliability", "hard_share")
-    quantities = {name: draws[good, :, i] for i, name in enumerate(names)}
-    quantities["log_joint"] = np.stack([chain.kept for chain in chains])[good]
-    return {
-        "n_chains": len(chains),
-        "chains_in_range": int(good.sum()),
-        "log_joint_means": [float(chain.kept.mean()) for chain in chains],
-        "quantities": {name: summary(values) for name, values in quantities.items()},
-        "rhat": {name: summary(values)["rhat"] for name, values in quantities.items()},
-        "ess": {name: summary(values)["ess"] for name, values in quantities.items()},
-    }
-
-
-def _warnings(diagnostics: dict[str, Any], good: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    found = []
-    if not good.all():
-        found.append(f"{int((~good).sum())} of {len(good)} chains ended in a worse mode and were left out")
-    rhat = diagnostics["rhat"]["log_joint"]
-    if rhat > 1.1:
-        found.append(f"the chains have not met (R-hat of the log joint {rhat:.2f}): raise n_warmup and n_samples")
-    different = sum(value < SAME_CLUSTERS for value in diagnostics["cluster_agreement"])
-    if different:
-        found.append(
-            f"{different} of {int(good.sum())} chains found other clusters: who is in which is not well determined"
-        )
-    return tuple(found)

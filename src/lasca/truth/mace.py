@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, chunks, run_ordered
-from lasca.estimator import check_int, check_number, generator
+from lasca.engine import available_threads, chunks, run_summed
+from lasca.estimator import check_number
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import run_em
+from lasca.truth.em import loop_settings, run_em
 
 __all__ = ["Mace"]
 
@@ -99,11 +99,7 @@ class Passes:
             arrays = (votes.start, votes.annotator, votes.label, odds, votes.n_labels)
             return agreed, agreement_pass(*chunk, *arrays, agreed, proba)
 
-        parts = run_ordered(work, self.chunks, self.n_threads)
-        agreed, evidence = parts[0]
-        for more, more_evidence in parts[1:]:
-            agreed += more
-            evidence += more_evidence
+        agreed, evidence = run_summed(work, self.chunks, self.n_threads)
         evidence += float((self.given * log_guess).sum()) - votes.n_tokens * np.log(votes.n_labels)
         known = np.minimum(agreed * (1.0 - 1.0 / odds), self.given)
         strategy = self.given - known
@@ -185,10 +181,7 @@ class Mace(TruthModel):
         run = run_em(
             initial,
             step,
-            rng=generator(self.seed),
-            restarts=check_int("restarts", self.restarts, low=1),
-            max_iter=check_int("max_iter", self.max_iter, low=1),
-            tol=check_number("tol", self.tol, low=0),
+            **loop_settings(self),
             scale=len(votes.label),
             progress=progress,
         )

@@ -35,7 +35,8 @@ class Clusters:
     proba: npt.NDArray[np.float32]
     """(n_annotators, n_clusters): how sure the assignment is."""
     shared: npt.NDArray[np.float32]
-    """(n_clusters, n_labels, n_labels): the confusion matrix the annotators of a cluster share; rows sum to 1."""
+    """(n_clusters, n_labels, n_labels): the confusion matrix the annotators of a cluster share; rows sum to 1
+    (to less where it holds only what they all agree on, `shared="unanimous"`)."""
     reliable: int = 0
     """Which cluster is the reliable one (the largest mean diagonal of its shared matrix)."""
 

@@ -34,9 +34,11 @@ from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
 from lasca.crf.objective import Scores, Workers
 from lasca.engine import available_threads
-from lasca.estimator import check_int, check_number, generator
+from lasca.estimator import check_int, check_number
+from lasca.kernels.products import crossed
+from lasca.kernels.vectors import dot
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import run_em
+from lasca.truth.em import loop_settings, run_em
 from lasca.truth.sequence import Chain, best_paths, marginals
 
 __all__ = ["Sembler"]
@@ -129,7 +131,7 @@ class Learner:
         log_wrong = np.log1p(-state.rho) - np.log(texts.n_labels - 1)
         objective = counts.log_sum + shift * texts.n_moves + float((self.n_given * log_wrong).sum())
         objective -= float(log_partition(texts.features, weights, threads=texts.n_threads).sum())
-        objective -= self.l2 * float(state.theta @ state.theta)
+        objective -= self.l2 * float(dot(state.theta, state.theta))
         objective += self.smoothing * float((np.log(state.rho) + np.log1p(-state.rho)).sum())
         agreed = self.proba.ravel()[texts.cell]
         right = np.bincount(texts.annotator, weights=agreed, minlength=len(self.n_given))
@@ -152,7 +154,7 @@ class Learner:
         def corrected(vector: Any, gradient: Any) -> float:
             value = function(vector, gradient)
             gradient[at] -= correction
-            return value - float(vector[at] @ correction)
+            return value - float(dot(vector[at], correction))
 
         return corrected
 
@@ -177,7 +179,7 @@ def _independent_moves(proba: npt.NDArray[np.float32], offsets: npt.NDArray[np.i
     for first in range(0, len(inner), BLOCK):
         mask = inner[first : first + BLOCK]
         rows = proba[first : first + len(mask) + 1].astype(np.float64)
-        total += rows[:-1][mask].T @ rows[1:][mask]
+        total += crossed(rows[:-1][mask], rows[1:][mask])
     return total
 
 
@@ -220,9 +222,7 @@ class Sembler(TruthModel):
         crf_iter = check_int("crf_iter", self.crf_iter, low=1)
         smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
         n_threads = available_threads(self.n_threads)
-        restarts = check_int("restarts", self.restarts, low=1)
-        max_iter = check_int("max_iter", self.max_iter, low=1)
-        tol = check_number("tol", self.tol, low=0)
+        loop = loop_settings(self)
         if votes.n_labels == 1:  # there is nothing to be wrong about
             return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
         features = crf.Extractor(templates=self.templates).fit(corpus.tokens, corpus.offsets)
@@ -240,10 +240,7 @@ class Sembler(TruthModel):
             initial,
             learner.step,
             first=start(np.full(votes.n_annotators, 0.8)),
-            rng=generator(self.seed),
-            restarts=restarts,
-            max_iter=max_iter,
-            tol=tol,
+            **loop,
             scale=len(votes.label),
             progress=progress,
         )

@@ -12,13 +12,12 @@ Everything here is a pure function of its arguments, in threads over chunks of s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from lasca.engine import chunks, run_ordered
+from lasca.engine import chunks, run_ordered, run_summed
 from lasca.errors import ModelError
 from lasca.kernels import lattice
 from lasca.kernels.special import dirichlet_kl, expected_log
@@ -82,7 +81,7 @@ def marginals(
     """
     T = out.shape[1]
 
-    def work(chunk: tuple[int, int]) -> ChainCounts:
+    def work(chunk: tuple[int, int]) -> tuple[float, Floats, Floats]:
         own = offsets[chunk[0] : chunk[1] + 1]
         first, last = int(own[0]), int(own[-1])
         rows = out[first:last]
@@ -90,21 +89,12 @@ def marginals(
         add_evidence(first, last, sources, rows)
         starts, moves = np.zeros(T), np.zeros((T, T))
         log_sum = lattice.marginals(own - first, rows, chain.start, chain.move, chain.end, rows, starts, moves)
-        return ChainCounts(log_sum, starts, moves)
+        return log_sum, starts, moves
 
-    parts = run_ordered(work, chunks(offsets, CHUNK), n_threads)
-    total = sum(part.log_sum for part in parts)
-    if total == -np.inf:
+    log_sum, starts, moves = run_summed(work, chunks(offsets, CHUNK), n_threads)
+    if log_sum == -np.inf:
         raise ModelError("the tag scheme leaves a sequence no possible path", hint="Set constrained=False")
-    return ChainCounts(float(total), _sum([p.starts for p in parts]), _sum([p.moves for p in parts]))
-
-
-def _sum(arrays: Sequence[Floats]) -> Floats:
-    """Add up arrays in their order."""
-    total = arrays[0].copy()
-    for array in arrays[1:]:
-        total += array
-    return total
+    return ChainCounts(float(log_sum), starts, moves)
 
 
 def best_paths(

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
-from lasca.estimator import check_choice, check_int, check_number, generator
+from lasca.estimator import check_choice
 from lasca.truth.base import Posterior, Progress, Votes
 from lasca.truth.dawid_skene import DawidSkene
-from lasca.truth.em import run_em
+from lasca.truth.em import LoopSettings, loop_settings, run_em
 from lasca.truth.evidence import Floats, Rows, Sources, expected_rows
 from lasca.truth.sequence import Chain, ChainCounts, ChainPrior, best_paths, marginals
 
@@ -35,10 +35,7 @@ SOLE = 1e6
 class Loop:
     """How to run: the parameters every sequence model has, checked."""
 
-    rng: np.random.Generator
-    restarts: int
-    max_iter: int
-    tol: float
+    settings: LoopSettings
     n_threads: int
     decode: str
 
@@ -46,10 +43,7 @@ class Loop:
     def of(cls, model: Any) -> Loop:
         """Check and take them from an estimator."""
         return cls(
-            generator(model.seed),
-            check_int("restarts", model.restarts, low=1),
-            check_int("max_iter", model.max_iter, low=1),
-            check_number("tol", model.tol, low=0),
+            loop_settings(model),
             available_threads(model.n_threads),
             check_choice("decode", model.decode, DECODERS),
         )
@@ -146,10 +140,7 @@ def fit_sequences(
     run = run_em(
         initial,
         step,
-        rng=loop.rng,
-        restarts=loop.restarts,
-        max_iter=loop.max_iter,
-        tol=loop.tol,
+        **loop.settings,
         scale=len(votes.label),
         progress=progress,
         first=start(evidence),

@@ -1,0 +1,49 @@
+"""Slow, obvious versions of every kernel: enumeration, finite differences, direct ratios of densities.
+
+One file per subject; tests say `import naive` and `naive.mace(...)`. A new oracle is written here first, then listed.
+"""
+
+from naive.ambiguity import crowdtruth_step, rank1_error, rank1_matrix, rank1_svd, two_truths_token
+from naive.chains import chain_paths, chain_sums
+from naive.clusters import hc_draw_labels, hc_draw_prior, hc_log_joint
+from naive.crf import crf_attributes, crf_objective, crf_paths, crf_score, sembler
+from naive.sequences import bayesian_sequence, bayesian_sequence_evidence, hmm_crowd
+from naive.tokens import (
+    dawid_skene,
+    dirichlet_expectation,
+    ds_counts,
+    ds_posterior,
+    glad_log_posterior,
+    ibcc,
+    mace,
+    mace_e_step,
+)
+
+__all__ = [
+    "bayesian_sequence",
+    "bayesian_sequence_evidence",
+    "chain_paths",
+    "chain_sums",
+    "crf_attributes",
+    "crf_objective",
+    "crf_paths",
+    "crf_score",
+    "crowdtruth_step",
+    "dawid_skene",
+    "dirichlet_expectation",
+    "ds_counts",
+    "ds_posterior",
+    "glad_log_posterior",
+    "hc_draw_labels",
+    "hc_draw_prior",
+    "hc_log_joint",
+    "hmm_crowd",
+    "ibcc",
+    "mace",
+    "mace_e_step",
+    "rank1_error",
+    "rank1_matrix",
+    "rank1_svd",
+    "sembler",
+    "two_truths_token",
+]
