@@ -121,3 +121,15 @@ def test_cost_sensitive_where_the_model_is_sure(kind: str) -> None:
     assert value < likelihood - 138  # some sequence has an expected cost below 1e-60
     assert value == pytest.approx(expected_value, rel=1e-9)
     np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["softmax-margin", "cost-sensitive"])
+@pytest.mark.parametrize("true", [0, 1])
+def test_costs_need_not_be_symmetric(objective: str, true: int) -> None:
+    costs = np.array([[0.0, 0.9], [0.2, 0.0]])
+    one = crf.Features.from_csr(np.array([0, 1]), np.array([0], np.int32), np.array([0, 1]), 1)
+    space = ParameterSpace.full(1, 2)
+    function = Objective(one, np.array([true], np.int16), space, objective=objective, costs=costs, l2=1.0)
+    cost = costs[1 - true, true]
+    expected = np.log(1 + np.exp(cost)) if objective == "softmax-margin" else np.log(cost)
+    assert function(np.zeros(space.size), np.zeros(space.size)) == pytest.approx(expected, rel=1e-12)

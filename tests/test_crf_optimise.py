@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from lasca import crf
 from lasca.crf.objective import Objective
 from lasca.crf.space import ParameterSpace
+from lasca.crf.training import make_space
 from lasca.errors import ModelError, ParameterError
 
 Array = np.ndarray[Any, Any]
@@ -220,3 +221,9 @@ def test_what_cannot_be_trained_is_refused() -> None:
 def test_costs_are_clipped() -> None:
     costs = crf.cost_matrix(np.array([[0.0, 1.0], [0.25, 0.0]]), 2)
     np.testing.assert_allclose(costs, [[0.0, 1e-3], [0.75, 0.0]], rtol=1e-12)
+
+
+def test_observed_space_of_soft_targets_keeps_shares_above_a_hundredth() -> None:
+    two = crf.Features.from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2]), 2)
+    soft = np.array([[0.895, 0.1, 0.005], [0.3, 0.7, 0.0]], np.float32)
+    assert make_space(two, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]

@@ -160,3 +160,13 @@ def test_ambiguity_scores() -> None:
         evaluate.ambiguity(score, gold, second, tokens=[9])
     with pytest.raises(CorpusError, match="one entry per token"):
         evaluate.ambiguity(score[:2], gold, second)
+
+
+def test_a_confidence_on_a_border_belongs_to_the_lower_bin() -> None:
+    proba = np.array([[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]])
+    assert evaluate.calibration(proba, [0, 0, 0], n_bins=4).bin_count.tolist() == [0, 1, 1, 1]
+
+
+def test_a_token_can_be_flagged_once() -> None:
+    with pytest.raises(CorpusError, match="flagged twice"):
+        evaluate.ambiguity([0.5, 0.2, 0.1], [0, 0, 0], [1, 0, 0], tokens=[0, 0])

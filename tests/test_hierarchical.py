@@ -12,6 +12,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
 from lasca.truth import clusters as tools
 from lasca.truth.base import Votes
+from lasca.truth.cluster_sampler import Priors, State, confusion
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
 
@@ -299,3 +300,18 @@ def test_parameters_are_kept_as_given() -> None:
     model = HierarchicalClusters(n_clusters=3, seed=4)
     assert HierarchicalClusters(**model.get_params()).get_params() == model.get_params()
     assert repr(model) == "HierarchicalClusters(n_clusters=3, seed=4)"
+
+
+def test_levels_share_in_an_annotators_confusion_by_their_tokens() -> None:
+    """Ten easy and five hard tokens of label 0, with half a token's worth of prior spread over the four states."""
+    counts = np.zeros((1, 4, 2), np.int32)
+    counts[0, 0], counts[0, 2] = [8, 2], [1, 4]
+    state = State(
+        z=np.zeros(0, np.int16), c=np.zeros(1, np.int32), members=np.array([1]), beta=np.full((1, 2, 2), 0.5),
+        eta=np.full((1, 2), 2.0), counts=counts, rows=counts.sum(axis=2).astype(np.int32),
+        totals=np.array([10, 0, 5, 0]), step=np.ones((1, 2)), rng=np.zeros(4, np.uint64), c_proba=np.ones((1, 1)),
+    )  # fmt: skip
+    priors = Priors(np.ones((2, 2)), 0.02, 1.0, 1.0, np.array([[3.0, 7.0], [7.0, 3.0]]))
+    easy, hard = (8 + 2 * 0.5) / (10 + 2), (1 + 3) / (5 + 10)
+    expected = (10.25 * easy + 5.25 * hard) / (10.25 + 5.25)
+    assert confusion(state, priors)[0, 0, 0] == pytest.approx(expected, rel=1e-12)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 import naive
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
+from lasca.truth.annotator_groups import _concentration
 from lasca.truth.base import Votes
 from lasca.truth.hidden_fit import Fit, fit_round, log_joint, sample_states, state_evidence, vote_shares
 from lasca.truth.hidden_states import CrowdPrior, HiddenStates, Settings, Text
@@ -78,12 +83,8 @@ def test_the_e_step_is_the_sum_over_all_paths() -> None:
             evidence[i - first, s] += parameters.words[model.words.row[i], label]  # type: ignore[index, union-attr]
             evidence[i - first, s] += float(text.proba[i].astype(float) @ parameters.texts[0][label])
     assert last - first == piece.n_tokens, "the shortest sequence must be short enough to enumerate"
-    weights = naive.hidden_path_weights(evidence, parameters.chain.start, parameters.chain.move, parameters.chain.end)
-    total = sum(weights.values())
-    expected = np.zeros((piece.n_tokens, model.S))
-    for path, weight in weights.items():
-        for i, s in enumerate(path):
-            expected[i, s] += weight / total
+    chain = parameters.chain
+    _, expected, _ = naive.chain_sums(naive.chain_paths(evidence, chain.start, chain.move, chain.end), model.S)
     np.testing.assert_allclose(fit.proba[first : corpus.offsets[short + 1]], expected, atol=1e-5)
 
 
@@ -368,3 +369,42 @@ def demo() -> CrowdCorpus:
     words = [[f"w{name}{rng.integers(20)}" for name in row] for row in rows]
     plain = CrowdCorpus.from_sequences(words, {}, golds={"gold": rows}, labels=names)
     return simulate.crowd(plain, groups="ca2", errors="difficulty", rho=0.4, wrong="uniform", seed=1)
+
+
+def test_the_referees_confusion_leans_on_its_prior() -> None:
+    sure = np.array([[1.0, 0.0]] * 3)
+    found = referee(sure, sure, np.array([[2.0, 1.0], [1.0, 2.0]]))
+    np.testing.assert_allclose(found.confusion, [[5 / 6, 1 / 6], [1 / 3, 2 / 3]], rtol=1e-12)
+
+
+def test_concentration_of_a_cluster_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.array([[0.7, 0.3], [0.2, 0.8]])
+    counts = np.array([[rng.multinomial(60, rng.dirichlet(200 * row)) for row in rows] for _ in range(30)], float)
+
+    def score(eta: float, t: int) -> float:
+        prior = eta * rows[t]
+        each = gammaln(counts[:, t] + prior).sum(axis=1) - gammaln(prior).sum() - gammaln(60 + eta) + gammaln(eta)
+        return float(each.sum() - 0.02 * eta)
+
+    grid = np.geomspace(1.0, 300.0, 16)
+    expected = [max(grid, key=lambda eta: score(eta, t)) for t in (0, 1)]
+    assert _concentration(counts, rows).tolist() == expected
+
+
+def test_the_threads_of_blas_change_no_byte() -> None:
+    """Large enough that BLAS would share a product out among its threads; they can be set before it is loaded only."""
+    code = """
+import lasca, sys
+corpus = lasca.simulate.big(60_000, n_annotators=10, n_labels=9, per_token=3, precision=(0.3, 0.7), seed=0)
+model = lasca.SequenceClusters(rounds=1, folds=2, text_iterations=5, max_iter=4, memory=False, difficulty=False)
+sys.stdout.buffer.write(model.fit(corpus).proba.tobytes())
+"""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"OPENBLAS_NUM_THREADS": n}, capture_output=True, check=True
+        ).stdout
+        for n in "12"
+    ]
+    assert len(found[0]) == 20_000 * 9 * 4
+    assert found[0] == found[1]

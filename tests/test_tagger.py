@@ -165,6 +165,8 @@ def test_sequence_weights_of_zero_leave_sequences_out() -> None:
     assert weighted.trace[0] < CrfTagger(l2=1.0, states="all").fit(data, "gold").trace[0]
     with pytest.raises(ParameterError, match="sequence_weights"):
         CrfTagger().fit(data, "gold", sequence_weights=np.ones(3))
+    with pytest.raises(ParameterError, match="optimiser must be 'lbfgs' for sequences with weights"):
+        CrfTagger(optimiser="perceptron").fit(data, "gold", sequence_weights=np.ones(len(half)))
 
 
 def test_n_best_probabilities_fall_and_are_distinct() -> None:
@@ -196,6 +198,7 @@ def test_same_seed_same_weights_whatever_the_threads() -> None:
         ({"hash_bits": 60}, "hash_bits"),
         ({"templates": "nothing[0]"}, "templates"),
         ({"optimiser": "perceptron", "objective": "softmax-margin"}, "optimiser"),
+        ({"optimiser": "perceptron", "held_out": 0.1}, "optimiser"),
         ({"soft": True}, "soft"),
     ],
 )

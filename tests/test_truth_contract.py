@@ -211,6 +211,7 @@ def test_progress_is_told_and_rises(name: str, corpus: CrowdCorpus) -> None:
     told: list[float] = []
     model(name).fit(corpus, progress=lambda share, words: told.append(share))
     assert told
+    assert told == sorted(told)
     assert min(told) >= 0
     assert max(told) <= 1 + 1e-9
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
@@ -70,3 +71,14 @@ def test_reliability_counts_agreement() -> None:
 def test_the_tie_rule_is_checked() -> None:
     with pytest.raises(ParameterError, match="ties must be one of 'frequency', 'first', 'A', 'B', 'C'"):
         MajorityVote(ties="coin").fit(tied())
+
+
+def test_reliability_is_the_mean_and_interval_of_jeffreys() -> None:
+    rows = {"x": [list("NNVV")], "y": [list("NNVV")], "z": [list("NNVN")]}
+    truth = MajorityVote().fit(CrowdCorpus.from_sequences([["a"] * 4], rows))
+    right = float(sum(truth.proba[i, "NV".index(label)] for i, label in enumerate("NNVN")))
+    found = truth.annotators.to_pylist()[2]
+    assert found["reliability"] == pytest.approx((right + 0.5) / 5, rel=1e-6)
+    low, high = beta.ppf([0.025, 0.975], right + 0.5, 4 - right + 0.5)
+    assert found["reliability_low"] == pytest.approx(low, rel=1e-6)
+    assert found["reliability_high"] == pytest.approx(high, rel=1e-6)

@@ -25,6 +25,7 @@ from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError, StoreError
 from lasca.files import whole_folder
+from lasca.kernels.products import crossed
 from lasca.truth import Truth
 
 __all__ = ["LabelConfusion", "label_confusion"]
@@ -132,7 +133,7 @@ def label_confusion(
         n_two, n = float(both.sum() / 2), float(np.isfinite(ambiguity.score).sum())
     else:
         both, labels = _counted(corpus, truth, ambiguity)
-        n_two, n = float(len(ambiguity.tokens)), float(corpus.n_tokens)
+        n_two, n = float((np.diff(ambiguity.candidate_start) > 1).sum()), float(corpus.n_tokens)
     counts = {"tokens": n, "with two labels": n_two}
     return LabelConfusion(_confusion(both, labels), corpus.labels, ambiguity.method, counts)
 
@@ -142,7 +143,7 @@ def _counted(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity) -> tuple[A
     held = np.zeros((len(ambiguity.tokens), T), np.float32)
     row = np.repeat(np.arange(len(held)), np.diff(ambiguity.candidate_start))
     held[row, ambiguity.candidate_label] = 1
-    both = (held.T @ held).astype(np.float64) * (1 - np.eye(T))
+    both = crossed(held, held) * (1 - np.eye(T))
     others = truth.labels[~ambiguity.mask]
     return both, held.sum(axis=0, dtype=np.float64) + np.bincount(others[others >= 0], minlength=T)
 

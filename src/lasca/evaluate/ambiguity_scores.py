@@ -62,7 +62,9 @@ def ambiguity(
         )
     flagged = np.asarray(tokens, dtype=np.int64)
     if len(flagged) and (flagged.min() < 0 or flagged.max() >= len(values)):
-        raise CorpusError(f"flagged tokens must lie in 0..{len(values) - 1}", got=int(flagged.max()))
+        raise CorpusError(f"flagged tokens must lie in 0..{len(values) - 1}", got=f"{flagged.min()}..{flagged.max()}")
+    if len(np.unique(flagged)) < len(flagged):
+        raise CorpusError("a token was flagged twice", got=f"{len(flagged)} for {len(np.unique(flagged))} tokens")
     if len(candidates) and len(candidates) != len(flagged):
         raise CorpusError(f"every flagged token ({len(flagged)}) needs its candidates", got=len(candidates))
     known = (first >= 0) & (second >= 0)

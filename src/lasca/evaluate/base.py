@@ -72,7 +72,7 @@ def sequence_mask(sequences: npt.ArrayLike | None, n_sequences: int) -> npt.NDAr
     if given.dtype == np.bool_ or (given.size and given.dtype.kind not in "iu"):
         raise CorpusError(f"sequences must be a mask of {n_sequences} entries, or indices", got=given.shape)
     if given.size and (given.min() < 0 or given.max() >= n_sequences):
-        raise CorpusError(f"sequence indices must lie in 0..{n_sequences - 1}", got=int(given.max()))
+        raise CorpusError(f"sequence indices must lie in 0..{n_sequences - 1}", got=f"{given.min()}..{given.max()}")
     mask = np.zeros(n_sequences, np.bool_)
     mask[given.astype(np.int64)] = True
     return mask

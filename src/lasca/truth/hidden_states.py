@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.kernels.products import crossed, times
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.schemes import transitions
 from lasca.truth.annotator_models import FORBIDDEN, confusion_prior, memory_prior, scheme_rules
@@ -178,7 +179,7 @@ class HiddenStates:
         labels = self.label_proba(proba)
         words = None if self.words is None else expected_rows(self.words, labels, self.n_threads)
         crowd = expected_rows(self.rows, proba, self.n_threads)
-        return Expected(counts, crowd, words, tuple(labels.T @ text.proba for text in texts))
+        return Expected(counts, crowd, words, tuple(crossed(labels, text.proba) for text in texts))
 
     def maximise(self, expected: Expected, prior: CrowdPrior) -> Parameters:
         """Add expected counts to the priors."""
@@ -239,7 +240,7 @@ class HiddenStates:
         """Return the log evidence of the texts, (n_tokens, S), or None."""
         if parameters is None or not texts or not parameters.texts:
             return None
-        total = sum(text.proba @ table.T.astype(np.float32) for text, table in zip(texts, parameters.texts))
+        total = sum(times(text.proba, np.ascontiguousarray(table.T)) for text, table in zip(texts, parameters.texts))
         return np.tile(np.asarray(total, dtype=np.float32), (1, self.H))
 
     def label_proba(self, proba: Floats) -> Floats:

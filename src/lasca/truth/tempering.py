@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lasca.kernels.products import crossed, times
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.evidence import Floats
 from lasca.truth.hidden_fit import Fit
@@ -132,19 +133,20 @@ def referee(proba: Floats, text: Floats, prior: Floats) -> Referee:
 
 def _confusion(proba: npt.NDArray[np.floating], text: Floats, prior: Floats) -> tuple[Floats, float]:
     """Learn p(said by the text | true) by EM; return it and the mean log probability of what was said."""
-    rows = prior + proba.T @ text
+    rows = prior + crossed(proba, text)
     for _ in range(REFEREE_ITERATIONS):
         table = rows / rows.sum(axis=1, keepdims=True)
-        rows = prior + table * (proba.T @ (text / np.maximum(proba @ table, 1e-300)))
+        rows = prior + table * crossed(proba, text / np.maximum(times(proba, table), 1e-300))
     table = rows / rows.sum(axis=1, keepdims=True)
-    said = np.log(np.maximum(proba @ table, 1e-30))
+    said = np.log(np.maximum(times(proba, table), 1e-30))
     return table, float((text * said).sum() / max(len(text), 1))
 
 
 def advised(proba: npt.NDArray[np.floating], text: Floats, confusion: Floats) -> Floats:
     """Add the word of a text that is only so sure, by Jeffrey's rule; rows of zeros say nothing."""
-    weight = text / np.maximum(proba @ confusion, 1e-300)
-    out = proba * (weight @ confusion.T + np.maximum(0, 1 - text.sum(axis=1, keepdims=True)))
+    weight = text / np.maximum(times(proba, confusion), 1e-300)
+    silent = np.maximum(0, 1 - text.sum(axis=1, keepdims=True))
+    out = proba * (times(weight, np.ascontiguousarray(confusion.T)) + silent)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
