@@ -1,15 +1,21 @@
-"""A page with every kind of block, for tests and for looking at."""
+"""A page with every kind of block, for tests and for looking at, and one of hostile text."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from lasca.reproduce.blocks import Bullets, Heading, Page, Picture, Table, Text
+from lasca.reproduce.blocks import Bullets, Heading, Page, Picture, Table, Text, plain
 from lasca.reproduce.svg import dots, heat_map, heat_maps, line_chart, tagged_sequences
+from report_cases import NASTY
 
 TAGS = ("ADJ", "ADP", "ADV", "CONJ", "DET", "NOUN", "NUM", "PRON", "PRT", "PUNC", "VERB", "X")
 ENTITIES = ("B-LOC", "I-LOC", "B-MISC", "I-MISC", "B-ORG", "I-ORG", "B-PER", "I-PER", "O")
 MODELS = ("MVtoken", "DS", "MACE", "Sembler", "HMM-Crowd", "HC-CLL", "LA-SCA", "BSC", "SequenceClusters")
+HOSTILE = (*NASTY, "a|b", "**bold** *it* _it_ `code`", "[x](javascript:alert(1))", "# 1. - + =", "\x1b[31mred\x07",
+           "$x$ ~~s~~ https://evil.example www.evil.example", "line\nbreak\r\n| --- |", "\ud800 half", "\\| \\<b\\>",
+           "![i](x)", "1. one", "---", "]]>", "' \" &amp;")  # fmt: skip
 TWEET = [
     ("@USER", "NOUN", (), False), ("i", "PRON", (), False), ("seriously", "ADV", (), False),
     ("need", "VERB", (), False), ("that", "DET", ("PRON", "ADP"), True), ("like", "ADP", ("VERB",), True),
@@ -109,3 +115,18 @@ def full_page() -> Page:
             *drawn,
         ),
     )
+
+
+def hostile_page() -> Page:
+    svg = tagged_sequences([[(t, t, (t,), True) for t in HOSTILE]], title=NASTY[0])
+    blocks: list[Any] = []
+    for text in HOSTILE:
+        blocks += [
+            Heading(text),
+            Heading(text, 3),
+            Text(plain(text)),
+            Text(f"**{plain(text)}** and [{plain(text)}](https://example.org/) end"),
+            Bullets((plain(text), plain(text))),
+            Table((text, text), ((text, text), ("x", "1")), plain(text), (plain(text),), frozenset({(0, 0), (0, 1)})),
+        ]
+    return Page(NASTY[0], (*blocks, Picture("hostile", svg, plain(NASTY[2]))))

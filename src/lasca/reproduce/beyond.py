@@ -1,4 +1,7 @@
-"""Beyond the paper: few annotators, spammers, copying annotators, tokens that are hard for everybody."""
+"""Beyond the paper: few annotators, spammers, copying annotators, tokens that are hard for everybody.
+
+The crowd with all its annotators and no trouble is that of table 1, which `tweets` measures.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,14 @@ from lasca.truth import MODEL_NAMES
 
 __all__ = ["LEVELS", "PER_SEQUENCE", "TROUBLES", "jobs", "measure"]
 
-PER_SEQUENCE = (1, 2, 3, 5, 8, 15)
+PER_SEQUENCE = range(1, 15)
 TROUBLES: dict[str, dict[str, Any]] = {
-    "none": {},
     "5 spammers, one label": {"spammers": {"constant": 5}},
     "5 spammers, any label": {"spammers": {"random": 5}},
     "5 spammers, by frequency": {"spammers": {"prior": 5}},
     "5 copying annotators": {"copying": 5},
 }
-QUICK = ("none", "5 spammers, by frequency", "5 copying annotators")
+QUICK = ("5 spammers, by frequency", "5 copying annotators")
 LEVELS = "hc, levels"
 """HC with tokens that are easy or hard: an option of the model, run on hard tokens only."""
 SLOW = {"hc": 7.0, LEVELS: 9.0, "hc-seq": 9.0, "sembler": 2.0}

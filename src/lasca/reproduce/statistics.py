@@ -23,7 +23,7 @@ class Mean:
         """Return the mean and, with several seeds, ± the standard deviation."""
         if math.isnan(self.value):
             return "–"
-        return f"{self.value:.{digits}f}" + (f" ± {self.sd:.{digits}f}" if self.n > 1 else "")
+        return f"{self.value:.{digits}f}".replace("-", "−") + (f" ± {self.sd:.{digits}f}" if self.n > 1 else "")
 
 
 @dataclass(frozen=True)

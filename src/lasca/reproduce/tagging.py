@@ -22,7 +22,7 @@ __all__ = ["FEATURES", "choose_word_features", "predicted", "span_scores", "toke
 
 FEATURES = ("word", "default")
 WORDS = ("word[0]", "lower[0]")
-PENALTIES = (0.01, 0.05, 0.1, 0.5)
+PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 FOLDS = 2
 
 

@@ -17,6 +17,7 @@ from lasca.reproduce.svg import heat_maps, tagged_sequences
 __all__ = ["METHOD_PAPER", "ambiguity", "cell"]
 
 METHOD_PAPER = "rank-1, paper's scaling"
+WORDS = {"independent": "Independent slips", "difficulty": "Slips on the same hard tokens (ρ = 0.4)"}
 
 
 def cell(results: Results, errors: str, crowd: str, h: float, method: str, score: str) -> Mean:
@@ -40,8 +41,8 @@ def ambiguity(results: Results) -> list[Block]:
         Text(
             "**What the paper leaves open, and what was chosen.** The paper does not say how its annotators come to "
             "disagree on ambiguous tokens. Here an annotator starts from the second gold on a share h of the tokens "
-            "where the golds differ, then slips with its own precision, wrong labels being uniform; with errors "
-            "`difficulty` annotators slip on the same hard tokens (ρ = 0.4). HC infers the truth and says who is "
+            "where the golds differ, then slips as its own precision has it, wrong labels being uniform: each "
+            "annotator by itself, or all on the same hard tokens (ρ = 0.4). HC infers the truth and says who is "
             "reliable. Second readings, then slips: that is also what two-truths assumes, and its parts were chosen on "
             "crowds of this kind (other seeds); on the MTurk corpus nobody knows which tokens are ambiguous."
         ),
@@ -68,7 +69,7 @@ def _table(results: Results, errors: str, shares: list[float]) -> Table:
     for first in range(0, len(rows), len(METHODS)):
         block = [_values(results, errors, row[0]) for row in rows[first : first + len(METHODS)]]
         strong |= {(first + r, c + 1) for r, c in best_cells(block)}
-    return Table(header, tuple(rows), f"Errors: {errors}.", (), frozenset(strong))
+    return Table(header, tuple(rows), f"{WORDS[errors]}.", (), frozenset(strong))
 
 
 def _values(results: Results, errors: str, name: str) -> list[float]:
@@ -89,8 +90,8 @@ def _summary(results: Results) -> str:
         f"rank-1 model as printed {one[0]:.3f} and {one[1]:.3f}. Average precision for ca1 / ca2 / ca3: two-truths "
         f"{shown('independent', 'two-truths', 'AP')}, rank-1 with corrected scaling "
         f"{shown('independent', 'rank-1', 'AP')}, with the paper's {shown('independent', METHOD_PAPER, 'AP')}. "
-        f"Calibration error of two-truths: {shown('independent', 'two-truths', 'ECE')} independent, "
-        f"{shown('difficulty', 'two-truths', 'ECE')} difficulty."
+        f"Calibration error of two-truths: {shown('independent', 'two-truths', 'ECE')} with independent slips, "
+        f"{shown('difficulty', 'two-truths', 'ECE')} with slips on the same tokens."
     )
 
 

@@ -15,6 +15,15 @@ from lasca.reproduce.pages.table3 import table_3
 
 __all__ = ["assemble"]
 
+WORDS = (
+    "**T-DGA** is the paper's corpus of tweets, in which two people gave every word a part of speech (gold 1, gold 2); "
+    "crowds over it are simulated: **ca1**, **ca2** and **ca3** have ever fewer good annotators. **HC** is the paper's "
+    "model with clusters of annotators, **HC-CLL** a tagger trained on HC's truth by likelihood, **LA-SCA** the same "
+    "tagger trained with the paper's cost-sensitive objective (where no tagger takes part, LA-SCA is HC). **HC with "
+    "sequences** (`hc-seq`) is our model: it also knows that labels follow one another, and reads the text. E1–E8 are "
+    "the corrections listed at the end."
+)
+
 
 def assemble(results: Results, scope: Scope, code: str) -> Page:
     """Put the results of all jobs onto one page; `code` names the state of the code that measured them."""
@@ -23,13 +32,14 @@ def assemble(results: Results, scope: Scope, code: str) -> Page:
     blocks: list[Block] = [
         Text(
             'The experiments of "Learning Ambiguity from Crowd Sequential Annotations" (Lu, arXiv 2301.01579) on the '
-            f"paper's data, and some beyond it. This page was written by `{command}`; nothing on it but the paper's "
-            f"own figures was typed in. {'One seed' if n == 1 else f'Seeds 0 to {n - 1}'}."
+            f"paper's data, and some beyond it. This page was written by `{command}`: of the results on it only the "
+            f"paper's own were typed in. {'One seed' if n == 1 else f'Seeds 0 to {n - 1}'}."
             + (
                 " A quick run leaves out what takes long: figures from one seed say little about differences."
                 * scope.quick
             )
         ),
+        Text(WORDS),
         *findings(results),
         *table_1(results),
         *table_2(results),

@@ -15,7 +15,7 @@ from lasca.reproduce.paper import CROWDS, DIAGONALS_NER
 from lasca.reproduce.statistics import Mean, mean
 from lasca.reproduce.svg import heat_maps
 
-__all__ = ["cell", "clusters"]
+__all__ = ["WORDS", "cell", "clusters"]
 
 WORDS = {
     "shared": "confusions shared by all, precision per label",
@@ -50,7 +50,7 @@ def clusters(results: Results) -> list[Block]:
             "beside it."
         ),
         Table(header, tuple(rows), "HC with its default priors."),
-        Table(header[:5], tuple(row[:5] for row in paper), "HC with the paper's literal priors (E5), errors: shared."),
+        Table(header[:5], tuple(row[:5] for row in paper), "HC with the paper's literal priors (E5)."),
         _figure(
             "figure-5",
             figures,

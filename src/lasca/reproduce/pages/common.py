@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lasca.reproduce.blocks import Table
 from lasca.reproduce.paper import CROWDS
 from lasca.reproduce.statistics import Mean
+from lasca.reproduce.tweets import GOLD
 
 __all__ = ["MODELS", "NAMES", "beside_the_paper", "best_cells", "difference", "number"]
 
@@ -22,7 +23,7 @@ NAMES = {
     "glad": "GLAD *",
     "bsc": "BSC-seq *",
     "hc-seq": "HC with sequences *",
-    "gold": "gold labels",
+    GOLD: "gold labels",
 }
 MODELS = ("mv", "ds", "mace", "sembler", "hmm-crowd", "hc", "glad", "bsc", "hc-seq")
 """The truth models in the order of the paper's rows, then those it does not have (*)."""
@@ -48,7 +49,7 @@ def beside_the_paper(
     names: Mapping[str, str] = NAMES,
     notes: tuple[str, ...] = (),
 ) -> Table:
-    """Return a table over ca1–ca3: the paper's figure (its columns from `at`), ours, the difference."""
+    """Return a table over ca1–ca3: the paper's figure (its columns from `at`), ours, the difference; GOLD is last."""
     header = ["model", *(f"{crowd} {kind}" for crowd in CROWDS for kind in ("paper", "ours", "diff."))]
     table = []
     for row in rows:
@@ -62,7 +63,7 @@ def beside_the_paper(
                 "–" if known is None else difference(measured.value, known[at + i]),
             ]
         table.append(tuple(cells))
-    values = [[ours(row, crowd).value for crowd in CROWDS] for row in rows]
+    values = [[ours(row, crowd).value for crowd in CROWDS] for row in rows if row != GOLD]
     strong = frozenset((r, 2 + 3 * c) for r, c in best_cells(values))
     return Table(tuple(header), tuple(table), caption, notes, strong)
 

@@ -55,11 +55,12 @@ def _found_groups(results: Results) -> str:
 
     paper = [clusters.cell(results, "shared", c, "ari", "paper").value for c in CROWDS]
     holds = sum(value >= 0.9 for value in paper)
-    others = ", ".join(f"{kind}: {found(kind)}" for kind in results.settings("clusters", "kind") if kind != "shared")
+    kinds = [kind for kind in results.settings("clusters", "kind") if kind != "shared"]
+    others = "; ".join(f"{clusters.WORDS[kind]}: {found(kind)}" for kind in kinds)
     return (
-        f"**Annotators of similar reliability are found.** With the priors as printed: {_verdict(holds, 3)} On crowds "
-        f"whose confusions are shared the adjusted Rand index is {_row(paper)} (E5: one diffuse cluster explains "
-        f"everybody). With a weak prior on η it is {found('shared')}; with other errors – {others}."
+        f"**Annotators of similar reliability are found.** {_verdict(holds, 3)[:-1]} with the priors as printed: on "
+        f"crowds whose confusions are shared the adjusted Rand index is {_row(paper)} for ca1 / ca2 / ca3 (E5: one "
+        f"diffuse cluster explains everybody). With our prior on η it is {found('shared')}; on other crowds – {others}."
     )
 
 
@@ -164,11 +165,10 @@ def corrections() -> list[Block]:
                 "**E6** Started with equal parameters, the first sweep throws all annotators together. Chains start "
                 "from Dawid–Skene and clustered confusion rows, and have moves that swap, split and merge.",
                 "**E7** Eq. 11 asks that all annotators of a cluster agree, which punishes large clusters. The shared "
-                "matrix is "
-                'the posterior mean confusion; `shared="unanimous"` is literal.',
+                'matrix is the posterior mean confusion; `shared="unanimous"` is literal.',
                 "**E8** The printed split of the rank-1 model makes μ shrink with the length of a sequence. μ is "
-                "scaled to be "
-                'the share of agreement that an average reliable annotator meets; `scaling="paper"` is literal.',
+                "scaled to be the share of agreement that an average reliable annotator meets; "
+                '`scaling="paper"` is literal.',
             )
         ),
     ]

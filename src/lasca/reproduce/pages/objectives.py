@@ -81,8 +81,8 @@ def objectives(results: Results) -> list[Block]:
     blocks: list[Block] = [
         Heading("Does cost-sensitive training help?"),
         Text(
-            "LA-SCA's tagger differs from HC-CLL's only in the objective: eq. 18 makes it cheap to take a label for "
-            "one that is confusable with it. Both were trained on the same truth of the same crowd, so that "
+            "LA-SCA's tagger differs from HC-CLL's only in the objective: eq. 18 makes it cheap to take one label for "
+            "another that is often confused with it. Both were trained on the same truth of the same crowd, so that "
             "differences can be taken pair by pair: macro-F1 on tweets (the mean over ca1–ca3 of one seed is one pair, "
             f"{n['RITTER, table-1 crowds']} pairs), span F1 on eng.testb ({n['eng.testb']} draws of documents with "
             "about 3,000 sentences, which overlap: their intervals are too narrow). Table-1 crowds have no true "
