@@ -26,7 +26,9 @@ from lasca.errors import LascaError
 from lasca.truth import MODEL_NAMES, model_class
 
 ANNOTATORS, LABELS, PER_TOKEN = 47, 9, 5
-TARGET, CPU_LIMIT, MEMORY_LIMIT = 50, 60, 60
+TARGET = 50
+CPU_LIMIT = dict.fromkeys(MODEL_NAMES, 60.0) | {"hc-seq": 120.0}
+MEMORY_LIMIT = dict.fromkeys(MODEL_NAMES, 60.0) | {"hc-seq": float("inf")}  # nobody has set one
 SHORT = {"mv": {}, "hc": {"n_warmup": 2, "n_samples": 4}, "hc-seq": {"max_iter": 3, "text_iterations": 3}}
 Seconds = tuple[float, float]
 
@@ -126,15 +128,19 @@ def bench_iterations(name: str, corpora: list[tuple[str, CrowdCorpus]]) -> None:
         row(f"{name} {what}", n, per_iteration(theirs, few, more, repeats), (cpu, wall))
 
 
+def verdict(found: float, limit: float) -> str:
+    return f"limit {limit:g}: {'ok' if found <= limit else 'ABOVE LIMIT'}"
+
+
 def bench_models(corpus: CrowdCorpus) -> None:
     """Fit every model at its defaults on the MTurk corpus; the first fit of a process also compiles."""
-    print(f"\nevery model at its defaults on {corpus!r} (limit {CPU_LIMIT} CPU s)")
+    print(f"\nevery model at its defaults on {corpus!r}, and its limit")
     part = corpus.select(sequences=np.flatnonzero(corpus.annotated_sequences)[:400])
     for name in MODEL_NAMES:
         compile_time = timed(lambda name=name: model_class(name)().fit(part))
         cpu, wall = timed(lambda name=name: model_class(name)().fit(corpus))
-        verdict = f"(400 sequences first: {compile_time[0]:.1f} s)  " + ("ok" if cpu <= CPU_LIMIT else "ABOVE LIMIT")
-        print(f"{name:<12} cpu {cpu:7.2f} s  wall {wall:7.2f} s   {verdict}")
+        first = f"(400 sequences first: {compile_time[0]:.1f} s)"
+        print(f"{name:<12} cpu {cpu:7.2f} s  wall {wall:7.2f} s   {first}  {verdict(cpu, CPU_LIMIT[name])}")
 
 
 def peak_memory(name: str, n_annotations: int) -> float:
@@ -156,12 +162,12 @@ def _status(field: str) -> int:
 
 def bench_memory(n_annotations: int) -> None:
     """Measure each model in a process of its own."""
-    print(f"\nmemory above the corpus at {n_annotations:,} annotations (limit {MEMORY_LIMIT} bytes per annotation)")
+    print(f"\nmemory above the corpus at {n_annotations:,} annotations (bytes per annotation, and its limit)")
     for name in MODEL_NAMES:
         command = [sys.executable, __file__, "--peak", name, str(n_annotations)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         size = float(done.stdout)
-        print(f"{name:<12} {size:6.1f} bytes per annotation   {'ok' if size <= MEMORY_LIMIT else 'ABOVE LIMIT'}")
+        print(f"{name:<12} {size:6.1f}   {verdict(size, MEMORY_LIMIT[name])}")
 
 
 def main() -> None:
