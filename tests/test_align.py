@@ -65,10 +65,10 @@ def test_alignment_keeps_order_and_characters(source: list[str], target: list[st
 def test_fuzzy_alignment_matches_as_many_characters_as_the_longest_common_subsequence(
     source: list[str], target: list[str]
 ) -> None:
-    from lasca.align.words import _matches
+    from lasca.align.words import matches
 
     a, b = "".join("".join(source).split()), "".join("".join(target).split())
-    pairs = _matches(a, b, 1000)
+    pairs = matches(a, b, 1000)
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(p[0] < q[0] and p[1] < q[1] for p, q in pairwise(pairs))
     assert len(pairs) == _lcs(a, b)
@@ -102,6 +102,46 @@ def test_split_entities_stay_one_and_missing_labels_stay_missing() -> None:
     assert transfer_labels(["B-LOC", "I-LOC", None], covers) == ["B-LOC", None]
     covers = align_tokens(["a", "b"], ["a", "b"])
     assert transfer_labels(["B-X", "B-X"], covers) == ["B-X", "B-X"]
+
+
+def test_a_part_of_a_document_is_laid_upon_that_part() -> None:
+    target = [["Ada", "ate", "all"], ["Oslo", "is", "old"], ["A", "tall", "lass"], ["Oslo", "is", "old"]]
+    found = align.align_sequences([["Atall", "lass"]], target)
+    assert found.covers == [None] * 6 + [[0], [0], [1]] + [None] * 3
+    assert (found.share, found.same, found.part, found.placed, found.behind) == (1.0, False, True, [True], [2])
+    both = align.align_sequences([*target[:1], ["New", "here"], *target[1:]], target)
+    assert both.placed == [True, False, True, True, True]
+    assert both.behind == [0, 0, 1, 2, 3]
+    assert [cover for cover in both.covers if cover is None] == []
+
+
+def test_letters_that_happen_to_match_are_no_alignment() -> None:
+    target = [["Ada", "visited", "Rome"], ["The", "committee", "met", "in", "Oslo"]]
+    found = align.align_sequences([["Totally", "other", "text"]], target)
+    assert (found.covers, found.share, found.placed) == ([None] * 8, 0.0, [False])
+    typo = align.align_sequences([["Ada", "visted", "Rome"], ["The", "comittee", "met", "xn", "Oslo"]], target)
+    assert typo.share > 0.9
+    assert typo.covers == [[0], [1], [2], [3], [4], [5], [6], [7]]
+    half = align.align_sequences([["Ada", "vi", "xxxxx", "Rome"]], [["Ada", "visited", "Rome"]])
+    assert half.covers == [[0], None, [3]]
+
+
+texts = st.lists(words, max_size=4)
+
+
+@given(texts, texts)
+def test_aligned_sequences_keep_order_and_count_what_they_say(source: list[list[str]], target: list[list[str]]) -> None:
+    found = align.align_sequences(source, target)
+    assert len(found.covers) == sum(map(len, target))
+    flat = [k for cover in found.covers for k in cover or []]
+    assert flat == sorted(flat)
+    assert len(found.placed) == len(found.behind) == len(source)
+    assert found.behind == sorted(found.behind)
+    assert all(-1 <= b < max(len(target), 1) for b in found.behind)
+    assert 0 <= found.share <= 1
+    same = align.align_sequences(source, source)
+    assert same.same
+    assert all(same.placed)
 
 
 # --- units ---------------------------------------------------------------------------------------------------------

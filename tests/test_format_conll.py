@@ -109,12 +109,25 @@ def test_a_first_word_that_looks_like_a_header() -> None:
         ("\n\n", {}, "no sequence"),
         ("a O\n", {"columns": ("token", "a", "b")}, "2 columns where `columns` names 3"),
         ("# sent_id = a\nx O\n\n# sent_id = a\ny O\n", {}, "second sequence has the id"),
-        ("token ann annotator:ann\nx O O\n", {}, "same name"),
+        ("token ann annotator:ann\nx O O\n", {}, "two columns are called 'ann'"),
+        ("token\tann\tann\nx\tO\tO\ny\tB-X\tO\n", {}, r"x\.conll:1: two columns are called 'ann'.*-r header=false"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, options: dict, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         load(text, **options)
+
+
+def test_a_first_token_called_text_is_no_header() -> None:
+    assert list(load("Text B-ORG B-ORG\nx O O\n").tokens) == ["Text", "x"]
+    assert load("token ann ann\nx A B\n", header=False).annotators == ("1", "2")
+
+
+def test_folders_that_share_names_are_pointed_out() -> None:
+    corpus = conll_columns.read(sources({"news/1.txt": b"x O\n", "blogs/1.txt": b"y O\n"}))
+    assert any("conll-folder" in note for note in corpus.load_report.notes)
+    apart = conll_columns.read(sources({"news/1.txt": b"x O\n", "blogs/2.txt": b"y O\n"}))
+    assert not any("conll-folder" in note for note in apart.load_report.notes)
 
 
 def test_wrong_options_are_named() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
-from lasca.formats import conll_folder, read
+from lasca.formats import READERS, conll_folder, read
 from lasca.formats.base import files_of
+from lasca.formats.choose import choose
 from mutations import MANY, assert_only_lasca_errors_in_files, sources
 
 
@@ -137,6 +138,68 @@ def test_an_absent_file_is_missing_and_a_cut_one_partly() -> None:
 def test_what_is_wrong_is_said(files: dict[str, bytes], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         load(files)
+
+
+DOC = b"Ada B-PER\nvisited O\nRome B-LOC\n\nParis B-LOC\nis O\nold O\n\nBob B-PER\nran O\n\nThe O\nUN B-ORG\nmet O\n"
+
+
+def some(*numbers: int) -> bytes:
+    """Return some of the four sequences of the document."""
+    return b"\n\n".join(DOC.strip().split(b"\n\n")[k] for k in numbers) + b"\n"
+
+
+@pytest.mark.parametrize("folder", ["{}/d.txt", "{}.txt", "x/{}/d.conll"])
+def test_annotators_who_did_a_part_are_found_and_laid_where_they_belong(folder: str) -> None:
+    given = {folder.format(who): data for who, data in (("ann", DOC), ("ben", some(0, 2)), ("cat", DOC))}
+    assert choose(READERS, sources(given), "x") == "conll-folder"
+    assert choose(READERS, sources(dict(sorted(given.items(), key=lambda item: len(item[1])))), "x") == "conll-folder"
+    corpus = load(given)
+    assert (corpus.annotators, corpus.n_sequences, dict(corpus.golds)) == (("ann", "ben", "cat"), 4, {})
+    whole = said(corpus, "ann")
+    done = {key: label for key, label in whole.items() if key[0].endswith(("0", "2"))}
+    assert said(corpus, "ben") == done
+    counts = corpus.load_report.counts
+    assert (counts["annotator files"], counts["files aligned exactly"]) == (3, 3)
+    assert (counts["files with a part of the document"], counts["tokens without label"]) == (1, 6)
+    assert "files tokenised differently" not in counts
+
+
+def test_without_a_gold_the_document_is_what_all_files_hold_together() -> None:
+    given = {"a/d": some(0, 1), "b/d": some(1, 2), "c/d": some(2, 3), "e/d": some(0, 2, 3)}
+    corpus = load(given)
+    assert [corpus.sequence(k)[0] for k in range(4)] == ["Ada", "Paris", "Bob", "The"]
+    assert {name: len(said(corpus, name)) for name in "abce"} == {"a": 6, "b": 5, "c": 5, "e": 8}
+    assert corpus.load_report.counts["sequences that only some files have"] == 1
+    assert load(dict(reversed(given.items()))) == corpus
+    with_gold = load({"gold/d": some(0, 1), "w/d": some(0, 1, 2)})
+    assert with_gold.n_sequences == 2
+    assert with_gold.load_report.counts["sequences not in the document"] == 1
+    assert "Bob ran" in with_gold.load_report.examples["sequences not in the document"][0]
+
+
+def test_sequences_that_repeat_are_added_once() -> None:
+    given = {f"{who}/d": some(*order) for who, order in (("a", (1, 2, 1, 3)), ("b", (3, 1, 3)), ("c", (1, 3, 2)))}
+    corpus = load(given)
+    assert corpus.annotated_sequences.all()
+    assert {name: len(said(corpus, name)) for name in "abc"} == {"a": 11, "b": 9, "c": 8}
+
+
+def test_another_text_is_an_error_and_not_spread_over_the_document() -> None:
+    other = b"Totally O\nother O\ntext B-LOC\n"
+    given = {"ann/d": DOC, "ben/d": other, "cat/d": DOC}
+    assert choose(READERS, sources(given), "x") == "conll-folder"
+    for layout in (given, {"gold/d": DOC, "w/d": other}, {"ann/d": DOC, "ben/d": other}):
+        with pytest.raises(FormatError, match=r"/d:1: this is another text.*Totally other text.*they share 0%"):
+            load(layout)
+    shuffled = DOC.replace(b"visited", b"v1s1ted").replace(b"Paris", b"Praris")
+    assert len(said(load({"gold/d": DOC, "w/d": shuffled}), "w")) == 11
+    assert said(load({"gold/d": DOC, "w/d": b""}), "w") == {}
+
+
+def test_parts_of_data_are_no_annotators() -> None:
+    assert conll_folder.sniff(sources({"train/d.txt": DOC, "test/d.txt": DOC})) == 0
+    assert conll_folder.sniff(sources({"train.txt": DOC, "dev.txt": DOC})) == 0
+    assert conll_folder.sniff(sources({"news/1.txt": DOC, "blogs/1.txt": b"Nobody O\nknows O\nwhy O\n"})) < 0.3
 
 
 def test_wrong_options_are_named() -> None:

@@ -175,6 +175,18 @@ def test_one_id_one_text_and_order_does_not_matter() -> None:
     assert list(read(*tasks).sequence_ids) == [str(k) for k in range(12)]
 
 
+def test_two_places_on_one_line_are_not_said_to_be_two() -> None:
+    with pytest.raises(FormatError, match=r"another text here than before on the same line"):
+        read(task(by(1, PER)), task(by(2), text="other"))
+    lines = "\n".join(json.dumps(t) for t in (task(by(1, PER)), task(by(2), text="other")))
+    with pytest.raises(FormatError, match=r":2 .*another text here than at .*:1"):
+        label_studio.read(source("export.jsonl", lines.encode()))
+
+
+def test_a_number_of_forty_digits_names_an_annotator() -> None:
+    assert read(task(by(int("9" * 40), PER))).annotators == ("9" * 40,)
+
+
 def test_errors_name_file_and_line() -> None:
     text = json.dumps([task(by(1, PER)), task(by(1, {**PER, "start": "x"}), id=8)], indent=0)
     line = text[: text.index('"id": 8')].count("\n")

@@ -67,6 +67,13 @@ def test_wrong_options_are_named() -> None:
         load("a,a\nO,O\n", header=True)
 
 
+def test_a_quote_that_is_not_doubled_swallows_no_rows() -> None:
+    with pytest.raises(FormatError, match=r":2: a quote opens a cell that holds whole rows"):
+        mace_csv.read(source("x.csv", b'token,a,b\n",O,O\nRome,B-LOC,O\n",O,O\nx,O,O\n'))
+    fine = mace_csv.read(source("x.csv", b'token,a,b\n"x\ny",O,O\nRome,B-LOC,O\n'))
+    assert list(fine.tokens) == ["x\ny", "Rome"]
+
+
 @pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
 def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
     more = {} if examples is None else {"max_examples": examples}

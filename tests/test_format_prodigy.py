@@ -85,6 +85,17 @@ def test_sessions_name_annotators_and_spans_may_be_in_tokens() -> None:
         read(given)
 
 
+def test_token_numbers_that_do_not_fit_the_characters_are_counted() -> None:
+    def said(first: object, last: object) -> int:
+        span = {"start": 2, "end": 14, "label": "PER", "token_start": first, "token_end": last}
+        corpus = read(row(spans=[span]))
+        assert table(corpus) == {"ann1": ONE}
+        return corpus.load_report.counts.get("spans whose token numbers do not fit", 0)
+
+    assert [said(1, 2), said(None, 2), said(None, None)] == [0, 0, 0]
+    assert [said(1, 7), said(1, 3), said(0, 2), said(-6, 2), said("1", 2)] == [1, 1, 1, 1, 1]
+
+
 def test_own_tokens_are_kept_and_a_tokenizer_replaces_them() -> None:
     given = {"text": "e-mail Ada", "tokens": tokens("e-mail Ada"), "spans": [{"start": 7, "end": 10, "label": "PER"}]}
     assert list(read(given).tokens) == ["e-mail", "Ada"]

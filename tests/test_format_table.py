@@ -116,7 +116,8 @@ def test_the_last_by_time_counts() -> None:
         (("label", "lable"), r"x\.csv:1: there is no column for label"),
         (("sequence,", "token,"), "a name of its own"),
         (("ann,O", 'ann,"O'), r"x\.csv:2: a quote is opened and not closed"),
-        (("ann,O\ns1,1,Ada,ann,B-PER", 'ann,"O\ns1,1,Ada,ann,B-PER"'), r"x\.csv:2: a line break inside a label"),
+        (("ann,O\ns1,1,Ada,ann,B-PER", 'ann,"O\ns1,1,Ada,ann,B-PER"'), r"x\.csv:2: a quote opens a cell that holds"),
+        (("ann,O", 'ann,"O\nx"'), r"x\.csv:2: a line break inside a label"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(change: tuple[str, str], message: str) -> None:
@@ -140,6 +141,34 @@ def test_wrong_frames_and_names() -> None:
 def test_a_quote_as_a_token_of_tsv() -> None:
     text = 'sequence\tposition\ttoken\tannotator\tlabel\ns\t0\t"\tw\tA\ns\t1\tx\tw\tA\ns\t2\t"\tw\tA\n'
     assert list(load(text, "x.tsv").tokens) == ['"', "x", '"']
+
+
+def test_a_quote_that_is_not_doubled_swallows_no_rows() -> None:
+    head = "sequence,position,token,annotator,label\n"
+    with pytest.raises(FormatError, match=r'x\.csv:2: a quote opens a cell that holds whole rows.*written """"'):
+        load(head + 's1,0,",ann,O\ns1,1,Rome,ann,B-LOC\ns2,0,",ann,O\ns2,1,Oslo,ann,B-LOC\n')
+    with pytest.raises(FormatError, match="holds whole rows"):
+        load(head + 's1,0,"Hello,ann,O\ns1,1,Rome",ann,B-LOC\n')
+    fine = load(head + 's1,0,"a,,,,\nb",ann,O\ns1,1,"""",ann,O\n')
+    assert list(fine.tokens) == ["a,,,,\nb", '"']
+    assert fine.load_report.counts == {"cells with a line break": 1}
+
+
+def test_lines_that_end_in_cr_alone() -> None:
+    long = SAMPLE + "".join(f"s{i},0,é,ann,O\n" for i in range(2, 9000))
+    assert load(SAMPLE.replace("\n", "\r")) == load(SAMPLE)
+    data = long.replace("\n", "\r").encode()
+    assert long_table.sniff(source("x.csv", data)) > 0.9
+    assert long_table.read(source("x.csv", data)) == load(long)
+    with pytest.raises(FormatError, match=r"x\.csv:2: a quote is opened"):
+        load(SAMPLE.replace("ann,O", 'ann,"O').replace("\n", "\r"))
+
+
+def test_json_is_not_taken_for_a_table_without_saying_so() -> None:
+    with pytest.raises(FormatError, match="This looks like JSON"):
+        load('{"sequence": "s", "position": 0, "label": "O"}\n')
+    with pytest.raises(FormatError, match=r"-r label=NAME"):
+        load(SAMPLE.replace("label", "lable"))
 
 
 def test_columns_of_strange_types() -> None:

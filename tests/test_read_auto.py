@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import os
+import threading
 import zipfile
 from pathlib import Path
 
@@ -11,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lasca
+from lasca import evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.errors import FormatError, LascaError, LascaWarning, ParameterError
 from lasca.formats import READERS, WRITERS, read, write
 from lasca.formats.base import SourceFile
 from lasca.formats.choose import choose
@@ -171,6 +176,67 @@ def test_illegal_tags_are_counted_repaired_and_converted(tmp_path: Path) -> None
     assert "illegal tags" not in read(path, repair=True).load_report.counts
     with pytest.raises(ParameterError, match="of no tag scheme"):
         read(path, scheme="IOB2")
+
+
+def test_annotators_in_different_schemes_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("token a b\n" + "Ada B-PER S-PER\nsaw O O\nNew B-LOC B-LOC\nYork I-LOC E-LOC\n\n" * 2)
+    with pytest.warns(LascaWarning, match=r"different tag schemes.*IOB2: a; BIOES or BMES: b.*-r scheme=IOB2"):
+        corpus = read(path)
+    assert "different tag schemes" in corpus.load_report.notes[-1]
+    assert not any(note.startswith("The tags are") for note in corpus.load_report.notes)
+    one = read(path, scheme="IOB2")  # a warning would be an error here
+    assert evaluate.agreement(one).krippendorff_alpha == 1
+    assert "The tags are BIOES." in one.load_report.notes
+    path.write_text("token a b\n" + "Ada B-PER PER\nNew B-LOC LOC\nYork I-LOC LOC\n\n" * 2)
+    with pytest.warns(LascaWarning, match="rewrite the labels of b first"):
+        read(path)
+    path.write_text("token a b\n" + "Ada U-PER S-PER\nNew B-LOC B-LOC\nYork L-LOC E-LOC\n")
+    assert read(path, scheme="IOB2").labels == ("B-LOC", "B-PER", "I-LOC", "I-PER", "O")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("x.csv.gz", gzip.compress(b"sequence,position\n", mtime=0), "this is a gzip file, not text. Unpack"),
+        ("x.csv", bz2.compress(b"sequence,position\n"), "this is a bzip2 file"),
+        ("x.zip", b"PK\x03\x04cut", "this is a zip file .cut short"),
+        ("x.csv", "sequence,position,token,annotator,label\ns,0,Zoë,a,O\n".encode("cp1252"), r"x\.csv:2: .* not UTF-8"),
+        ("x.csv", b"sequence,position,annotator,label\ns,0,a\x00,O\n", r"x\.csv:2: there is a NUL byte"),
+        ("x.conll", b"token a b\nAda B-PER E-PER\nL E-PER O O\n", r"x\.conll:3: this line has 4 cells"),
+        ("x.txt", b"a O\n" * 9 + b"b\n", r"x\.txt:10: this line has 1 cells"),
+        ("x.csv", b"O,O,O\n" * 9 + b"O,O\n", r"x\.csv:10: this row has 2 cells"),
+        ("x.json", b'[{"a": 1},\n{"a": }]', r"x\.json:2: this is not JSON"),
+        ("x.parquet", b"PAR1", "the Parquet file cannot be read"),
+    ],
+    ids=["gzip", "bzip2", "cut zip", "cp1252", "NUL", "ragged", "ragged txt", "ragged CSV", "JSON", "cut Parquet"],
+)
+def test_why_no_format_is_found_is_said(name: str, data: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(FormatError, match=rf"(?s)the format cannot be told.*{message}.*Otherwise name it: .*-f"):
+        read(tmp_path / name)
+
+
+def test_packed_files_and_spreadsheets_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(gzip.compress(b"a,b\n"))
+    with pytest.raises(FormatError, match=r"x\.csv: this is a gzip file, not text") as caught:
+        read(tmp_path / "x.csv", "table")
+    assert "iconv" not in str(caught.value)
+    with zipfile.ZipFile(tmp_path / "x.xlsx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(FormatError, match="save the sheet as CSV"):
+        read(tmp_path / "x.xlsx")
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    fifo = tmp_path / "x.conll"
+    os.mkfifo(fifo)
+    data = SAMPLES["conll"]["x.conll"].encode()
+    writer = threading.Thread(target=fifo.write_bytes, args=(data,), daemon=True)
+    writer.start()
+    assert read(fifo).n_tokens == 4
+    writer.join(timeout=10)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

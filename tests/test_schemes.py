@@ -162,6 +162,44 @@ def test_corpora_are_converted_like_lists(rows: list[tuple[list, list, list]], s
         assert schemes.count_illegal(schemes.repair_corpus(corpus)) == (0, 0)
 
 
+def crowd(**said: list[str]) -> CrowdCorpus:
+    return CrowdCorpus.from_sequences([["t"] * 6], {name: [labels] for name, labels in said.items()})
+
+
+IOB2 = ["B-X", "I-X", "O", "B-Y", "O", "B-X"]
+BIOES = ["B-X", "E-X", "O", "S-Y", "O", "S-X"]
+IO = ["I-X", "I-X", "O", "I-Y", "O", "I-X"]
+
+
+def test_annotators_with_different_schemes_are_told() -> None:
+    assert schemes.mixed_schemes(crowd(a=IOB2, b=BIOES, c=IOB2)) == {"IOB2": ["a", "c"], "BIOES or BMES": ["b"]}
+    assert schemes.mixed_schemes(crowd(a=IOB2, b=IO)) == {"IOB2": ["a"], "IO or IOB1": ["b"]}
+    plain, lower = [label[2:] or "O" for label in IOB2], [label.lower() for label in IOB2]
+    mixed = schemes.mixed_schemes(crowd(a=IOB2, b=plain, c=lower))
+    assert mixed == {"IOB2": ["a"], "no B- and I-": ["b"], "lower case": ["c"]}
+    bilou = [label.replace("E-", "L-").replace("S-", "U-") for label in BIOES]
+    assert schemes.mixed_schemes(crowd(a=BIOES, b=bilou)) == {"BIOES or BMES": ["a"], "BILOU": ["b"]}
+    gold = CrowdCorpus.from_sequences([["t"] * 6], {"a": [BIOES]}, golds={"g": [IOB2]})
+    assert schemes.mixed_schemes(gold) == {"BIOES or BMES": ["a"], "IOB2": ["gold g"]}
+
+
+def test_annotators_whose_labels_fit_one_scheme_are_left_alone() -> None:
+    few, none = ["I-X", *"OOOOO"], ["O"] * 6
+    careless = ["I-X", "O", "B-X", "O", "B-Y", "O"]
+    assert schemes.mixed_schemes(crowd(a=IOB2, b=few, c=none, d=careless)) == {}
+    assert schemes.mixed_schemes(crowd(a=BIOES, b=["S-X", *"OOOOO"], c=none, d=["B-Y", "I-Y", "E-Y", *"OOO"])) == {}
+    assert schemes.mixed_schemes(crowd(a=IO, b=["I-X", "B-X", "I-Y", "O", "I-X", "O"])) == {}
+    assert schemes.mixed_schemes(crowd(a=list("ABCBSO"), b=list("BSBSBO"), c=list("NNNVVO"))) == {}
+    assert schemes.mixed_schemes(crowd(a=["NOUN", "VERB", "NOUN", "X", "O", "O"], b=["noun"] * 6)) == {}
+
+
+def test_mixed_schemes_become_one() -> None:
+    bilou = [label.replace("E-", "L-").replace("S-", "U-") for label in BIOES]
+    done = schemes.convert_corpus(crowd(a=IOB2, b=BIOES, c=bilou), "IOB2")
+    assert done.to_table(backend="pandas").groupby("annotator")["label"].agg(list).tolist() == [IOB2] * 3
+    assert schemes.mixed_schemes(done) == {}
+
+
 def test_repair_is_reported() -> None:
     corpus = CrowdCorpus.from_sequences([["a", "b"]], {"w": [["I-X", "O"]]}, golds={"g": [["B-X", "I-Y"]]})
     counts = schemes.repair_corpus(corpus).load_report.counts

@@ -1,5 +1,6 @@
 """Characters and tokens: offset units, tokenisers, spans to labels, and two tokenisations of one text."""
 
+from lasca.align.sequences import Alignment, align_sequences
 from lasca.align.spans import OVERLAP, PARTIAL, TAGGING, Span, check_choices, label_spans, spans_to_labels
 from lasca.align.tokenise import Chars, Tokenizer, locate, rising, spelled, tokenizer_of
 from lasca.align.units import (
@@ -19,10 +20,12 @@ __all__ = [
     "PARTIAL",
     "TAGGING",
     "UNITS",
+    "Alignment",
     "Chars",
     "Quote",
     "Span",
     "Tokenizer",
+    "align_sequences",
     "align_tokens",
     "check_choices",
     "check_unit",

@@ -119,7 +119,7 @@ def _place(
             "a span cuts through a token",
             path=span.where or None,
             got=f"{marked!r} in {text[chars[first][0] : chars[last - 1][1]]!r}",
-            hint="Choose partial='expand' or 'shrink', or another tokenizer",
+            hint="Set partial=expand or partial=shrink (on the command line: -r partial=expand), or another tokenizer",
         )
     tell("expanded" if partial == "expand" else "shrunk", 1, _shown(span, text))
     if partial == "shrink":
@@ -149,7 +149,7 @@ def _without_overlap(placed: list[_Placed], text: str, overlap: str, tell: Calla
             raise FormatError(
                 f"two spans overlap: {_shown(rival.span, text)} and {_shown(p.span, text)}",
                 path=p.span.where or None,
-                hint="Choose overlap='longest' or 'first' to keep one of them",
+                hint="To keep one of them set overlap=longest or first (on the command line: -r overlap=longest)",
             )
         else:
             tell("overlapping", 1, _shown(p.span, text))

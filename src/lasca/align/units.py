@@ -227,7 +227,7 @@ def _mixed(against: dict[str, Quote], path: str) -> FormatError:
     return FormatError(
         "the offsets are counted in different units within one file: " + ", but ".join(shown[:2]),
         path=path,
-        hint="Say which is right: unit='codepoint', 'utf16' or 'grapheme'",
+        hint="Say which is right: unit=codepoint, utf16 or grapheme (on the command line: -r unit=utf16)",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lasca.errors import ParameterError
 
-__all__ = ["align_tokens", "same_characters", "transfer_labels"]
+__all__ = ["align_tokens", "characters", "matches", "same_characters", "transfer_labels"]
 
 MAX_EDITS = 1000
 MAX_WORK = 50_000_000  # steps: what is further apart than this allows is not aligned
@@ -33,10 +33,10 @@ def align_tokens(source: Sequence[str], target: Sequence[str], *, max_edits: int
     A target token of which only some characters have a partner gets the source tokens of those; an empty source token
     covers nothing.
     """
-    left, left_owner = _characters(source)
-    right, right_owner = _characters(target)
+    left, left_owner = characters(source)
+    right, right_owner = characters(target)
     covers: list[list[int] | None] = [None] * len(target)
-    pairs = zip(range(len(left)), range(len(right))) if left == right else _matches(left, right, max_edits)
+    pairs = zip(range(len(left)), range(len(right))) if left == right else matches(left, right, max_edits)
     for i, j in pairs:
         owner, token = left_owner[i], right_owner[j]
         known = covers[token]
@@ -88,14 +88,14 @@ def _squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def _characters(tokens: Sequence[str]) -> tuple[str, list[int]]:
+def characters(tokens: Sequence[str]) -> tuple[str, list[int]]:
     """Return all characters but white space, and the token each belongs to."""
     squeezed = [_squeeze(token) for token in tokens]
     return "".join(squeezed), [k for k, token in enumerate(squeezed) for _ in token]
 
 
-def _matches(a: str, b: str, max_edits: int) -> list[tuple[int, int]]:
-    """Return the pairs of equal characters under the shortest edit script, in order."""
+def matches(a: Sequence[str], b: Sequence[str], max_edits: int) -> list[tuple[int, int]]:
+    """Return the pairs of equal characters (or other items) under the shortest edit script, in order."""
     shorter = min(len(a), len(b))
     head = 0
     while head < shorter and a[head] == b[head]:
@@ -111,7 +111,7 @@ def _matches(a: str, b: str, max_edits: int) -> list[tuple[int, int]]:
     ]
 
 
-def _myers(a: str, b: str, max_edits: int) -> list[tuple[int, int]]:
+def _myers(a: Sequence[str], b: Sequence[str], max_edits: int) -> list[tuple[int, int]]:
     """Return the matched pairs of the greedy shortest edit script, or none if it has more than `max_edits` edits."""
     limit = min(max_edits, len(a) + len(b), MAX_WORK // (len(a) + len(b) + 1))
     if not a or not b or abs(len(a) - len(b)) > limit:

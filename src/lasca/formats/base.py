@@ -21,6 +21,7 @@ from lasca.formats.sources import SourceFile, files_of, unwrapped
 __all__ = [
     "Collector",
     "SourceFile",
+    "elsewhere",
     "files_of",
     "natural_key",
     "parse_json",
@@ -39,6 +40,11 @@ def pick(files: Sequence[SourceFile], suffixes: tuple[str, ...], collector: Coll
         if not file.name.lower().endswith(suffixes):
             collector.count("other files", 1, file.shown)
     return [file for file in files if file.name.lower().endswith(suffixes)]
+
+
+def elsewhere(there: str, here: str) -> str:
+    """Say where the other of two things stands, which may be the same line."""
+    return f"at {there}" if there != here else "before on the same line"
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -106,7 +112,7 @@ class Collector:
             self.sequences[id] = _Sequence(tuple(tokens), spans, dict(metadata or {}), where)
         elif known.tokens != tuple(tokens):
             raise FormatError(
-                f"sequence {excerpt(id)!r} has other tokens here than at {known.where}",
+                f"sequence {excerpt(id)!r} has other tokens here than {elsewhere(known.where, where)}",
                 path=where,
                 got=" ".join(tokens[:12]),
                 hint="One id must stand for one text",
@@ -145,8 +151,9 @@ class Collector:
             rival = next((entry for entry in last if entry.labels != last[0].labels), None)
             if rival is not None:
                 first, second = sorted((last[0].where, rival.where))
+                other = elsewhere(first, second)
                 raise FormatError(
-                    f"{role} {excerpt(name)!r} labelled sequence {excerpt(id)!r} twice, here and at {first}",
+                    f"{role} {excerpt(name)!r} labelled sequence {excerpt(id)!r} twice, here and {other}",
                     path=second,
                     hint="Keep one, or give time stamps: the last one then counts",
                 )

@@ -122,7 +122,8 @@ def _fragments(match: re.Match[str], where: str, collector: Collector, discontin
             "a span in several pieces",
             path=where,
             got=match[0],
-            hint="Choose discontinuous='cover' (from the first to the last) or 'parts' (each on its own)",
+            hint="Set discontinuous=cover (from the first to the last) or discontinuous=parts (each on its own) "
+            "(on the command line: -r discontinuous=cover)",
         )
     collector.count("spans in several pieces", 1, where)
     if discontinuous == "cover":

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lasca.corpus import CrowdCorpus, LoadReport
-from lasca.errors import CorpusError, FormatError, ParameterError
+from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.outcome import outcome
-from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, repair_corpus
+from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
+from lasca.schemes.mixed import LOWER, PLAIN
 
 __all__ = ["Reader", "Writer", "choose", "read_any"]
 
 SURE = 0.3  # below this a reader does not claim the files
+NAMED = "format=… (on the command line: -f …)"
 LEAD = 0.04  # two readers closer than this are both candidates
 PARTS = ("labels", "proba", "ambiguous", "candidates")  # what every writer takes: see `lasca.formats.outcome`
 
@@ -154,16 +157,19 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
+        from lasca.formats.unknown import why_unknown
+
+        cause, names = why_unknown(files), f"{NAMED}, one of {', '.join(readers)}"
         raise FormatError(
             "the format cannot be told from the files",
             path=shown,
             got=", ".join(file.name for file in files[:3]),
-            hint=f"Name it with format=, one of {', '.join(readers)}",
+            hint=f"Name it: {names}" if cause is None else f"{cause.rstrip('.')}. Otherwise name it: {names}",
         )
     close = [name for name, score in sorted(scores.items(), key=lambda item: -item[1]) if score > best - LEAD]
     if len(close) > 1:
         raise FormatError(
-            f"this may be {' or '.join(close)}", path=shown, hint="Name the format with format=, one of these"
+            f"this may be {' or '.join(close)}", path=shown, hint=f"Name the format, one of these: {NAMED}"
         )
     return close[0]
 
@@ -187,13 +193,11 @@ def _from_object(
 
 def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     """Say which scheme the tags have; repair and convert them on request; count what is illegal."""
-    found = detect_corpus(corpus)
-    if found is None:
-        if scheme is not None:
-            raise ParameterError("scheme", scheme, "None, because the labels are of no tag scheme")
-        return corpus
     if scheme is not None:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
+    found = detect_corpus(corpus)
+    if found is None:
+        return _told(corpus if scheme is None else _converted(corpus, scheme))
     annotations, golds = count_illegal(corpus)
     report, counts = corpus.load_report, dict(corpus.load_report.counts)
     if repair:
@@ -203,4 +207,34 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
         counts |= {k: n for k, n in (("illegal tags", annotations), ("illegal tags in golds", golds)) if n}
     noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
     corpus = replace(corpus, load_report=noted)
-    return corpus if scheme is None else convert_corpus(corpus, scheme)
+    return _told(corpus if scheme is None else convert_corpus(corpus, scheme))
+
+
+def _converted(corpus: CrowdCorpus, scheme: str) -> CrowdCorpus:
+    try:
+        return convert_corpus(corpus, scheme)
+    except CorpusError as error:
+        raise ParameterError("scheme", scheme, "None, because the labels are of no tag scheme") from error
+
+
+def _told(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Warn, and note in the load report, if annotators use different tag schemes."""
+    groups = mixed_schemes(corpus)
+    if not groups:
+        return corpus
+    shown = "; ".join(f"{scheme}: {_few(names)}" for scheme, names in groups.items())
+    by_hand = [name for scheme in (PLAIN, LOWER) for name in groups.get(scheme, ())]
+    how = f"rewrite the labels of {_few(by_hand)} first, then " if by_hand else ""
+    note = (
+        f"Annotators use different tag schemes, so what they agree on counts as disagreement ({shown}). To bring all "
+        f"into one, {how}read it with scheme=IOB2 (on the command line: -r scheme=IOB2)."
+    )
+    warnings.warn(LascaWarning(note), stacklevel=4)
+    report = corpus.load_report
+    notes = tuple(old for old in report.notes if not old.startswith("The tags are "))
+    return replace(corpus, load_report=replace(report, notes=(*notes, note)))
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(excerpt(name, 30) for name in names[:4]) + more

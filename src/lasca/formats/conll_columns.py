@@ -27,6 +27,7 @@ from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import Block, Table, read_table
 from lasca.schemes import detect
@@ -62,12 +63,19 @@ def read(
             continue
         named = _columns(table, file, columns, wanted)
         if columns is None and table.header is None and sum(role == "annotator" for role, _ in named) > 0:
-            collector.note("There is no header: label columns are annotators 1, 2, …; `columns` or `golds` names them.")
+            collector.note(
+                "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
+            )
         left_out = sum(role == "" for role, _ in named)
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
         for number, block in enumerate(table.blocks):
             _add(collector, file, block, f"{prefix}{number}", named, (missing, ""), table.n_documents > 0)
+    if len({PurePosixPath(file.name).name for file in files}) < len(files):
+        collector.note(
+            "Files of one name in different folders were read as different texts; if each folder is an annotator's, "
+            "the format is conll-folder."
+        )
     return collector.corpus(order="given")
 
 
@@ -95,7 +103,13 @@ def _columns(table: Table, file: SourceFile, columns: Sequence[str] | None, gold
         raise ParameterError("golds", absent[0], f"a column of {file.shown}: {', '.join(map(excerpt, names[1:]))}")
     doubled = next((c for i, c in enumerate(result) if c[0] and c in result[:i]), None)
     if doubled is not None:
-        raise file.error("two columns have the same name", 1, got=doubled[1])
+        raise file.error(
+            f"two columns are called {excerpt(doubled[1])!r}",
+            1,
+            got=" ".join(names),
+            hint="Every annotator needs a name of its own; if this is no header, set header=False "
+            "(on the command line: -r header=false)",
+        )
     return result
 
 
@@ -141,7 +155,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
     """Say how much these files look like CoNLL columns: 0 to 1."""
     if not files or any(PurePosixPath(file.name).suffix.lower() in OTHERS for file in files):
         return 0.0
-    return min(looks_like_columns(file) for file in files[:3])
+    score = min(looks_like_columns(file) for file in files[:3])
+    return min(score, 0.5) if len(files) > 1 and conll_folder.sniff(files) > 0.5 else score
 
 
 def looks_like_columns(file: SourceFile) -> float:

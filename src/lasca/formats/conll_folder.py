@@ -14,27 +14,26 @@ folders in it is read as one file per annotator. Folders (or files) called gold,
 are golds.
 
 Each line holds a token and, in its last cell, a label; blank lines end sequences. The sequences and tokens of a
-document are those of its gold file or, without one, those most annotators have. Other tokenisations are aligned by
-characters (`lasca.align`), `partial` says what becomes of a token of which only a part was marked. Labels typed into
-the text (`LONDON/LOC`) are taken off the tokens; with `typed_labels=True` they count where the annotator gave O.
+document are those of its gold file or, without one, those most annotators have and the sequences that only others have.
+A file may hold a part of the document: the rest is missing. Other tokenisations are aligned by characters
+(`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file that shares less than
+half of its characters with the document is another text, which is an error. Labels typed into the text (`LONDON/LOC`)
+are taken off the tokens; with `typed_labels=True` they count where the annotator gave O.
 Sequences are called "DOC/3" (or "val/DOC/3"), with the metadata "document" and "folder".
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from lasca.align import align_tokens, same_characters, transfer_labels
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, natural_key
+from lasca.formats.conll_document import Document, DocumentReader, Text, typed_suffix
 from lasca.formats.conll_lines import split_spaces, text_lines
-from lasca.schemes import split_label
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -42,30 +41,7 @@ NAME = "conll-folder"
 GOLDS = ("gold", "golds", "ground_truth", "groundtruth", "truth", "curation", "curated", "curator", "expert")
 CROWDS = ("mturk_train_data", "annotators", "annotations", "crowd", "workers")
 PARTS_OF_DATA = {"train": 0, "val": 1, "valid": 1, "dev": 1, "testa": 1, "test": 2, "testb": 3}
-OUTSIDE = "O"
-
-
-@dataclass
-class _Text:
-    """One annotator's (or gold's) file of one document."""
-
-    file: SourceFile
-    sequences: list[list[tuple[str, str | None]]]  # token, label
-
-    @property
-    def tokens(self) -> list[str]:
-        return [token for sequence in self.sequences for token, _ in sequence]
-
-    @property
-    def labels(self) -> list[str | None]:
-        return [label for sequence in self.sequences for _, label in sequence]
-
-
-@dataclass
-class _Document:
-    folder: str
-    name: str
-    texts: dict[tuple[str, str], _Text] = field(default_factory=dict)  # (role, name) -> text
+SHINGLE = 8  # characters: what two texts have in common is measured in pieces of this length
 
 
 def read(
@@ -82,20 +58,20 @@ def read(
         raise ParameterError("typed_labels", typed_labels, "True or False")
     collector = Collector(files, NAME)
     places = _places(files, check_choice("layout", layout, ("auto", "folders", "files")))
-    documents: dict[tuple[str, str], _Document] = {}
+    documents: dict[tuple[str, str], Document] = {}
     for file, (folder, role, name, document) in zip(files, places):
-        entry = documents.setdefault((folder, document), _Document(folder, document))
+        entry = documents.setdefault((folder, document), Document(folder, document))
         if (role, name) in entry.texts:
             raise file.error(f"{role} {name!r} has a second file for document {document!r}")
         entry.texts[role, name] = _parse(file, missing)
-    typed = _typed_suffix(documents.values())
-    reader = _Reader(collector, typed, partial, typed_labels)
+    typed = typed_suffix(documents.values())
+    reader = DocumentReader(collector, typed, partial, typed_labels)
     for entry in sorted(documents.values(), key=_document_order):
         reader.document(entry)
     return collector.corpus(order="given")
 
 
-def _document_order(document: _Document) -> tuple[int, object, str]:
+def _document_order(document: Document) -> tuple[int, object, str]:
     part = PurePosixPath(document.folder).name
     return PARTS_OF_DATA.get(part, 9), natural_key(document.folder), document.name
 
@@ -136,7 +112,7 @@ def _role(name: str) -> tuple[str, str]:
     return ("gold", name) if re.fullmatch(r"gold[\W_]?\w*", name.lower()) else ("annotator", name)
 
 
-def _parse(file: SourceFile, missing: str) -> _Text:
+def _parse(file: SourceFile, missing: str) -> Text:
     sequences: list[list[tuple[str, str | None]]] = [[]]
     width = 0
     for number, line in enumerate(text_lines(file.text()), start=1):
@@ -155,117 +131,7 @@ def _parse(file: SourceFile, missing: str) -> _Text:
             raise file.error(f"this line has {len(cells)} cells where the lines before have {width}", number, got=line)
         label = cells[-1].strip(" ")
         sequences[-1].append((cells[0], None if label in (missing, "") else label))
-    return _Text(file, [sequence for sequence in sequences if sequence])
-
-
-def _typed_suffix(documents: Iterable[_Document]) -> re.Pattern[str] | None:
-    """Return what finds a label typed behind a token, made of the types that occur as labels."""
-    types: set[str] = set()
-    for document in documents:
-        for text in document.texts.values():
-            for label in set(text.labels):
-                try:
-                    types.add(split_label(label or OUTSIDE)[1])
-                except ParameterError:
-                    return None
-    types.discard("")
-    if not types:
-        return None
-    return re.compile(rf"(?<=.)/((?:[BIES]-)?(?:{'|'.join(map(re.escape, sorted(types)))}))$", re.DOTALL)
-
-
-# --- one document -------------------------------------------------------------------------------------------------
-
-
-class _Reader:
-    """Brings all texts of one document onto one tokenisation."""
-
-    def __init__(self, collector: Collector, typed: re.Pattern[str] | None, partial: str, typed_labels: bool) -> None:
-        self.collector, self.typed, self.partial, self.typed_labels = collector, typed, partial, typed_labels
-
-    def document(self, document: _Document) -> None:
-        """Tell the collector the sequences of a document and what everybody said of them."""
-        self.collector.count("documents")
-        reference = _reference(document)
-        bare = [[self._bare(token) for token, _ in sequence] for sequence in reference.sequences]
-        target = [token for tokens in bare for token in tokens]
-        changed = sum(a != b for a, b in zip(target, reference.tokens))
-        self.collector.count("typed labels taken off gold tokens", changed, reference.file.shown)
-        ids = ["/".join(filter(None, (document.folder, document.name, str(i)))) for i in range(len(bare))]
-        metadata = {"document": document.name, "folder": document.folder}
-        for id, tokens in zip(ids, bare):
-            self.collector.sequence(id, tokens, metadata=metadata, where=reference.file.shown)
-        for (role, name), text in sorted(document.texts.items()):
-            labels = self._labels(role, text, reference, target)
-            start = 0
-            for id, tokens in zip(ids, bare):
-                own = labels[start : start + len(tokens)]
-                if any(label is not None for label in own):
-                    self.collector.annotate(id, name, own, role=role, where=text.file.shown)
-                start += len(tokens)
-
-    def _bare(self, token: str) -> str:
-        return self.typed.sub("", token) if self.typed is not None and "/" in token else token
-
-    def _labels(self, role: str, text: _Text, reference: _Text, target: list[str]) -> list[str | None]:
-        """Return the labels of one text for the tokens of the document."""
-        if text is reference:
-            return text.labels
-        count, shown = self.collector.count, text.file.shown
-        count("annotator files" if role != "gold" else "gold files")
-        tokens = text.tokens
-        labels = self._with_typed(text, tokens)
-        if tokens == reference.tokens:
-            count("files aligned exactly")
-            return labels
-        count("files tokenised differently", 1, shown)
-        bare = [self._bare(token) for token in tokens]
-        exact = same_characters(bare, target)
-        count("files aligned exactly" if exact else "files aligned by nearest characters", 1, None if exact else shown)
-        covers = align_tokens(bare, target)
-        found = {k for cover in covers for k in cover or ()}
-        if 2 * len(found) < len([token for token in bare if token.strip()]):
-            raise text.file.error(
-                "this is another text than that of the same document elsewhere",
-                1,
-                got=" ".join(bare[:8]),
-                hint=f"Compare it with {reference.file.shown}",
-            )
-        result = transfer_labels(labels, covers, partial=self.partial, count=lambda kind: count(kind, 1, shown))
-        nobody = [i for i, cover in enumerate(covers) if cover is None]
-        if nobody:
-            count("tokens without label", len(nobody), f"{shown}: {target[nobody[0]]}")
-        return result
-
-    def _with_typed(self, text: _Text, tokens: list[str]) -> list[str | None]:
-        """Count the labels typed into the text and, if wanted, give them to tokens labelled O."""
-        labels = text.labels
-        if self.typed is None:
-            return labels
-        last = ""
-        for i, token in enumerate(tokens):
-            match = self.typed.search(token) if "/" in token else None
-            type_ = "" if match is None else match[1]
-            if match is not None:
-                self.collector.count("typed labels", 1, f"{text.file.shown}: {token}")
-                if labels[i] == OUTSIDE:
-                    self.collector.count("typed labels on O", 1, f"{text.file.shown}: {token}")
-                    if self.typed_labels:
-                        labels[i] = type_ if type_[:2] in ("B-", "I-") else f"{'I' if last == type_ else 'B'}-{type_}"
-            last = type_
-        return labels
-
-
-def _reference(document: _Document) -> _Text:
-    """Return the text whose tokens are the document's: the gold, else what most have, else the finest, by name."""
-    golds = [text for (role, _), text in sorted(document.texts.items()) if role == "gold"]
-    if golds:
-        return golds[0]
-    texts = [text for _, text in sorted(document.texts.items())]
-    keys = [tuple(tuple(token for token, _ in sequence) for sequence in text.sequences) for text in texts]
-    votes = Counter(keys)
-    best = max(range(len(texts)), key=lambda i: (votes[keys[i]], sum(map(len, keys[i])), keys[i], -i))
-    return texts[best]
+    return Text(file, [sequence for sequence in sequences if sequence])
 
 
 def sniff(files: Sequence[SourceFile]) -> float:
@@ -277,14 +143,28 @@ def sniff(files: Sequence[SourceFile]) -> float:
         documents: dict[tuple[str, str], list[SourceFile]] = {}
         for file, (folder, _, _, document) in zip(files, places):
             documents.setdefault((folder, document), []).append(file)
-        shared = next((group for group in documents.values() if len(group) > 1), None)
-        if shared is None:
+        shared = [group for group in documents.values() if len(group) > 1]
+        if not shared or all(name.lower() in PARTS_OF_DATA for _, _, name, _ in places):
             return 0.0
-        first, second = (_parse(file.beginning(), "?").tokens for file in shared[:2])
+        texts = [[_parse(file.beginning(), "?").tokens for file in group[:4]] for group in shared[:6]]
     except FormatError:
         return 0.0
-    known = any(part.lower() in (*GOLDS, *CROWDS) for f in files for part in PurePosixPath(f.name).parts)
-    return 0.9 if known or same_characters(first, second) else 0.1
+    if any(role == "gold" or folder for folder, role, _, _ in places):
+        return 0.9
+    one_folder = len(documents) == 1 and not next(iter(documents))[1]
+    least = 0.5 if one_folder else 0.2
+    alike = [any(_common(a, b) >= least for b in group if b is not a) for group in texts for a in group]
+    return 0.9 if 2 * sum(alike) >= len(alike) else 0.1
+
+
+def _common(first: list[str], second: list[str]) -> float:
+    """Return how much of the shorter of two texts also stands in the other one, wherever it stands."""
+    a, b = ("".join("".join(tokens).split()) for tokens in sorted((first, second), key=lambda t: sum(map(len, t))))
+    if len(a) < SHINGLE:
+        return float(bool(a) and a in b)
+    there = {b[i : i + SHINGLE] for i in range(len(b) - SHINGLE + 1)}
+    pieces = {a[i : i + SHINGLE] for i in range(len(a) - SHINGLE + 1)}
+    return len(pieces & there) / len(pieces)
 
 
 _OTHERS = (".ann", ".json", ".jsonl", ".csv", ".parquet", ".arrow", ".xmi", ".xml")

@@ -20,6 +20,7 @@ __all__ = ["Block", "Table", "read_table", "split_spaces", "text_lines"]
 
 DOCSTART = "-DOCSTART-"
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
+_TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
 _KEY_VALUE = re.compile(r"^#\s*([^\s=]+)\s*=\s?(.*)$")
 
 
@@ -138,7 +139,9 @@ def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool
 def _is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bool:
     if header is not True and header is not False:
         check_choice("header", header, ("auto",))
-        names = cells[0].lower() in TOKEN_NAMES and len(cells) > 1 and len(set(cells)) == len(cells)
+        names = cells[0].lower() in TOKEN_NAMES and len(cells) > 1
+        if len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:]):
+            return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
         return names and not any(cell in column for cell in cells[1:] for column in known[1:])
     return header
 

@@ -74,7 +74,7 @@ def read(
     if pool.collector.counts.get("empty taken as missing"):
         pool.collector.note(
             "documents without any span are taken as not done; if the export holds confirmed documents only, "
-            "read it with empty='all-O'"
+            "set empty=all-O (on the command line: -r empty=all-O)"
         )
     return pool.corpus()
 

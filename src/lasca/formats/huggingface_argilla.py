@@ -29,7 +29,7 @@ def question_of(part: Rows, name: str | None) -> str:
             "it is not clear which question holds the spans",
             path=part.shown,
             got=", ".join(c for c in part.names if c.endswith(".responses")),
-            hint="Name it: question='…'",
+            hint="Name it: question=… (on the command line: -r question=…)",
         )
     return asked[0]
 
@@ -77,7 +77,10 @@ def _text_column(row: Mapping[str, Any], name: str | None, where: str) -> str:
     fields = [n for n, value in row.items() if isinstance(value, str) and n not in OWN and "." not in n]
     if len(fields) != 1:
         raise FormatError(
-            "it is not clear which field holds the text", path=where, got=", ".join(fields), hint="Name it: text='…'"
+            "it is not clear which field holds the text",
+            path=where,
+            got=", ".join(fields),
+            hint="Name it: text=… (on the command line: -r text=…)",
         )
     return fields[0]
 

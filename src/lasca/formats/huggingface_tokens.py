@@ -115,7 +115,10 @@ class TokenRows:
         found = next((n for n in Columns.TAGS if n in row and n != by_annotator), None)
         if found is None and by_annotator is None:
             raise FormatError(
-                "a row has no column of tags", path=where, got=", ".join(map(str, row)), hint="Name it: tags='…'"
+                "a row has no column of tags",
+                path=where,
+                got=", ".join(map(str, row)),
+                hint="Name it: tags=… (on the command line: -r tags=…)",
             )
         return found
 

@@ -108,7 +108,7 @@ class _Tasks:
                 "it is not clear which value of the task is its text",
                 path=where,
                 got=", ".join(data),
-                hint="Name its key: text='…'",
+                hint="Name its key: text=… (on the command line: -r text=…)",
             )
         return candidates[0]
 

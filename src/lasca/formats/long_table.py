@@ -26,12 +26,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import SourceFile
 from lasca.formats.long_arrays import Arrays, arrange
-from lasca.formats.tabular import as_strings, frame_table, is_parquet, looks_delimited, read_delimited, read_parquet
+from lasca.formats.tabular import (
+    HOLDS_ROWS,
+    QUOTES,
+    as_strings,
+    frame_table,
+    holds_rows,
+    is_parquet,
+    looks_delimited,
+    read_delimited,
+    read_parquet,
+)
 
 __all__ = ["NAME", "NAMES", "read", "read_frame", "sniff"]
 
@@ -60,11 +71,12 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class _Table:
-    """An Arrow table, what to call it, and the line of its first row (0: rows are counted instead)."""
+    """An Arrow table, its name, the line of its first row (0: rows are counted instead), what stands between cells."""
 
     table: Any
     shown: str
     first_line: int
+    delimiter: str = ""
 
     def error(self, what: str, row: int | None = None, **parts: Any) -> FormatError:
         if row is None:
@@ -89,9 +101,10 @@ def read(
     tables = [_load(file) for file in files]
     if not tables:
         raise FormatError("there is no table to read")
+    broken = [_cells_with_breaks(table) for table in tables]
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    return _corpus(source, {**wanted, "time": time}, (golds,) if isinstance(golds, str) else tuple(golds))
+    return _corpus(source, {**wanted, "time": time}, (golds,) if isinstance(golds, str) else tuple(golds), broken)
 
 
 def read_frame(
@@ -114,7 +127,8 @@ def read_frame(
 def _load(file: SourceFile) -> _Table:
     if is_parquet(file):
         return _Table(read_parquet(file), file.shown, 0)
-    return _Table(read_delimited(file), file.shown, 2)
+    table, delimiter = read_delimited(file)
+    return _Table(table, file.shown, 2, delimiter)
 
 
 def _joined(tables: list[_Table]) -> Any:
@@ -130,12 +144,29 @@ def _joined(tables: list[_Table]) -> Any:
     return pa.table(columns, names=names)
 
 
-def _corpus(source: _Table, wanted: Mapping[str, str | None], golds: tuple[str, ...]) -> CrowdCorpus:
+def _cells_with_breaks(source: _Table) -> tuple[int, str]:
+    """Return how many cells hold a line break (tokens can), with an example; one that holds rows is an error."""
+    n, example = 0, ""
+    for k, name in enumerate(source.table.column_names if source.delimiter else ()):
+        column = source.table.column(k)
+        for row in pc.indices_nonzero(pc.match_substring(column, "\n")).to_pylist():
+            cell = column[row].as_py()
+            if holds_rows(cell, source.delimiter, source.table.num_columns, k):
+                raise source.error(HOLDS_ROWS, row, got=cell, hint=QUOTES)
+            n, example = n + 1, example or f"{source.shown}:{row + source.first_line}: {name} {cell!r}"
+    return n, example
+
+
+def _corpus(
+    source: _Table, wanted: Mapping[str, str | None], golds: tuple[str, ...], broken: Sequence[tuple[int, str]] = ()
+) -> CrowdCorpus:
     names = _columns(source, wanted)
     gold_names = _gold_columns(source, names, golds)
     if not len(source.table):
         raise source.error("there is no row in the table")
     arrays = arrange(source.table, names, gold_names, source.error)
+    for n, example in broken:
+        arrays.count("cells with a line break", n, example)
     return _assembled(source, arrays)
 
 
@@ -166,7 +197,9 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
             f"there is no column for {' and '.join(missing)}",
             1 - source.first_line if source.first_line else None,
             got=", ".join(there),
-            hint=f"Name it, for example {missing[0]}='{there[0] if there else 'x'}'",
+            hint="This looks like JSON, not like a table"
+            if there and there[0].startswith(("{", "["))
+            else f"Name the column: {missing[0]}=NAME (on the command line: -r {missing[0]}=NAME)",
         )
     return found
 
@@ -204,7 +237,7 @@ def sniff(files: Sequence[SourceFile]) -> float:
         if is_parquet(files[0]):
             table = _Table(read_parquet(files[0], only_schema=True), files[0].shown, 0)
         elif PurePosixPath(files[0].name).suffix.lower() in (".csv", ".tsv", ".txt", "") and looks_delimited(files[0]):
-            table = _Table(read_delimited(files[0], only_header=True), files[0].shown, 2)
+            table = _Table(read_delimited(files[0], only_header=True)[0], files[0].shown, 2)
         else:
             return 0.0
         names = _columns(table, {})

@@ -25,7 +25,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import TOKEN_NAMES
-from lasca.formats.tabular import looks_delimited
+from lasca.formats.tabular import HOLDS_ROWS, QUOTES, holds_rows, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -58,14 +58,19 @@ def _rows(file: SourceFile, delimiter: str) -> list[Row]:
     """Return the line and the cells of every row; a blank line has no cells."""
     reader = csv.reader(io.StringIO(file.text(), newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
+    broken: list[tuple[int, int, str]] = []  # cells with a line break: line, column, cell
     line = 1
     try:
         for cells in reader:
+            broken += [(line, k, cell) for k, cell in enumerate(cells) if "\n" in cell]
             rows.append((line, [] if len(cells) == 1 and not cells[0].strip() else [cell.strip() for cell in cells]))
             line = reader.line_num + 1
     except csv.Error as error:
         raise file.error(f"this is not CSV: {error}", line) from error
     width = next((len(cells) for _, cells in rows if cells), 0)
+    for number, k, cell in broken:
+        if holds_rows(cell, delimiter, width, k):
+            raise file.error(HOLDS_ROWS, number, got=cell, hint=QUOTES)
     for number, cells in rows:
         if cells and len(cells) != width:
             raise file.error(

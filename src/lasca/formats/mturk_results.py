@@ -158,7 +158,7 @@ class _Rows:
                 "there is no column Answer.* or OUTPUT:* with JSON in it",
                 1,
                 got=", ".join(self.header),
-                hint="Spans must be given as JSON; name the column: answer='…'",
+                hint="Spans must be given as JSON; name the column: answer=… (on the command line: -r answer=…)",
             )
         return found or named
 

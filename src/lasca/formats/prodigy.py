@@ -68,7 +68,7 @@ def _answers(file: SourceFile, line: int, row: dict[str, Any], collector: Collec
     id = text_id(text) if known is None else as_name(known, "_input_hash", where)
     tokens = None if row.get("tokens") is None else [_token(t, where) for t in _list(row, "tokens", where)]
     answer = row.get("answer", "accept")
-    marks: list[Mark] | None = [_mark(span, tokens, where) for span in _list(row, "spans", where)]
+    marks: list[Mark] | None = [_mark(span, tokens, where, collector) for span in _list(row, "spans", where)]
     if answer != "accept":
         kind = answer if answer in ("reject", "ignore") else "other answer"
         collector.count({"reject": "rejected", "ignore": "ignored"}.get(kind, kind), 1, where)
@@ -100,17 +100,31 @@ def _token(token: object, where: str) -> Mark:
     return Mark(start, end, "", quoted if isinstance(quoted, str) else None, where)
 
 
-def _mark(span: object, tokens: list[Mark] | None, where: str) -> Mark:
-    """Read a span by its characters, or by its tokens where it has no characters."""
+def _mark(span: object, tokens: list[Mark] | None, where: str, collector: Collector) -> Mark:
+    """Read a span by its characters, or by its tokens where it has no characters; where both are, they should agree."""
     if not isinstance(span, dict):
         raise FormatError("a span must be an object with start, end and label", path=where, got=repr(span))
     label = as_label(span.get("label"), where)
     quoted = span.get("text")
     if "start" in span or "end" in span or not tokens:
         start, end = as_offset(span.get("start"), "start", where), as_offset(span.get("end"), "end", where)
+        if tokens and not _agrees(span, tokens, start, end):
+            shown = f"tokens {span.get('token_start')}-{span.get('token_end')}, characters {start}-{end}"
+            collector.count("spans whose token numbers do not fit", 1, f"{where}: {label} {shown}")
         return Mark(start, end, label, quoted if isinstance(quoted, str) else None, where)
     first = as_offset(span.get("token_start"), "token_start", where)
     last = as_offset(span.get("token_end"), "token_end", where)  # inclusive
     if not first <= last < len(tokens):
         raise FormatError(f"a span lies outside the {len(tokens)} tokens", path=where, got=f"{first}-{last}")
     return Mark(tokens[first].start, tokens[last].end, label, None, where)
+
+
+def _agrees(span: dict[str, Any], tokens: list[Mark], start: int, end: int) -> bool:
+    """Say whether the numbers of a span's tokens, where it has them, are those of its characters."""
+    first, last = span.get("token_start"), span.get("token_end")
+    for number, offset, edge in ((first, start, "start"), (last, end, "end")):
+        if number is None:
+            continue
+        if not isinstance(number, int) or not 0 <= number < len(tokens) or getattr(tokens[number], edge) != offset:
+            return False
+    return True

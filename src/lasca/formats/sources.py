@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lasca.errors import FormatError
+from lasca.files import SUMS
 
-__all__ = ["SourceFile", "files_of", "unwrapped"]
+__all__ = ["SourceFile", "files_of", "packed_as", "unwrapped"]
 
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30
@@ -51,7 +52,8 @@ class SourceFile:
         data = self.head(size)
         if len(data) < size or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return self
-        return SourceFile(self.name, self.shown, data[: data.rfind(b"\n") + 1] or data)
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        return SourceFile(self.name, self.shown, data[:end] or data)
 
     def is_empty(self) -> bool:
         """Say whether there is nothing in the file."""
@@ -63,6 +65,9 @@ class SourceFile:
     def text(self) -> str:
         """Return the text, which must be UTF-8 (with or without a byte-order mark; UTF-16 with one)."""
         data = self.read()
+        packed = packed_as(data)
+        if packed is not None:
+            raise FormatError(f"this is {packed}, not text", path=self.shown, hint="Unpack or convert it first")
         encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
         try:
             return data.decode(encoding)
@@ -81,6 +86,27 @@ class SourceFile:
         return FormatError(what, path=self.shown, line=line, **parts)
 
 
+PACKED = {
+    b"\x1f\x8b": "a gzip file",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"7z\xbc\xaf\x27\x1c": "a 7z file",
+    b"PK\x03\x04": "a zip file (cut short, damaged, or inside another one)",
+    b"%PDF-": "a PDF file",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\xd0\xcf\x11\xe0": "an old Office document",
+    b"SQLite format 3\x00": "an SQLite database",
+}
+
+
+def packed_as(data: bytes) -> str | None:
+    """Say what a file is that is no text, by its first bytes; None if it may be text."""
+    if data[:3] == b"BZh" and data[4:10] == b"1AY&SY":
+        return "a bzip2 file"
+    return next((what for magic, what in PACKED.items() if data.startswith(magic)), None)
+
+
 def files_of(path: str | Path) -> list[SourceFile]:
     """Return the files of a path, sorted by name: itself, the files below a folder, or the members of a zip.
 
@@ -88,6 +114,8 @@ def files_of(path: str | Path) -> list[SourceFile]:
     checked for path escape and for size before they are read.
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise FormatError("standard input is closed", path="<stdin>", hint="Name a file, or pipe something in")
         return [SourceFile("-", "<stdin>", sys.stdin.buffer.read())]
     root = Path(path)
     try:
@@ -96,6 +124,8 @@ def files_of(path: str | Path) -> list[SourceFile]:
             return [SourceFile(p.relative_to(root).as_posix(), str(p), p) for p in found]
         if not root.exists():
             raise FormatError("there is no such file or folder", path=root)
+        if not root.is_file():  # a pipe: it can be read once
+            return [SourceFile(root.name, str(root), _piped(root))]
         if root.stat().st_size > MAX_FILE:
             raise FormatError(f"the file is larger than {MAX_FILE:,} bytes", path=root, hint="Split it, or use Parquet")
         if zipfile.is_zipfile(root):
@@ -105,11 +135,20 @@ def files_of(path: str | Path) -> list[SourceFile]:
     return [SourceFile(root.name, str(root), root)]
 
 
+def _piped(root: Path) -> bytes:
+    with root.open("rb") as handle:
+        data = handle.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise FormatError(f"there is more than {MAX_FILE:,} bytes in the pipe", path=root, hint="Split it")
+    return data
+
+
 def _litter(name: str) -> bool:
     parts = PurePosixPath(name).parts
     return any(part.startswith(".") or part == "__MACOSX" for part in parts) or parts[-1] in (
         "Thumbs.db",
         "desktop.ini",
+        SUMS,
     )
 
 

@@ -16,9 +16,12 @@ from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile
 
 __all__ = [
+    "HOLDS_ROWS",
+    "QUOTES",
     "as_strings",
     "delimiter_of",
     "frame_table",
+    "holds_rows",
     "is_parquet",
     "looks_delimited",
     "read_delimited",
@@ -26,6 +29,8 @@ __all__ = [
 ]
 
 DELIMITERS = (",", "\t", ";", "|")
+HOLDS_ROWS = "a quote opens a cell that holds whole rows"
+QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
 
 
 def is_parquet(file: SourceFile) -> bool:
@@ -57,19 +62,24 @@ def looks_delimited(file: SourceFile) -> bool:
     if b"\x00" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         return False
     try:
-        line = _header_line(file.beginning().text())
+        line = _header_line(_with_newlines(file.beginning().text()))
     except FormatError:
         return False
     return delimiter_of(line) in line
+
+
+def _with_newlines(text: str) -> str:
+    """Let lines that end in CR alone (old Mac programs) end in LF."""
+    return text if "\n" in text else text.replace("\r", "\n")
 
 
 def _header_line(text: str) -> str:
     return text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r")
 
 
-def read_delimited(file: SourceFile, *, only_header: bool = False) -> Any:
-    """Read CSV or TSV with a header into an Arrow table of strings; ragged rows are an error that names the line."""
-    text = (file.beginning() if only_header else file).text()
+def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any, str]:
+    """Read CSV or TSV with a header: an Arrow table of strings, and the delimiter; ragged rows are an error."""
+    text = _with_newlines((file.beginning() if only_header else file).text())
     line = _header_line(text)
     delimiter = delimiter_of(line)
     try:
@@ -79,7 +89,7 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> Any:
     if len(set(names)) < len(names) or not all(name.strip() for name in names):
         raise file.error("every column of the header needs a name of its own", 1, got=line)
     if only_header:
-        return pa.table({name: pa.array([], pa.string()) for name in names})
+        return pa.table({name: pa.array([], pa.string()) for name in names}), delimiter
     if not text.endswith("\n"):
         text += "\n"
     read_options = pacsv.ReadOptions(use_threads=False, block_size=min(max(len(text) * 4 + 16, 1 << 16), 1 << 30))
@@ -91,12 +101,13 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> Any:
         column_types={name: pa.large_string() for name in names}, strings_can_be_null=False, check_utf8=False
     )
     try:
-        return pacsv.read_csv(
+        table = pacsv.read_csv(
             pa.BufferReader(text.encode("utf-8")),
             read_options=read_options,
             parse_options=parse_options,
             convert_options=convert_options,
         )
+        return table, delimiter
     except (pa.ArrowException, ValueError, OverflowError) as error:
         row = re.search(r"Row #(\d+)", str(error))
         raise file.error(
@@ -112,6 +123,16 @@ def _is_quoted(file: SourceFile, text: str, delimiter: str) -> bool:
         line = next(i for i, row in enumerate(text.split("\n"), start=1) if row.count('"') % 2)
         raise file.error("a quote is opened and not closed", line, got=text.split("\n")[line - 1])
     return True
+
+
+def holds_rows(cell: str, delimiter: str, n_columns: int, column: int) -> bool:
+    """Say whether a cell (of that column) has swallowed rows: every line has as many delimiters as a row.
+
+    A quote that is not doubled (the token ") opens a cell that ends at the next such quote, rows later.
+    """
+    first, *lines = [line.count(delimiter) for line in cell.split("\n")]
+    whole = n_columns - 1
+    return bool(lines) and whole > 0 and [first, *lines] == [whole - column, *[whole] * (len(lines) - 1), column]
 
 
 def frame_table(frame: Any) -> Any:

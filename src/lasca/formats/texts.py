@@ -17,7 +17,7 @@ from typing import Any
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
-from lasca.formats.base import Collector, SourceFile
+from lasca.formats.base import Collector, SourceFile, elsewhere
 
 __all__ = ["Answer", "Mark", "SpanOptions", "TextPool", "as_label", "as_name", "as_offset", "as_time", "text_id"]
 
@@ -183,7 +183,7 @@ class TextPool:
         other = next((known.answer for known in group if known.answer.text != text), None)
         if other is not None:
             raise FormatError(
-                f"{excerpt(id)!r} has another text here than at {group[0].answer.where}",
+                f"{excerpt(id)!r} has another text here than {elsewhere(group[0].answer.where, other.where)}",
                 path=other.where,
                 got=f"{excerpt(other.text, 40)!r}, there {excerpt(text, 40)!r}",
                 hint="One id must stand for one text",
@@ -220,7 +220,7 @@ def as_label(value: object, where: str) -> str:
 
 def as_name(value: object, what: str, where: str) -> str:
     """Return a name or id as a non-empty string: strings and whole numbers are."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**64:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**100:
         return str(value)
     if not isinstance(value, str) or not value.strip():
         raise FormatError(f"{what} must be a name or a number", path=where, got=repr(value))

@@ -128,7 +128,7 @@ def _choose_layer(documents: list[Document], name: str | None, source: str) -> L
             "it is not clear which layer to read" if name is None else f"there is no layer {name!r}",
             path=source,
             got=", ".join(known),
-            hint="Name one of them: layer='…'",
+            hint="Name one of them: layer=… (on the command line: -r layer=…)",
         )
     return next(iter(layers.values()), None)
 
@@ -146,7 +146,7 @@ def _choose_feature(layer: Layer | None, name: str | None, source: str) -> int:
         "it is not clear which feature holds the labels" if name is None else f"there is no feature {name!r}",
         path=source,
         got=", ".join(layer.features),
-        hint="Name one of them: feature='…'",
+        hint="Name one of them: feature=… (on the command line: -r feature=…)",
     )
 
 

@@ -10,6 +10,7 @@ label (None), and behind E and S. `repair` writes down what was read so, in lega
 """
 
 from lasca.schemes.corpora import convert_corpus, count_illegal, detect_corpus, repair_corpus
+from lasca.schemes.mixed import mixed_schemes
 from lasca.schemes.tables import (
     OUTSIDE,
     SCHEMES,
@@ -36,6 +37,7 @@ __all__ = [
     "detect",
     "detect_corpus",
     "is_legal",
+    "mixed_schemes",
     "repair",
     "repair_corpus",
     "spans",

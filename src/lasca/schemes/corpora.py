@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, LoadReport
-from lasca.errors import CorpusError, excerpt
+from lasca.errors import CorpusError, ParameterError, excerpt
 from lasca.schemes.tables import OUTSIDE, Scheme, complete_labels, detect_labels, scheme_of, split_label
 
 __all__ = ["convert_corpus", "count_illegal", "detect_corpus", "repair_corpus"]
@@ -28,9 +28,9 @@ def detect_corpus(corpus: CrowdCorpus) -> str | None:
     letters, types = _parsed(corpus.labels)
     is_begin, is_inside, is_marked = letters == "B", letters == "I", letters != ""
     at_first = behind = inside_first = False
-    for _, codes, joined, _ in _columns(corpus):
+    for _, codes, joined, _ in columns_of(corpus):
         type_ = types[codes]
-        same = joined & _shifted(is_marked[codes], False) & (_shifted(type_, -1) == type_)
+        same = joined & shifted(is_marked[codes], False) & (shifted(type_, -1) == type_)
         at_first |= bool((is_begin[codes] & ~same).any())
         behind |= bool((is_begin[codes] & same).any())
         inside_first |= bool((is_inside[codes] & ~same).any())
@@ -71,7 +71,7 @@ def _reported(corpus: CrowdCorpus, counts: dict[str, int]) -> CrowdCorpus:
 
 
 def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]]:
-    if detect_labels(corpus.labels) is None:
+    if not corpus.labels or not all(map(_parses, corpus.labels)):
         raise CorpusError("the labels are of no tag scheme", got=", ".join(excerpt(label) for label in corpus.labels))
     table, labels = scheme_of(to), complete_labels(corpus.labels, to)
     code_of = {label: i for i, label in enumerate(labels)}
@@ -84,7 +84,7 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
     annotation_label = np.empty_like(corpus.annotation_label)
     golds: dict[str, Codes] = {}
     counts: dict[str, int] = {}
-    for name, codes, joined, place in _columns(corpus):
+    for name, codes, joined, place in columns_of(corpus):
         fresh = code[_parts(codes, letters, types, joined, table), codes]
         counts[name] = int((fresh != same[codes]).sum())
         if not name:
@@ -95,17 +95,25 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
     return replace(corpus, labels=labels, golds=golds, annotation_label=annotation_label), counts
 
 
+def _parses(label: str) -> bool:
+    try:
+        split_label(label)
+    except ParameterError:
+        return False
+    return True
+
+
 def _parsed(labels: Sequence[str]) -> tuple[Codes, Codes]:
     pairs = [split_label(label) for label in labels]
     number = {t: i for i, t in enumerate(sorted({t for _, t in pairs}))}
     return np.array([a for a, _ in pairs], "U1"), np.array([number[t] for _, t in pairs], np.int32)
 
 
-def _shifted(array: Codes, first: Any) -> Codes:
+def shifted(array: Codes, first: Any) -> Codes:
     return np.concatenate((np.array([first], array.dtype), array[:-1])) if len(array) else array
 
 
-def _columns(corpus: CrowdCorpus) -> Iterable[tuple[str, Codes, npt.NDArray[np.bool_], Codes]]:
+def columns_of(corpus: CrowdCorpus) -> Iterable[tuple[str, Codes, npt.NDArray[np.bool_], Codes]]:
     """Yield a name, codes in reading order, whether each follows the one before in its sequence, and their places.
 
     First the annotations (named "", ordered by annotator, then token), then each gold ("gold NAME").
@@ -133,9 +141,9 @@ def _parts(
 ) -> npt.NDArray[np.int8]:
     """Return the index into _PARTS of every tag when its spans are written in a scheme."""
     inside, type_ = (letters != "")[codes], types[codes]
-    left_inside, same_type = _shifted(inside, False), _shifted(type_, -1) == type_
+    left_inside, same_type = shifted(inside, False), shifted(type_, -1) == type_
     breaks = ~joined | ~left_inside | ~same_type | np.isin(letters, ("", "B", "S", "U"))[codes]
-    breaks |= _shifted(np.isin(letters, ("E", "L", "S", "U"))[codes], False)
+    breaks |= shifted(np.isin(letters, ("E", "L", "S", "U"))[codes], False)
     begins = inside & breaks
     ends = np.ones_like(inside)
     ends[:-1] = breaks[1:]

@@ -1,0 +1,66 @@
+"""Why no reader claims some files: the most telling thing that is wrong with them, for the error that says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from lasca.errors import FormatError
+from lasca.formats.base import parse_json_items
+from lasca.formats.conll_columns import OWN
+from lasca.formats.conll_lines import read_table, text_lines
+from lasca.formats.mace_csv import read as read_mace
+from lasca.formats.sources import SourceFile
+from lasca.formats.tabular import is_parquet, looks_delimited, read_parquet
+
+__all__ = ["why_unknown"]
+
+MANY = 20  # files that are looked at
+MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
+
+
+def why_unknown(files: Sequence[SourceFile]) -> str | None:
+    """Return a sentence on the first file with something wrong in it, or None if nothing is: just no known format."""
+    if any(PurePosixPath(file.name).name == "[Content_Types].xml" for file in files):
+        return "This is an Office document: save the sheet as CSV (UTF-8)"
+    for file in files[:MANY]:
+        try:
+            _look(file)
+        except FormatError as error:
+            return str(error)
+    return None
+
+
+def _look(file: SourceFile) -> None:
+    """Raise what is wrong with a file, if anything is."""
+    if is_parquet(file):
+        read_parquet(file)
+        return
+    text = file.text()
+    if "\x00" in text:
+        at = text.index("\x00")
+        raise file.error(
+            "there is a NUL byte in the text", text.count("\n", 0, at) + 1, got=text[max(at - 20, 0) : at + 20]
+        )
+    beginning = text.lstrip()[:1]
+    if beginning in ("{", "["):
+        for _ in parse_json_items(file):
+            pass
+    elif looks_delimited(file) and _mostly_one_width(text, ","):
+        read_mace([file])
+    elif _suffix(file) in OWN or _mostly_one_width(text, "\t") or _mostly_one_width(text, " "):
+        read_table(file)
+
+
+def _suffix(file: SourceFile) -> str:
+    return PurePosixPath(file.name).suffix.lower()
+
+
+def _mostly_one_width(text: str, delimiter: str) -> bool:
+    """Say whether nearly all lines have the same number of cells, and more than one."""
+    cells = [len(line.split(None if delimiter == " " else delimiter)) for line in text_lines(text) if line.strip()]
+    if len(cells) < 3:
+        return False
+    width, n = Counter(cells).most_common(1)[0]
+    return width > 1 and n >= MOST * len(cells)
