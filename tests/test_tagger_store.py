@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from lasca.errors import StoreError
+from lasca.files import write_sums
 from lasca.tagger import CrfTagger
 from test_tagger import corpus, sentences
 
@@ -25,9 +27,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copy(saved: Path, tmp_path: Path) -> Path:
-    for name in ("tagger.json", "weights.safetensors"):
-        (tmp_path / name).write_bytes((saved / name).read_bytes())
-    return tmp_path
+    return Path(shutil.copytree(saved, tmp_path / "copy"))
+
+
+def load(folder: Path) -> CrfTagger:
+    """Load what somebody changed on purpose, sums and all."""
+    write_sums(folder)
+    return CrfTagger.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +79,16 @@ def test_what_is_no_tagger_is_said_so(saved: Path, tmp_path: Path) -> None:
         CrfTagger.load(tmp_path / "nothing")
     folder = copy(saved, tmp_path)
     (folder / "weights.safetensors").unlink()
-    with pytest.raises(StoreError, match="no tagger to load"):
+    with pytest.raises(StoreError, match=r"weights\.safetensors is missing"):
         CrfTagger.load(folder)
+    folder = copy(saved, tmp_path / "other")
     (folder / "tagger.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"tagger\.json has changed"):
+        CrfTagger.load(folder)
     with pytest.raises(StoreError, match="not a tagger"):
+        load(folder)
+    (folder / "SHA256SUMS").unlink()
+    with pytest.raises(StoreError, match="there is no SHA256SUMS"):
         CrfTagger.load(folder)
 
 
@@ -107,7 +119,7 @@ def test_a_changed_header_is_refused(saved: Path, tmp_path: Path, key: str, valu
     header[key] = value
     (folder / "tagger.json").write_text(json.dumps(header), encoding="utf-8")
     with pytest.raises(StoreError, match=match):
-        CrfTagger.load(folder)
+        load(folder)
 
 
 @pytest.mark.parametrize("change", ["start", "label", "move", "nan", "keys", "lengths", "dtype", "missing"])
@@ -132,7 +144,7 @@ def test_changed_arrays_are_refused(saved: Path, tmp_path: Path, change: str) ->
         del arrays["values/word:bytes"]
     save_file(arrays, folder / "weights.safetensors")
     with pytest.raises(StoreError):
-        CrfTagger.load(folder)
+        load(folder)
 
 
 def test_claimed_sizes_are_checked_before_anything_is_read(saved: Path, tmp_path: Path) -> None:
@@ -142,11 +154,11 @@ def test_claimed_sizes_are_checked_before_anything_is_read(saved: Path, tmp_path
     for bad in (b"", whole[:7], whole[:-10], whole + b"xx", struct.pack("<Q", 2**60) + whole[8:]):
         file.write_bytes(bad)
         with pytest.raises(StoreError):
-            CrfTagger.load(folder)
+            load(folder)
     listing = json.dumps({"weights": {"dtype": "F64", "shape": [2**40], "data_offsets": [0, 2**43]}}).encode()
     file.write_bytes(struct.pack("<Q", len(listing)) + listing)
     with pytest.raises(StoreError, match="does not have the length"):
-        CrfTagger.load(folder)
+        load(folder)
 
 
 def test_random_damage_never_ends_in_anything_but_a_store_error(saved: Path, tmp_path: Path) -> None:
@@ -160,6 +172,6 @@ def test_random_damage_never_ends_in_anything_but_a_store_error(saved: Path, tmp
                 data[place] = int(rng.integers(0, 256))
             (folder / name).write_bytes(bytes(data))
             with contextlib.suppress(StoreError):
-                CrfTagger.load(folder).predict([["Anna", "likes", "Rome"]])
+                load(folder).predict([["Anna", "likes", "Rome"]])
         (folder / name).write_bytes(whole)
-    assert CrfTagger.load(folder).predict([["Anna", "likes", "Rome", "."]]) == [["B-PER", "O", "B-LOC", "O"]]
+    assert load(folder).predict([["Anna", "likes", "Rome", "."]]) == [["B-PER", "O", "B-LOC", "O"]]

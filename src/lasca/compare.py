@@ -98,7 +98,8 @@ def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, npt.NDArray[np.bool
     parts = {"all": annotated}
     if by is not None:
         if by not in corpus.metadata:
-            raise CorpusError(f"there is no metadata column {by!r}", got=", ".join(corpus.metadata) or "none")
+            known = ", ".join(corpus.metadata) or "none"
+            raise CorpusError(f"there is no metadata column of that name (there is: {known})", got=by)
         codes, values = corpus.metadata[by].codes()
         parts |= {value: annotated & (codes == i) for i, value in enumerate(values)}
     return parts

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError, StoreError
-from lasca.files import whole_folder
+from lasca.files import check_sums, whole_folder
 from lasca.kernels.products import crossed
 from lasca.truth import Truth
 
@@ -101,6 +101,7 @@ class LabelConfusion:
         """Read a folder that `save` wrote."""
         folder = Path(path)
         try:
+            check_sums(folder, "confusion.json")
             data = json.loads((folder / "confusion.json").read_text(encoding="utf-8"))
             if data["lasca"] != "confusion" or data["version"] != VERSION:
                 raise StoreError("not a confusion of this version of LASCA", where=str(folder), got=data["version"])

@@ -7,14 +7,14 @@ Parameters are checked in `fit`, with the helpers below, never in `__init__`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Self
 
 import numpy as np
 
 from lasca.errors import ParameterError
 
-__all__ = ["Estimator", "check_choice", "check_int", "check_number", "generator"]
+__all__ = ["Estimator", "check_choice", "check_int", "check_number", "check_options", "generator"]
 
 
 class Estimator:
@@ -81,6 +81,14 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ParameterError(name, value, "one of " + ", ".join(repr(c) for c in choices))
     return value
+
+
+def check_options(what: str, given: Collection[str], function: Callable[..., Any], but: Collection[str] = ()) -> None:
+    """Say which keywords a function takes (all `but` these) when it is given another one."""
+    known = [name for name in inspect.signature(function).parameters if name not in but]
+    for name in given:
+        if name not in known:
+            raise ParameterError(what, name, "one of " + ", ".join(known))
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:

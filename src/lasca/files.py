@@ -1,75 +1,282 @@
-"""Writing files and folders whole or not at all: write beside, then rename."""
+"""Writing files and folders whole or not at all (write beside, then rename), and telling whether they are still whole.
+
+Every folder LASCA writes ends with SHA256SUMS, which `sha256sum -c SHA256SUMS` can check as well. It serves twice.
+Whoever loads a folder compares its files with it: one flipped bit is an error, never another result. And it tells what
+belongs to LASCA: a folder is replaced only when it was allowed and when every file in it stands in that list.
+Left out of it are reports, which `lasca report` may write anew; they are known by their first lines.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from safetensors import SafetensorError
 
 from lasca.errors import StoreError
 
-__all__ = ["whole_file", "whole_folder"]
+__all__ = [
+    "SUMS",
+    "check_file",
+    "check_output",
+    "check_sums",
+    "file_hash",
+    "is_page",
+    "real_path",
+    "sums_of",
+    "swap",
+    "whole_file",
+    "whole_folder",
+    "write_sums",
+]
+
+SUMS = "SHA256SUMS"
+MARK = "# Written by LASCA. To check the files: sha256sum -c SHA256SUMS"
+PAGE = b'<meta name="generator" content="LASCA '
+LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")
+MAX_SUMS = 4 << 20
+CHUNK = 1 << 20
+AGAIN = "Make it again, or copy it again from where it is whole"
 
 
 @contextmanager
-def whole_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def whole_folder(path: str | Path, *, overwrite: bool = False, record: str = SUMS) -> Iterator[Path]:
     """Give a scratch folder beside `path`; it becomes `path` when the block ends well, and vanishes otherwise.
 
-    `overwrite` replaces a folder that is there; without it an existing, non-empty folder is an error.
+    `overwrite` replaces a folder that is there, if LASCA wrote it; without it an existing, non-empty folder is an
+    error. `record` is the entry by which such a folder is known: SHA256SUMS, or one that the caller writes himself.
     """
-    target = Path(path)
-    if target.exists() and not target.is_dir():
-        raise StoreError("cannot write a folder: a file of that name is there", where=str(target))
-    if target.exists() and any(target.iterdir()) and not overwrite:
-        raise StoreError(
-            "the output folder is not empty", where=str(target), hint="Name another one, or allow overwriting"
-        )
+    check_output(path, overwrite=overwrite, record=record)
+    target = real_path(path)
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         scratch.chmod(0o755)
         yield scratch
-        _swap(scratch, target)
-    except OSError as error:
-        raise StoreError(f"cannot write: {error.strerror or error}", where=str(target)) from error
+        if record == SUMS:
+            write_sums(scratch)
+        swap(scratch, target, overwrite=overwrite, record=record)
+    except StoreError as error:
+        if scratch is None or not str(error.where).startswith(str(scratch)):
+            raise
+        raise StoreError(error.what, where=str(path), got=error.got, hint=error.hint) from error  # a folder inside
+    except (OSError, SafetensorError) as error:
+        raise StoreError(f"cannot write: {_reason(error)}", where=str(path)) from error
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _swap(scratch: Path, target: Path) -> None:
-    if not target.exists():
-        scratch.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    os.replace(target, old)
+def swap(scratch: Path, target: Path, *, overwrite: bool, record: str = SUMS) -> None:
+    """Put a folder in its place. What another process put there meanwhile is treated as what was there before."""
+    check_output(target, overwrite=overwrite, record=record)
+    old: Path | None = None
     try:
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=scratch.parent))
+            os.replace(target, old)
         scratch.rename(target)
-    except OSError:
-        os.replace(old, target)
+    except OSError as error:
+        if old is not None and any(old.iterdir()) and not target.exists():
+            os.replace(old, target)
+            raise
+        if target.exists() or isinstance(error, FileNotFoundError):
+            raise StoreError("another process is writing there right now", where=str(target)) from error
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Give a scratch file name beside `path`; it replaces `path` when the block ends well."""
-    target = Path(path)
+    target = real_path(path)
+    special = target.exists() and not target.is_file() and not target.is_dir()  # a pipe or a device stays what it is
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if special else target.parent)
         os.close(handle)
         scratch = Path(name)
         scratch.chmod(0o644)
         yield scratch
-        os.replace(scratch, target)
-    except OSError as error:
-        raise StoreError(f"cannot write: {error.strerror or error}", where=str(target)) from error
+        if special:
+            with scratch.open("rb") as source, target.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+        else:
+            os.replace(scratch, target)
+    except (OSError, SafetensorError) as error:
+        raise StoreError(f"cannot write: {_reason(error)}", where=str(path)) from error
     finally:
         if scratch is not None:
             scratch.unlink(missing_ok=True)
+
+
+def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False, record: str = SUMS) -> None:
+    """Refuse a folder that cannot or must not be written, before any work; `sources` are the paths that are read."""
+    target = real_path(path)
+    if target.exists() and not target.is_dir():
+        raise StoreError("cannot write a folder: a file of that name is there", where=str(path))
+    place = target.resolve()
+    if _is_around_here(place):
+        raise StoreError(
+            "the output folder is the current folder or one around it",
+            where=str(path),
+            hint="Name a folder inside it, such as: -o out",
+        )
+    for source in sources:
+        if Path(source).exists() and place in (Path(source).resolve(), *Path(source).resolve().parents):
+            raise StoreError(
+                "the output folder is, or holds, what is read",
+                where=str(path),
+                got=str(source),
+                hint="Name another folder",
+            )
+    try:
+        taken = target.exists() and any(target.iterdir())
+        foreign = _foreign(target, record) if taken else []
+    except OSError as error:
+        raise StoreError(f"cannot write: {error.strerror or error}", where=str(path)) from error
+    if taken and not overwrite:
+        hint = "Name another one" if foreign else "Name another one, or allow overwriting (--overwrite)"
+        raise StoreError("the output folder is not empty", where=str(path), hint=hint)
+    if foreign:
+        more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+        raise StoreError(
+            "the output folder holds files that LASCA did not write there",
+            where=str(path),
+            got=", ".join(foreign[:3]) + more,
+            hint="Nothing was changed: name another folder, or move these files away first",
+        )
+
+
+def check_file(path: str | Path, *sources: str | Path, overwrite: bool = False, hint: str | None = None) -> None:
+    """Refuse an output file that is there already, or that is what is read."""
+    target = real_path(path)
+    for source in sources:
+        if Path(source).exists() and target.resolve() == Path(source).resolve():
+            raise StoreError("the output is what is read", where=str(path), hint="Name another file")
+    if target.is_dir():
+        raise StoreError("cannot write a file: a folder of that name is there", where=str(path))
+    if target.is_file() and not overwrite:
+        hint = hint or "Name another file, or use --overwrite to replace it"
+        raise StoreError("there is a file already", where=str(path), hint=hint)
+
+
+def is_page(path: str | Path) -> bool:
+    """Say whether a file is a report that LASCA wrote."""
+    if not Path(path).is_file():  # a pipe would wait for ever
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            return PAGE in file.read(4096)
+    except OSError:
+        return False
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(CHUNK):
+            total.update(block)
+    return total.hexdigest()
+
+
+def write_sums(folder: Path) -> None:
+    """Write SHA256SUMS of all files below a folder, in the format of sha256sum."""
+    lines = [f"{file_hash(folder / name)}  {name}" for name in _names(folder) if not _is_report(folder / name)]
+    (folder / SUMS).write_text("\n".join([MARK, *lines, ""]), encoding="utf-8")
+
+
+def sums_of(folder: Path) -> dict[str, str]:
+    """Return the names and hashes in a folder's SHA256SUMS."""
+    file = folder / SUMS
+    if not file.is_file():
+        raise StoreError(
+            f"there is no {SUMS}: the folder is not whole, or another version of LASCA wrote it",
+            where=str(folder),
+            hint=AGAIN,
+        )
+    damaged = StoreError(f"the saved folder is damaged: {SUMS}", where=str(folder), hint=AGAIN)
+    try:
+        if file.stat().st_size > MAX_SUMS:
+            raise damaged
+        first, *lines = file.read_bytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise damaged from error
+    found = [re.fullmatch(r"([0-9a-f]{64})  (.+)", line) for line in lines[:-1]]
+    sums = {match[2]: match[1] for match in found if match is not None}
+    inside = all(not name.startswith("/") and ".." not in PurePosixPath(name).parts for name in sums)
+    if first != MARK or not lines or lines[-1] or len(sums) != len(lines) - 1 or not inside:
+        raise damaged
+    return sums
+
+
+def check_sums(folder: Path, *names: str) -> None:
+    """Compare files of a saved folder with its SHA256SUMS, before they are read.
+
+    The first name is the folder's record. Where neither it nor SHA256SUMS is there, this is no saved folder at all,
+    which is a FileNotFoundError for the caller to put into words.
+    """
+    if not (folder / SUMS).exists():
+        (folder / names[0]).stat()
+    sums = sums_of(folder)
+    for name in names:
+        if name not in sums:
+            raise StoreError(f"the saved folder is damaged: {SUMS} lacks {name}", where=str(folder), hint=AGAIN)
+        if not (folder / name).is_file():
+            raise StoreError(f"the saved folder is damaged: {name} is missing", where=str(folder), hint=AGAIN)
+        if file_hash(folder / name) != sums[name]:
+            raise StoreError(f"the saved folder is damaged: {name} has changed", where=str(folder), hint=AGAIN)
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the paths of all files below a folder but its own SHA256SUMS and the litter of operating systems."""
+    found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    return sorted(name for name in found if name != SUMS and PurePosixPath(name).name not in LITTER)
+
+
+def _foreign(folder: Path, record: str) -> list[str]:
+    """Return the files of a folder that do not belong to what LASCA wrote there."""
+    if record != SUMS:
+        return [] if (folder / record).exists() else sorted(p.name for p in folder.iterdir())
+    try:
+        ours = sums_of(folder)
+    except StoreError:
+        return _names(folder) or sorted(p.name for p in folder.iterdir())
+    return [name for name in _names(folder) if name not in ours and not _is_report(folder / name)]
+
+
+def _is_report(file: Path) -> bool:
+    return file.suffix == ".html" and is_page(file)
+
+
+def _is_around_here(place: Path) -> bool:
+    try:
+        here = Path.cwd()
+    except OSError:  # the current folder is gone
+        return place == place.parent
+    return place == here or place in here.parents
+
+
+def real_path(path: str | Path) -> Path:
+    """Follow a link, so that it stays and what it points to is written."""
+    target = Path(path)
+    return target.resolve() if target.is_symlink() else target
+
+
+def _reason(error: OSError | SafetensorError) -> str:
+    """Say in a few words why something could not be written."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    found = re.search(r'(?:message: "|I/O error: )([^"(]*[^"( ])', str(error))
+    return str(error) if found is None else found[1]

@@ -15,12 +15,13 @@ from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
 from lasca.errors import CorpusError, StoreError
-from lasca.files import whole_file, whole_folder
-from lasca.runs.checkpoints import Checkpoints, NoCheckpoints, check_free, is_finished
+from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
+from lasca.runs.checkpoints import Checkpoints, NoCheckpoints, is_finished
 from lasca.runs.out_folder import write_out
 from lasca.runs.progress import Progress, Shares
 from lasca.runs.pseudonyms import pseudonymise
 from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
+from lasca.runs.source import read
 from lasca.runs.truth_folder import load_truth, save_truth
 from lasca.tagger import CrfTagger
 from lasca.truth import Truth, TruthModel, model_class
@@ -97,9 +98,10 @@ class Run:
                 "there is no run in this folder", where=str(folder), hint="Make one with: lasca run DATA -o FOLDER"
             )
         try:
+            models = [name for name in ("models.json",) if name in sums_of(folder)]
+            check_sums(folder, "run.json", *models)
             record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            models = folder / "models.json"
-            compared = json.loads(models.read_text(encoding="utf-8")) if models.is_file() else ()
+            compared = json.loads((folder / "models.json").read_text(encoding="utf-8")) if models else ()
         except (OSError, ValueError) as error:
             raise StoreError("the saved run is damaged", where=str(folder), got=str(error)) from error
         return cls(
@@ -153,11 +155,11 @@ def run(
     key = {"versions": versions(), "parameters": parameters, "seeds": seeds, "input": source, "title": title}
     steps: NoCheckpoints = NoCheckpoints()
     if output is not None:
-        target = Path(output)
+        target = real_path(output)
         if resume and is_finished(target, key):
             Checkpoints.remove(target)
             return Run.load(target)
-        check_free(target, overwrite)
+        check_output(output, *([] if isinstance(data, CrowdCorpus) else [data]), overwrite=overwrite)
         steps = Checkpoints(target, key, resume=resume)
     shares = Shares(progress, compare)
     try:
@@ -255,18 +257,6 @@ def report_on_truth(
         file.write_text(report.render(data), encoding="utf-8")
 
 
-def read(data: str | Path, format: str = "auto", **options: Any) -> CrowdCorpus:
-    """Read a path ("-" for standard input), or a data set by its name ("demo" is the built-in crowd)."""
-    from lasca import datasets, formats, simulate
-
-    if format == "auto" and not Path(data).exists():
-        if str(data) == "demo":
-            return simulate.demo_crowd(**options)
-        if str(data) in datasets.names():
-            return datasets.load(str(data), **options)
-    return formats.read(data, format=format, **options)
-
-
 def _estimator(model: str | TruthModel, params: Mapping[str, Any] | None, seed: int) -> TruthModel:
     if isinstance(model, TruthModel):
         return model.set_params(**params) if params else model
@@ -288,4 +278,5 @@ def _save_models(models: tuple[Mapping[str, Any], ...], path: Path) -> None:
 
 
 def _load_models(path: Path) -> tuple[Mapping[str, Any], ...]:
+    check_sums(path, "models.json")
     return tuple(json.loads((path / "models.json").read_text(encoding="utf-8")))

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from lasca.errors import StoreError
-from lasca.files import whole_folder
+from lasca.files import check_sums, whole_folder
 
 __all__ = ["Ambiguity", "Candidates"]
 
@@ -140,6 +140,7 @@ class Ambiguity:
         """Read a folder that `save` wrote."""
         folder = Path(path)
         try:
+            check_sums(folder, "ambiguity.json", "arrays.safetensors")
             header = json.loads((folder / "ambiguity.json").read_text(encoding="utf-8"))
             if header["lasca"] != "ambiguity" or header["version"] != VERSION:
                 raise StoreError("not an ambiguity of this version of LASCA", where=str(folder), got=header["version"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -33,9 +34,18 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
 ) -> None:
     """Options before the verb."""
+
+
+def _print_anything() -> None:
+    """Show what the encoding of a stream lacks as ? (or as an escape, in errors) instead of failing."""
+    for stream, instead in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors=instead)
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -52,17 +62,21 @@ def main() -> None:
     """Run a command; errors are one line on stderr with exit code 2 (bad input) or 1 (failure)."""
     import lasca.cli.commands  # noqa: F401  the verbs register themselves
 
+    _print_anything()
     warnings.showwarning = _say
     try:
         app()
     except BrokenPipeError:  # the reader of a pipe went away: say nothing, and let nothing be flushed at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except Exception as error:
         if "--debug" in sys.argv:
             raise
         if isinstance(error, LascaError):
-            _fail(str(error), 2 if isinstance(error, BAD_INPUT) else 1)
+            outside = isinstance(error, DatasetError) and error.__cause__ is not None  # the network, the disk
+            _fail(str(error), 2 if isinstance(error, BAD_INPUT) and not outside else 1)
         if isinstance(error, OSError):
             _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
         _fail(f"unexpected {type(error).__name__}: {error}. Run again as `lasca --debug …` and report it", 1)

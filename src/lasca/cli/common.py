@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from lasca.errors import ParameterError, excerpt
+from lasca.cli.lines import lines
+from lasca.errors import CorpusError, ParameterError, excerpt
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus, LoadReport
@@ -29,13 +31,16 @@ __all__ = [
     "OverwriteOption",
     "ReaderOption",
     "SeedOption",
+    "at_work",
     "err",
+    "find_gold",
     "get_corpus",
     "get_model",
     "out",
     "print_json",
     "progress_bar",
     "safe",
+    "say",
     "settings",
     "show_load_report",
     "show_table",
@@ -79,17 +84,22 @@ def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 def get_corpus(data: str, format: str = "auto", reader: Sequence[str] | None = None) -> CrowdCorpus:
     """Read DATA: a path, standard input, or the name of a data set in the registry."""
-    from lasca import datasets, formats
+    from lasca.runs.source import read
 
-    options = settings(reader, "--reader")
-    if data == "demo":
-        from lasca import simulate
+    with at_work(f"reading {excerpt(data)}"):
+        return read(data, format, **settings(reader, "--reader"))
 
-        return simulate.demo_crowd(**options)
-    if format == "auto" and data in datasets.names() and not Path(data).exists():
-        return datasets.load(data, **options)
-    with err.status(f"reading {excerpt(data)}"):
-        return formats.read(data, format=format, **options)
+
+def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> str:
+    """Return the name of a gold of DATA: this one, or the first. The hint says what to do where there is none."""
+    if name is None and corpus.golds:
+        return next(iter(corpus.golds))
+    if name is not None and name in corpus.golds:
+        return name
+    if corpus.golds:
+        known = ", ".join(excerpt(gold, 40) for gold in corpus.golds)
+        raise CorpusError("there is no gold of that name", where=data, got=name, hint=f"There is: {known}")
+    raise CorpusError("there are no gold labels in it", where=data, hint=hint)
 
 
 def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:
@@ -105,15 +115,31 @@ def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Any]:
-    """Give a callback (share, words) that moves a bar on a terminal's stderr, and does nothing elsewhere."""
+    """Give a callback (share, words) that moves a bar on stderr; where that is no terminal, lines are written there."""
+    if not err.is_terminal:
+        with lines(title, say) as note:
+            yield note
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(title, total=1.0, words="")
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(escape(title), total=1.0, words="")
 
         def report(share: float, words: str = "") -> None:
-            bar.update(task, completed=min(share, 1.0), words=words)
+            bar.update(task, completed=min(share, 1.0), words=escape(words))
 
         yield report
+
+
+@contextmanager
+def at_work(title: str) -> Iterator[None]:
+    """Show what is being done where nobody knows how far it is."""
+    with err.status(escape(title)) if err.is_terminal else lines(title, say):
+        yield
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Write a line on stderr as it is: no markup, no terminal escapes, broken by nobody."""
+    err.print(Text(excerpt(text, 2000)), style=style, soft_wrap=True)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str | None = None) -> None:
@@ -140,16 +166,17 @@ def _cell(value: Any) -> Text:
 def show_load_report(report: LoadReport) -> None:
     """Say on stderr what the reader did that the user may not expect."""
     for note in report.notes:
-        err.print(Text("note: " + excerpt(note, 300)), style="cyan")
+        say("note: " + excerpt(note, 300), "cyan")
     for kind, n in report.counts.items():
         shown = report.examples.get(kind, ())
         example = f" – for example {excerpt(shown[0], 160)}" if shown else ""
-        err.print(Text(f"{kind}: {n:,}{example}"), style="dim")
+        say(f"{kind}: {n:,}{example}", "dim")
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON on stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=_jsonable) + "\n")
+    """Print a value as JSON on stdout; escaped where the encoding of stdout may lack a character."""
+    escaped = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=escaped, allow_nan=False, default=_jsonable) + "\n")
 
 
 def _jsonable(value: Any) -> Any:

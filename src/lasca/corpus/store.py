@@ -1,6 +1,7 @@
 """A corpus in a folder: corpus.json, and tables of sequences, tokens and annotations in Arrow or Parquet.
 
 Arrow files are memory-mapped when loaded; Parquet files are smaller. No pickle: nothing in a folder can run code.
+SHA256SUMS tells whether the files are still what was written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
 from lasca.errors import StoreError
 from lasca.estimator import check_choice
-from lasca.files import whole_folder
+from lasca.files import check_sums, whole_folder
 
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
@@ -67,10 +68,11 @@ def load(path: str | Path) -> dict[str, Any]:
     """Read the fields of a corpus from a folder."""
     folder = Path(path)
     try:
+        format = "arrow" if any(folder.glob("*.arrow")) else "parquet"
+        check_sums(folder, "corpus.json", *(f"{name}.{format}" for name in TABLES))
         header = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         if header["lasca"] != "corpus" or header["version"] != VERSION:
             raise StoreError("not a corpus of this version of LASCA", where=str(folder), got=header["version"])
-        format = "arrow" if (folder / "tokens.arrow").exists() else "parquet"
         sequences, tokens, annotations = (_read(folder / f"{name}.{format}") for name in TABLES)
         return {
             "tokens": Strings(_column(tokens, "token")),

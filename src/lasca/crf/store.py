@@ -1,7 +1,8 @@
 """Saving and loading a fitted CRF: a folder with `tagger.json` and `weights.safetensors`. No code, no pickle.
 
-A folder from elsewhere is not trusted: sizes are compared with the file's length before anything is read, every
-array must have the type and shape the header announces, and ids must lie where they may.
+SHA256SUMS tells whether the files are still what was written. A folder from elsewhere is not trusted all the same:
+sizes are compared with the file's length before anything is read, every array must have the type and shape the header
+announces, and ids must lie where they may.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from lasca.crf.fields import Lexicons
 from lasca.crf.space import ParameterSpace, Weights
 from lasca.crf.templates import Templates
 from lasca.errors import LascaError, StoreError
+from lasca.files import check_sums
 
 __all__ = ["VERSION", "load_model", "save_model"]
 
@@ -78,13 +80,14 @@ def load_model(path: str | Path) -> tuple[Extractor, Weights, dict[str, Any]]:
     """Read a model and its header, or say what is wrong with the folder."""
     folder = Path(path)
     try:
+        check_sums(folder, "tagger.json", "weights.safetensors")
         header = _header(folder)
         _check_sizes(folder / "weights.safetensors")
         arrays = load_file(folder / "weights.safetensors")
         return (*_rebuild(header, arrays), header)
     except FileNotFoundError as error:
         raise StoreError(
-            "there is no tagger to load", where=str(folder), hint="Expected a folder that CrfTagger.save wrote"
+            "there is no tagger to load", where=str(folder), hint="Make one with: lasca train DATA -o FOLDER"
         ) from error
     except StoreError as error:
         raise StoreError(error.what, where=str(folder), got=error.got, hint=error.hint) from error

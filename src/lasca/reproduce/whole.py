@@ -15,7 +15,7 @@ from lasca import datasets
 from lasca.engine import available_threads
 from lasca.errors import DatasetError, ParameterError, StoreError
 from lasca.estimator import check_int
-from lasca.files import whole_file, whole_folder
+from lasca.files import check_output, whole_file, whole_folder
 from lasca.reproduce.blocks import Page, Picture
 from lasca.reproduce.jobs import Results, Scope, Store
 from lasca.reproduce.plan import plan
@@ -56,7 +56,7 @@ def reproduce(
     progress(1.0, "writing the page")
     measured = store.all(jobs)
     made = page_of(measured, scope)
-    with whole_folder(target, overwrite=True) as folder:
+    with whole_folder(target, overwrite=True, record="jobs") as folder:
         write_page(made, measured, folder / "reproduction.md")
         (folder / "reproduction.html").write_text(html(made), encoding="utf-8")
         shutil.copytree(work, folder / "jobs")
@@ -83,12 +83,7 @@ def check_data() -> None:
 
 def _check_places(target: Path, work: Path, page: Path | None, resume: bool, overwrite: bool) -> None:
     """Refuse places that are taken by something else, before an hour of work."""
-    if target.exists() and not target.is_dir():
-        raise StoreError("cannot write a folder: a file of that name is there", where=str(target))
-    taken = target.is_dir() and any(target.iterdir())
-    ours = (target / "jobs").is_dir()
-    if taken and not overwrite and not (resume and ours):
-        raise StoreError("the output folder is not empty", where=str(target), hint="Name another one, or --overwrite")
+    check_output(target, overwrite=overwrite or (resume and (target / "jobs").is_dir()), record="jobs")
     if work.is_dir() and any(work.iterdir()) and not resume and not overwrite:
         raise StoreError(
             "there are finished jobs of a run that was stopped",
@@ -99,8 +94,11 @@ def _check_places(target: Path, work: Path, page: Path | None, resume: bool, ove
         beside = page.parent / page.stem
         if not page.suffix:
             raise ParameterError("page", str(page), "a Markdown file, such as reproduction.md")
-        if beside.exists() and not (beside / "results.json").is_file():
+        ours = (beside / "results.json").is_file()
+        if beside.exists() and not ours:
             raise StoreError("the folder for the page's pictures is taken by something else", where=str(beside))
+        if page.exists() and not ours:
+            raise StoreError("there is a file already that is no such page", where=str(page), hint="Name another one")
 
 
 def _begin(work: Path, target: Path, resume: bool) -> None:
@@ -127,7 +125,7 @@ def page_of(measured: Mapping[str, Any], scope: Scope) -> Page:
 
 def write_page(page: Page, measured: Mapping[str, Any], file: Path) -> None:
     """Write the Markdown page, and beside it a folder of its name with the pictures and the results."""
-    with whole_folder(file.parent / file.stem, overwrite=True) as folder:
+    with whole_folder(file.parent / file.stem, overwrite=True, record="results.json") as folder:
         for block in page.blocks:
             if isinstance(block, Picture):
                 (folder / f"{block.name}.svg").write_text(block.svg, encoding="utf-8")

@@ -2,11 +2,13 @@
 
 A step is done when its name stands in steps.json, which is replaced as a whole after the step's folder was. What a run
 computes is read back from its checkpoint even when nothing was interrupted: a resumed run and an undisturbed one go
-through the same bytes. OUT is made inside the work folder and renamed at the very end; then the work folder goes.
+through the same bytes. A kept step that is damaged is done again. OUT is made inside the work folder and renamed at
+the very end; then the work folder goes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,12 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safetensors import SafetensorError
+from lasca.errors import LascaWarning, StoreError
+from lasca.files import check_sums, swap, whole_file, write_sums
 
-from lasca.errors import StoreError
-from lasca.files import whole_file
-
-__all__ = ["Checkpoints", "NoCheckpoints", "check_free", "is_finished"]
+__all__ = ["Checkpoints", "NoCheckpoints", "is_finished"]
 
 T = TypeVar("T")
 
@@ -106,20 +106,18 @@ class Checkpoints(NoCheckpoints):
                 raise StoreError("another run is writing there right now", where=str(self.target)) from error
 
     def _begin(self, key: dict[str, Any]) -> None:
-        file = self.folder / "key.json"
-        if file.exists():
-            before = json.loads(file.read_text(encoding="utf-8"))
+        if (self.folder / "key.json").exists():
+            before = self._read("key.json")
             changed = [name for name in {**before, **key} if before.get(name) != key.get(name)]
             if changed:
                 raise StoreError(
-                    f"cannot resume: the run that was stopped had another {', '.join(sorted(changed))}",
+                    f"cannot resume: the run that was stopped differs in {', '.join(sorted(changed))}",
                     where=str(self.target),
                     hint="Run without --resume to start anew",
                 )
             for scratch in self.folder.glob(".*"):
                 shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
-            steps = self.folder / "steps.json"
-            self.steps = json.loads(steps.read_text(encoding="utf-8")) if steps.exists() else {}
+            self.steps = self._read("steps.json") if (self.folder / "steps.json").exists() else {}
             return
         self._clear()
         self._write("key.json", key)
@@ -129,22 +127,40 @@ class Checkpoints(NoCheckpoints):
             if entry.name != "lock":
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            kept = json.loads((self.folder / name).read_bytes())
+            if kept["sha256"] == _hash(kept["value"]):
+                return dict(kept["value"])
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise StoreError(
+            f"cannot resume: the record of the run that was stopped is damaged ({name})",
+            where=str(self.folder),
+            hint="Run without --resume to start anew",
+        )
+
     def _write(self, name: str, value: Any) -> None:
         with whole_file(self.folder / name) as path:
-            path.write_text(json.dumps(value, indent=1), encoding="utf-8")
+            path.write_text(json.dumps({"value": value, "sha256": _hash(value)}, indent=1), encoding="utf-8")
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
 
     def step(self, name: str, make: Callable[[], T], save: Callable[[T, Path], None], load: Callable[[Path], T]) -> T:
         """Take a step up from its checkpoint, or do it and leave one."""
         place = self.folder / name
-        if name not in self.steps:
-            with self.watched(name):
-                made = make()
-            shutil.rmtree(place, ignore_errors=True)
-            with _said_clearly(self.target):
-                save(made, place)
-                self._write("steps.json", self.steps)
+        if name in self.steps:
+            try:
+                return load(place)
+            except StoreError as error:
+                words = f"the step {name!r} of the run that was stopped cannot be used and is done again: {error.what}"
+                warnings.warn(words, LascaWarning, stacklevel=2)
+        with self.watched(name):
+            made = make()
+        shutil.rmtree(place, ignore_errors=True)
+        with _said_clearly(self.target):
+            save(made, place)
+            self._write("steps.json", self.steps)
         return load(place)
 
     def finish(self, write: Callable[[Path], None], *, overwrite: bool) -> None:
@@ -155,14 +171,8 @@ class Checkpoints(NoCheckpoints):
             made.mkdir()
             try:
                 write(made)
-                if self.target.exists():
-                    if overwrite:
-                        old = self.folder / "old"
-                        shutil.rmtree(old, ignore_errors=True)
-                        os.rename(self.target, old)
-                    else:
-                        self.target.rmdir()
-                os.rename(made, self.target)
+                write_sums(made)
+                swap(made, self.target, overwrite=overwrite)
             except BaseException:
                 shutil.rmtree(made, ignore_errors=True)
                 raise
@@ -190,30 +200,20 @@ def _said_clearly(target: Path) -> Iterator[None]:
         if error.what.startswith("cannot write"):
             raise StoreError(error.what, where=str(target), hint=hint) from error
         raise
-    except SafetensorError as error:
-        words = str(error)
-        reason = words.split('message: "')[1].split('"')[0] if 'message: "' in words else words
-        raise StoreError(f"cannot write: {reason}", where=str(target), hint=hint) from error
     except OSError as error:
         raise StoreError(f"cannot write: {error.strerror or error}", where=str(target), hint=hint) from error
 
 
-def check_free(target: Path, overwrite: bool) -> None:
-    """Refuse a place that is taken, before any work is done."""
-    if target.exists() and not target.is_dir():
-        raise StoreError("cannot write a folder: a file of that name is there", where=str(target))
-    if target.exists() and any(target.iterdir()) and not overwrite:
-        raise StoreError("the output folder is not empty", where=str(target), hint="Name another one, or --overwrite")
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def is_finished(target: Path, key: Mapping[str, Any]) -> bool:
     """Say whether the run was stopped after OUT was in its place: then nothing is left to do."""
-    file = target / "run.json"
-    if not file.is_file():
-        return False
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        check_sums(target, "run.json")
+        record = json.loads((target / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, StoreError):
         return False
     same = json.loads(json.dumps({name: key[name] for name in ("versions", "parameters", "seeds", "title")}))
     source = {name: record.get("input", {}).get(name) for name in key["input"]}

@@ -17,6 +17,7 @@ from lasca import __version__
 from lasca.compare import departure_from_majority
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import StoreError
+from lasca.files import file_hash
 from lasca.runs.checkpoints import NoCheckpoints
 from lasca.truth import model_class
 
@@ -24,7 +25,6 @@ __all__ = ["command", "corpus_hash", "make_record", "path_hash", "plain", "sourc
 
 VERSION = 1
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pyarrow", "safetensors", "jinja2")
-CHUNK = 1 << 20
 
 
 def versions() -> dict[str, str]:
@@ -42,21 +42,13 @@ def path_hash(path: Path) -> str:
     """Return the SHA-256 of a file, or of the names and hashes of all files below a folder."""
     try:
         if not path.is_dir():
-            return _file_hash(path)
+            return file_hash(path)
         total = hashlib.sha256()
         for file in sorted(p for p in path.rglob("*") if p.is_file()):
-            total.update(f"{_file_hash(file)} {file.relative_to(path).as_posix()}\n".encode())
+            total.update(f"{file_hash(file)} {file.relative_to(path).as_posix()}\n".encode())
         return total.hexdigest()
     except OSError as error:
         raise StoreError(f"cannot read: {error.strerror or error}", where=str(path)) from error
-
-
-def _file_hash(path: Path) -> str:
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(CHUNK):
-            total.update(block)
-    return total.hexdigest()
 
 
 def corpus_hash(corpus: CrowdCorpus) -> str:

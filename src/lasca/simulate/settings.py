@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +58,12 @@ class CrowdSettings:
 
     def check(self, corpus: CrowdCorpus) -> None:
         """Raise a ParameterError that names the first parameter out of range."""
+        for name in ("groups", "ranges", "spammers", "span_errors"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping) and not (name == "groups" and isinstance(value, str)):
+                raise ParameterError(
+                    name, value, "a mapping" + (f" or one of {', '.join(CROWDS)}" * (name == "groups"))
+                )
         check_choice("errors", self.errors, ERRORS)
         check_choice("wrong", self.wrong, WRONG)
         if not isinstance(self.per_label, bool):
@@ -95,8 +102,8 @@ class CrowdSettings:
         """Return the lowest and the highest precision of a group."""
         if group not in self.ranges:
             raise ParameterError("ranges", dict(self.ranges), f"a mapping that also has the group {group!r}")
-        bounds = tuple(self.ranges[group])
-        if len(bounds) != 2:
+        bounds: Any = self.ranges[group]
+        if not isinstance(bounds, Sequence) or len(bounds) != 2:
             raise ParameterError(f"ranges[{group!r}]", bounds, "two numbers, the lowest and the highest precision")
         low = check_number(f"ranges[{group!r}]", bounds[0], low=0, high=1)
         return low, check_number(f"ranges[{group!r}]", bounds[1], low=low, high=1)

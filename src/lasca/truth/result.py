@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from lasca.corpus import Strings
 from lasca.corpus.build import label_names
 from lasca.errors import StoreError
-from lasca.files import whole_folder
+from lasca.files import check_sums, whole_folder
 
 __all__ = ["Clusters", "Truth"]
 
@@ -118,6 +118,7 @@ class Truth:
         """Read a folder that `save` wrote."""
         folder = Path(path)
         try:
+            check_sums(folder, "truth.json", "arrays.safetensors", "annotators.parquet", "sequences.parquet")
             header = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
             if header["lasca"] != "truth" or header["version"] != VERSION:
                 raise StoreError("not a truth of this version of LASCA", where=str(folder), got=header["version"])

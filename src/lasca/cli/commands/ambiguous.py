@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from lasca.cli.app import app
-from lasca.cli.common import JsonOption, OverwriteOption, err, out, print_json
+from lasca.cli.common import JsonOption, OverwriteOption, out, print_json, progress_bar, say
 from lasca.errors import excerpt
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 
 @app.command()
 def ambiguity(
-    folder: Annotated[str, typer.Argument(help="A folder that `lasca aggregate` wrote.")],
+    folder: Annotated[str, typer.Argument(help="A folder that `lasca aggregate` or `lasca run` wrote.")],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="A folder for CSV, JSONL, Parquet, Label Studio tasks."),
+        typer.Option("--output", "-o", help="A folder to write them to: CSV, JSONL, Parquet, Label Studio tasks."),
     ] = None,
     method: Annotated[
         str, typer.Option(help="two-truths, rank-1, vote-entropy, posterior-entropy or crowdtruth.")
@@ -37,13 +37,17 @@ def ambiguity(
     """Find the tokens where reliable people disagree, and the labels that compete there."""
     from lasca.ambiguity import find_ambiguity
     from lasca.ambiguity.write import rows, write_all
+    from lasca.files import check_output
     from lasca.pipeline import load_truth
 
+    if output is not None:
+        check_output(output, folder, overwrite=overwrite)
     corpus, truth = load_truth(folder)
-    found = find_ambiguity(corpus, truth, method=method, fraction=fraction)
+    with progress_bar("finding ambiguous tokens") as report:
+        found = find_ambiguity(corpus, truth, method=method, fraction=fraction, progress=report)
     if output is not None:
         write_all(corpus, truth, found, output, overwrite=overwrite)
-        err.print(f"wrote {len(found.tokens):,} tokens to {output}", markup=False)
+        say(f"wrote {len(found.tokens):,} tokens to {output}")
     if json:
         print_json(rows(corpus, truth, found, limit=top))
     else:
@@ -51,7 +55,7 @@ def ambiguity(
 
 
 def show_ambiguous(corpus: CrowdCorpus, truth: Truth, found: Ambiguity, top: int) -> None:
-    """Print the most ambiguous tokens in context, each candidate label in a colour of its own."""
+    """Print the most ambiguous tokens in context: marked by style, or [so] where there is none."""
     from lasca.ambiguity.write import rows
 
     for row in rows(corpus, truth, found, limit=top):
@@ -65,7 +69,8 @@ def _line(row: dict[str, Any]) -> Text:
     colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     line = Text(f"{row['score']:.3f}  ")
     line.append(excerpt(row["before"], 50) + " ", style="dim")
-    line.append(excerpt(row["token"], 40), style="bold reverse")
+    token = excerpt(row["token"], 40)
+    line.append(f"[{token}]" if out.color_system is None else token, style="bold reverse")
     line.append(" " + excerpt(row["after"], 50), style="dim")
     line.append("\n       ")
     for name, people in row["votes"].items():

@@ -15,11 +15,13 @@ from lasca.cli.common import (
     OverwriteOption,
     ReaderOption,
     SeedOption,
-    err,
+    at_work,
+    find_gold,
     get_corpus,
     out,
     print_json,
     progress_bar,
+    say,
     settings,
     show_load_report,
     show_table,
@@ -32,6 +34,7 @@ datasets_app = typer.Typer(no_args_is_help=True, help="Public corpora: list them
 app.add_typer(datasets_app, name="datasets")
 
 MAX_ROWS = 60
+WRITTEN = "conll, jsonl, parquet, huggingface, label-studio, mace, table, or lasca: the package's own folder."
 
 
 @app.command()
@@ -107,26 +110,25 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
 def convert(
     data: DataArgument,
     output: Annotated[Path, typer.Argument(help="The file or folder to write.")],
-    to: Annotated[str, typer.Option("--to", "-t", help="The format to write; lasca is the package's own folder.")],
+    to: Annotated[str, typer.Option("--to", "-t", help=WRITTEN)],
     format: FormatOption = "auto",
     reader: ReaderOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Read DATA in one format and write it in another."""
     from lasca import formats
-    from lasca.errors import ParameterError, StoreError
+    from lasca.errors import ParameterError
+    from lasca.files import check_file, check_output
 
     if to not in formats.WRITERS:
         raise ParameterError("--to", to, "one of " + ", ".join(formats.WRITERS))
-    if output.exists() and not overwrite:
-        raise StoreError("there is something already", where=str(output), hint="Use --overwrite to replace it")
+    folder = to == "lasca" or (to == "huggingface" and output.suffix.lower() != ".parquet")
+    (check_output if folder else check_file)(output, data, overwrite=overwrite)
     corpus = get_corpus(data, format, reader)
     show_load_report(corpus.load_report)
-    if to == "lasca":
-        corpus.save(output, overwrite=overwrite)
-    else:
-        formats.write(corpus, output, to)
-    err.print(f"wrote {corpus.n_sequences:,} sequences to {output}", markup=False)
+    with at_work(f"writing {to}"):
+        formats.write(corpus, output, to, **({"overwrite": overwrite} if folder else {}))
+    say(f"wrote {corpus.n_sequences:,} sequences to {output}")
 
 
 @app.command()
@@ -145,15 +147,18 @@ def simulate(
 ) -> None:
     """Simulate a crowd on the gold labels of DATA."""
     from lasca import simulate as simulation
-    from lasca.errors import CorpusError
+    from lasca.estimator import check_options
+    from lasca.files import check_output
 
+    check_output(output, data, overwrite=overwrite)
+    options = settings(param, "--param")
+    check_options("a parameter of the simulation", options, simulation.crowd, but=("corpus", "gold", "seed"))
     corpus = get_corpus(data)
-    gold = gold or next(iter(corpus.golds), None)
-    if gold is None:
-        raise CorpusError("there is no gold to start from", where=data)
-    crowd = simulation.crowd(corpus, gold=gold, seed=seed, **settings(param, "--param"))
-    crowd.save(output, overwrite=overwrite)
-    err.print(f"wrote {crowd.n_annotators} annotators, {crowd.n_annotations:,} annotations to {output}", markup=False)
+    gold = find_gold(corpus, gold, data, hint="A crowd is simulated on gold labels: DATA must have some")
+    with at_work("simulating"):
+        crowd = simulation.crowd(corpus, gold=gold, seed=seed, **options)
+        crowd.save(output, overwrite=overwrite)
+    say(f"wrote {crowd.n_annotators} annotators, {crowd.n_annotations:,} annotations to {output}")
 
 
 @datasets_app.command("list")

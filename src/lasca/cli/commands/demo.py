@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,27 +16,44 @@ from lasca.cli.common import OverwriteOption, SeedOption, out, progress_bar
 if TYPE_CHECKING:
     from lasca.pipeline import Run
 
+TITLE = "The LASCA demo"
+
 
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("lasca-demo"),
     task: Annotated[str, typer.Option(help="ner or pos.")] = "ner",
     seed: SeedOption = 0,
-    overwrite: OverwriteOption = True,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Go the whole way on a small built-in corpus: crowd, truth, ambiguity, tagger, report."""
     from lasca.pipeline import run
+    from lasca.simulate import demo_crowd
 
-    title = f"The LASCA demo ({task})"
+    named = not Path("demo").exists()  # a file or folder of the name is no part of the demo
     with progress_bar("lasca demo") as progress:
         done = run(
-            "demo", output=output, reader={"task": task}, seed=seed, overwrite=overwrite, title=title, progress=progress
+            "demo" if named else demo_crowd(task),
+            output=output,
+            reader={"task": task} if named else None,
+            seed=seed,
+            overwrite=overwrite or _is_demo(output),
+            title=f"{TITLE} ({task})",
+            progress=progress,
         )
     _show(done)
     page = (output / "report.html").resolve()
     out.print(f"Everything is in {output}/. The report, to open in a browser:", markup=False, soft_wrap=True)
     out.print(f"    {page.as_uri()}", markup=False, soft_wrap=True)
     out.print("Your own data: lasca run DATA -o OUT", markup=False)
+
+
+def _is_demo(output: Path) -> bool:
+    """Say whether an earlier demo wrote the folder: then it may be replaced without asking."""
+    try:
+        return str(json.loads((output / "run.json").read_text(encoding="utf-8"))["title"]).startswith(TITLE)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _show(done: Run) -> None:

@@ -15,13 +15,12 @@ from lasca.cli.common import (
     OverwriteOption,
     ReaderOption,
     SeedOption,
-    err,
     get_corpus,
     get_model,
     out,
     print_json,
     progress_bar,
-    safe,
+    say,
     show_load_report,
     show_table,
 )
@@ -53,18 +52,20 @@ def aggregate(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Infer the true labels of DATA and what each annotator is worth."""
+    from lasca.files import check_output
+    from lasca.pipeline import save_truth
+
+    check_output(output, data, overwrite=overwrite)
     estimator = get_model(model, param, seed)
     corpus = get_corpus(data, format, reader)
     show_load_report(corpus.load_report)
-    from lasca.pipeline import save_truth
-
     with progress_bar(f"inferring the truth ({estimator.name})") as report:
         truth = estimator.fit(corpus, progress=report)
     save_truth(corpus, truth, output, overwrite=overwrite)
     show_annotators(truth)
     for warning in truth.warnings:
-        err.print("warning:", safe(warning, 300), style="yellow")
-    err.print(f"wrote labels, probabilities and annotators to {output}", markup=False)
+        say(f"warning: {excerpt(warning, 300)}", "yellow")
+    say(f"wrote labels, probabilities and annotators to {output}")
 
 
 def show_annotators(truth: Truth) -> None:
@@ -116,7 +117,7 @@ def compare(
         _show_part(part, lines)
     for line in lines:
         for warning in line.warnings:
-            err.print(f"warning ({line.model}): {excerpt(warning, 300)}", style="yellow", markup=False)
+            say(f"warning ({line.model}): {excerpt(warning, 300)}", "yellow")
 
 
 def _show_part(part: str, lines: list[Comparison]) -> None:

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lasca.cli.app import app
-from lasca.cli.commands.run import stoppable
-from lasca.cli.common import OverwriteOption, err, out, progress_bar
+from lasca.cli.commands.run import say_stopped, stoppable
+from lasca.cli.common import OverwriteOption, out, progress_bar
 
 __all__ = ["reproduce"]
-
-
-def _lines() -> Callable[[float, str], None]:
-    """Return a progress that writes a line for every twentieth of the work, for logs."""
-    said = -1
-
-    def report(share: float, words: str = "") -> None:
-        nonlocal said
-        if int(20 * share) > said:
-            said = int(20 * share)
-            err.print(f"{5 * said} % – {words}", markup=False, soft_wrap=True)
-
-    return report
 
 
 @app.command()
@@ -47,7 +33,7 @@ def reproduce(
     from lasca.reproduce import reproduce as whole
 
     try:
-        with progress_bar("lasca reproduce") as bar, stoppable(bar if err.is_terminal else _lines()) as progress:
+        with progress_bar("lasca reproduce") as bar, stoppable(bar) as progress:
             made = whole(
                 output,
                 quick=quick,
@@ -58,7 +44,6 @@ def reproduce(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        words = f"stopped; finished jobs are kept: lasca reproduce … -o {output} --resume goes on"
-        err.print(words, markup=False, soft_wrap=True)
+        say_stopped("reproduce", output)
         raise typer.Exit(130) from None
     out.print(f"Everything is in {output}; open {made}", markup=False, soft_wrap=True)

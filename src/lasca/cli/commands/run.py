@@ -22,16 +22,16 @@ from lasca.cli.common import (
     OverwriteOption,
     ReaderOption,
     SeedOption,
-    err,
+    at_work,
     out,
     print_json,
     progress_bar,
-    safe,
+    say,
     settings,
     show_load_report,
 )
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
-from lasca.errors import FormatError
+from lasca.errors import FormatError, excerpt
 
 if TYPE_CHECKING:
     from lasca.pipeline import Run
@@ -45,9 +45,9 @@ def run(
     pseudonyms: Annotated[bool, typer.Option("--pseudonyms", help="Call the annotators A1, A2, … everywhere.")] = False,
     model: ModelOption = DEFAULT_MODEL,
     param: ParamOption = None,
-    method: Annotated[str, typer.Option(help="How ambiguous tokens are found; see lasca ambiguity.")] = "two-truths",
+    method: Annotated[str, typer.Option(help="How ambiguous tokens are found: see lasca ambiguity.")] = "two-truths",
     fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of tokens to list as ambiguous.")] = 0.10,
-    objective: Annotated[str, typer.Option(help="What the tagger learns; see lasca train.")] = DEFAULT_OBJECTIVE,
+    objective: Annotated[str, typer.Option(help="How the tagger learns: see lasca train.")] = DEFAULT_OBJECTIVE,
     gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Run all truth models side by side as well.")] = False,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
@@ -72,14 +72,20 @@ def run(
                 progress=progress,
             )  # fmt: skip
     except KeyboardInterrupt:
-        words = f"stopped; finished steps are kept: lasca run … -o {output} --resume goes on"
-        err.print(words, markup=False, soft_wrap=True)
+        say_stopped("run", output)
         raise typer.Exit(130) from None
     if json:
         print_json(dict(done.record))
         return
     show_load_report(done.corpus.load_report)
     show_run(done, output)
+
+
+def say_stopped(verb: str, output: Path) -> None:
+    """Say whether there is something to take up."""
+    kept = any((output.parent / f".{output.name}.lasca-{verb}").glob("*.json"))
+    what = f"what is finished is kept: lasca {verb} … -o {output} --resume goes on" if kept else "nothing was finished"
+    say(f"stopped; {what}")
 
 
 @contextmanager
@@ -119,7 +125,7 @@ def show_run(done: Run, output: Path) -> None:
     for name in ("read", "sure", "person"):
         out.print(words[name], markup=False)
     for warning in done.record["warnings"]:
-        err.print("warning:", safe(warning, 300), style="yellow")
+        say(f"warning: {excerpt(warning, 300)}", "yellow")
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
 
 
@@ -134,14 +140,17 @@ def report(
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
 ) -> None:
     """Write the report again: one HTML page that needs nothing else."""
+    from lasca.files import check_file, is_page
     from lasca.pipeline import Run, report_on_truth
 
+    check_file(output, overwrite=is_page(output), hint="It is no report of LASCA: name another file")
     compared = None if models is None else _comparisons(models)
-    if (folder / "run.json").is_file() or not (folder / "truth").is_dir():
-        Run.load(folder).report(output, title=title, gold=gold, models=compared)
-    else:
-        report_on_truth(folder, output, title=title, gold=gold, models=compared)
-    err.print(f"wrote {output}", markup=False, soft_wrap=True)
+    with at_work("writing the report"):
+        if (folder / "run.json").is_file() or not (folder / "truth").is_dir():
+            Run.load(folder).report(output, title=title, gold=gold, models=compared)
+        else:
+            report_on_truth(folder, output, title=title, gold=gold, models=compared)
+    say(f"wrote {output}")
 
 
 def _comparisons(path: Path) -> list[dict[str, Any]]:

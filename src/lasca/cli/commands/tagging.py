@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -14,11 +16,13 @@ from lasca.cli.common import (
     JsonOption,
     OutOption,
     OverwriteOption,
-    err,
+    at_work,
+    find_gold,
     get_corpus,
     out,
     print_json,
     progress_bar,
+    say,
     settings,
     show_load_report,
     show_table,
@@ -32,11 +36,11 @@ BATCH = 2_000
 
 @app.command()
 def train(
-    data: Annotated[str, typer.Argument(help="A folder that `lasca aggregate` wrote, or any data with a gold.")],
+    data: Annotated[
+        str, typer.Argument(help="A folder that `lasca aggregate` or `lasca run` wrote, or data with gold labels.")
+    ],
     output: OutOption,
-    gold: Annotated[
-        str | None, typer.Option(help="Learn from this gold instead of the inferred truth; needed for other data.")
-    ] = None,
+    gold: Annotated[str | None, typer.Option(help="Learn from this gold instead of the inferred truth.")] = None,
     objective: Annotated[str, typer.Option(help="likelihood, cost-sensitive or softmax-margin.")] = "likelihood",
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the tagger.")
@@ -44,8 +48,10 @@ def train(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Learn a tagger from an inferred truth, or from gold labels."""
+    from lasca.files import check_output
     from lasca.tagger import CrfTagger
 
+    check_output(output, data, overwrite=overwrite)
     corpus, target = _training_data(data, gold)
     tagger = CrfTagger(objective=objective)
     tagger.set_params(**settings(param, "--param"))
@@ -54,28 +60,21 @@ def train(
     with progress_bar("training the tagger") as report:
         tagger.fit(corpus, target, progress=report)
     tagger.save(output, overwrite=overwrite)
-    err.print(f"wrote the tagger to {output}", markup=False)
+    say(f"wrote the tagger to {output}")
 
 
 def _training_data(data: str, gold: str | None) -> tuple[CrowdCorpus, Any]:
-    from lasca.errors import CorpusError
     from lasca.pipeline import load_truth
 
     if (Path(data) / "truth").is_dir():
         corpus, truth = load_truth(data)
-        target: Any = truth if gold is None else gold
+        if gold is None:
+            return corpus, truth
     else:
         corpus = get_corpus(data)
         show_load_report(corpus.load_report)
-        target = gold or next(iter(corpus.golds), None)
-    if target is None or (isinstance(target, str) and target not in corpus.golds):
-        raise CorpusError(
-            "there is no such gold to learn from",
-            where=data,
-            got=gold or "none",
-            hint="Infer a truth first: lasca aggregate DATA -o FOLDER, then: lasca train FOLDER -o TAGGER",
-        )
-    return corpus, target
+    hint = "Infer the truth first: lasca aggregate DATA -o FOLDER, then: lasca train FOLDER -o TAGGER"
+    return corpus, find_gold(corpus, gold, data, hint)
 
 
 def _confusion(corpus: CrowdCorpus, target: Any) -> Any:
@@ -94,24 +93,30 @@ def _confusion(corpus: CrowdCorpus, target: Any) -> Any:
 
 @app.command()
 def tag(
-    tagger: Annotated[Path, typer.Argument(help="A tagger that `lasca train` wrote.")],
+    tagger: Annotated[Path, typer.Argument(help="A tagger that `lasca train` wrote; OUT/tagger of `lasca run`.")],
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A file, or - for stdin.")] = "-",
     output: Annotated[str, typer.Option("--output", "-o", help="A file, or - for stdout.")] = "-",
     text: Annotated[bool, typer.Option("--text", help="INPUT is one sentence per line, split at white space.")] = False,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of the label as a third column.")] = False,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Tag sentences: one token per line (first column) with a blank line between sentences, or --text."""
-    from lasca.files import whole_file
+    from lasca.files import check_file, whole_file
     from lasca.tagger import CrfTagger
 
+    if output != "-":
+        check_file(output, source, overwrite=overwrite)
     model = CrfTagger.load(tagger)
     sentences = _sentences(source, text)
     if output == "-":
-        _tag_all(model, sentences, sys.stdout, proba)
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as in a file, whatever a terminal can show
+        with nullcontext() if out.is_terminal else at_work("tagging"):
+            _tag_all(model, sentences, sys.stdout, proba)
         return
-    with whole_file(output) as path, path.open("w", encoding="utf-8") as file:
+    with at_work("tagging"), whole_file(output) as path, path.open("w", encoding="utf-8") as file:
         n = _tag_all(model, sentences, file, proba)
-    err.print(f"tagged {n:,} sentences into {output}", markup=False)
+    say(f"tagged {n:,} sentences into {output}")
 
 
 def _sentences(source: str, text: bool) -> Iterator[list[str]]:
@@ -170,7 +175,7 @@ def evaluate(
     from lasca import evaluate as scoring
     from lasca import schemes
 
-    (tokens, expert), (other_tokens, labels) = _labelled(gold, gold_name), _labelled(predicted, None)
+    (tokens, expert), (other_tokens, labels) = _gold_labels(gold, gold_name), _labels_to_judge(predicted)
     _same_tokens(tokens, other_tokens, gold, predicted)
     token_scores = scoring.tokens(expert, labels)
     names = {name for rows in (expert, labels) for row in rows for name in row if name is not None}
@@ -190,18 +195,35 @@ def evaluate(
         show_table(f"Spans ({span_scores.mode})", ("type", "P", "R", "F1", "in gold"), rows)
 
 
-def _labelled(data: str, name: str | None) -> tuple[list[list[str]], list[list[str | None]]]:
-    from lasca.errors import CorpusError
+Labelled = tuple[list[list[str]], list[list[str | None]]]
+
+
+def _gold_labels(data: str, name: str | None) -> Labelled:
+    if not (Path(data) / "truth").is_dir():
+        corpus = get_corpus(data)
+        hint = "GOLD needs the labels of experts; `lasca inspect` says which golds there are"
+        return _labelled(corpus, corpus.golds[find_gold(corpus, name, data, hint)])
     from lasca.pipeline import load_truth
 
+    corpus, truth = load_truth(data)
+    if corpus.golds or name is not None:
+        return _labelled(corpus, corpus.golds[find_gold(corpus, name, data, "Leave out --gold-name: it has a truth")])
+    say("note: there are no gold labels in GOLD; the truth inferred there takes their place", "cyan")
+    return _labelled(corpus, truth.labels)
+
+
+def _labels_to_judge(data: str) -> Labelled:
     if (Path(data) / "truth").is_dir():
+        from lasca.pipeline import load_truth
+
         corpus, truth = load_truth(data)
-        codes = truth.labels if name is None else corpus.golds.get(name)
-    else:
-        corpus = get_corpus(data)
-        codes = corpus.golds.get(name or next(iter(corpus.golds), ""))
-    if codes is None:
-        raise CorpusError("there is no such gold", where=data, got=name or "none")
+        return _labelled(corpus, truth.labels)
+    corpus = get_corpus(data)
+    hint = "Infer the labels first: lasca aggregate DATA -o FOLDER; then name FOLDER here"
+    return _labelled(corpus, corpus.golds[find_gold(corpus, None, data, hint)])
+
+
+def _labelled(corpus: CrowdCorpus, codes: Any) -> Labelled:
     return [corpus.sequence(i) for i in range(corpus.n_sequences)], corpus.label_names(codes)
 
 
