@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 import runpy
+import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -16,12 +20,56 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+RUN_BLOCKS = """
+import json, sys
+class Missing:
+    absent = set(json.loads(sys.argv[1]))
+    def find_spec(self, name, path=None, target=None):
+        if name in self.absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+names = {}
+for number, block in enumerate(json.load(sys.stdin), start=1):
+    exec(compile(block, f"{sys.argv[2]}, block {number}", "exec"), names)
+"""
+
+
+@functools.cache
+def not_installed_with_lasca() -> list[str]:
+    """Return the modules in this environment that `pip install .` alone does not bring."""
+    needed, todo = {"lasca"}, ["lasca"]
+    while todo:
+        try:
+            lines = metadata.requires(todo.pop()) or []
+        except metadata.PackageNotFoundError:  # needed on other systems only
+            continue
+        plain = [re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", line)[0]).lower() for line in lines if "extra" not in line]
+        todo += [name for name in plain if name not in needed]
+        needed |= set(plain)
+    homes = metadata.packages_distributions()
+    return sorted(m for m, found in homes.items() if not {re.sub(r"[-_.]+", "-", d).lower() for d in found} & needed)
+
+
+def run_blocks(blocks: list[str], name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python blocks one after the other as somebody would who installed LASCA and nothing else."""
+    command = [sys.executable, "-W", "error", "-c", RUN_BLOCKS, json.dumps(not_installed_with_lasca()), name]
+    return subprocess.run(
+        command, input=json.dumps(blocks), text=True, capture_output=True, cwd=folder, check=False, encoding="utf-8"
+    )
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text("utf-8"))], ids=lambda p: p.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for number, block in enumerate(BLOCK.findall(page.read_text("utf-8")), start=1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+def test_python_blocks_run_after_a_plain_install(page: Path, tmp_path: Path) -> None:
+    done = run_blocks(BLOCK.findall(page.read_text("utf-8")), page.name, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_blocks_cannot_use_what_is_not_installed(tmp_path: Path) -> None:
+    assert {"pandas", "polars", "pytest"} <= set(not_installed_with_lasca())
+    assert not {"numpy", "pyarrow", "numba", "llvmlite", "rich", "lasca"} & set(not_installed_with_lasca())
+    done = run_blocks(["import pyarrow as pa", "pa.table({'a': [1]}).to_pandas()"], "page.md", tmp_path)
+    assert "block 2" in done.stderr
+    assert "ModuleNotFoundError" in done.stderr
 
 
 def test_every_public_name_is_documented() -> None:
@@ -51,7 +99,5 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_help_does_not_load_numba() -> None:
-    import subprocess
-
     code = "import sys, lasca, lasca.cli.commands; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
