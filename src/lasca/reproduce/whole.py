@@ -115,11 +115,11 @@ def _begin(work: Path, target: Path, resume: bool) -> None:
 
 
 def page_of(measured: Mapping[str, Any], scope: Scope) -> Page:
-    """Return the page made of what was measured (as in results.json); what an older run lacks is left out."""
+    """Return the page made of everything that was measured (as in results.json)."""
     from lasca.reproduce.pages.assemble import assemble
 
     jobs = plan(scope)
-    results = Results(tuple((job, measured[job.id]["result"]) for job in jobs if job.id in measured))
+    results = Results(tuple((job, measured[job.id]["result"]) for job in jobs))
     return assemble(results, scope, measured[jobs[0].id]["code"])
 
 
