@@ -13,53 +13,17 @@ import pytest
 from scipy.special import gammaln
 
 import naive
-from lasca import evaluate
+from hidden_cases import fitted, some_text, states
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.truth.annotator_groups import _concentration
-from lasca.truth.base import Votes
-from lasca.truth.hidden_fit import Fit, fit_round, log_joint, sample_states, state_evidence, vote_shares
-from lasca.truth.hidden_states import CrowdPrior, HiddenStates, Settings, Text
+from lasca.truth.hidden_fit import log_joint, sample_states
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
 from lasca.truth.sequence_clusters import SequenceClusters
-from lasca.truth.tempering import (
-    REFEREE_GRID,
-    advised,
-    calibrated,
-    doubted,
-    held_out_votes,
-    referee,
-    tempered,
-    vote_ranks,
-    without_text,
-)
 from truth_cases import crowd
 
-SETTINGS = Settings(
-    levels=((5.0, 0.5), (5.0, 5.0)),
-    markov=True,
-    memory=True,
-    words=True,
-    transition_prior=1.0,
-    word_prior=1.0,
-    text_prior=(11.0, 10.0),
-)
 QUICK: dict[str, Any] = {"rounds": 1, "folds": 2, "text_iterations": 8}
-
-
-def states(corpus: CrowdCorpus, **changes: Any) -> HiddenStates:
-    return HiddenStates(corpus, Votes.of(corpus), replace(SETTINGS, **changes), 1)
-
-
-def fitted(model: HiddenStates, texts: tuple[Text, ...] = (), prior: CrowdPrior | None = None, n: int = 20) -> Fit:
-    start = state_evidence(model, np.log(np.maximum(vote_shares(model.votes), 1e-2)))
-    return fit_round(model, start, texts=texts, prior=prior, max_iter=n, tol=0, rng=np.random.default_rng(0))
-
-
-def some_text(corpus: CrowdCorpus, seed: int = 0) -> Text:
-    rows = np.random.default_rng(seed).dirichlet(np.ones(corpus.n_labels), corpus.n_tokens)
-    return Text(rows.astype(np.float32))
 
 
 # --- the states -----------------------------------------------------------------------------------------------------
@@ -175,118 +139,6 @@ def test_the_log_joint_is_the_probability_of_the_draw() -> None:
         np.testing.assert_allclose(np.exp(log_joint(fit, counts)), wanted, rtol=1e-9)
 
 
-# --- probabilities --------------------------------------------------------------------------------------------------
-
-
-def test_each_vote_knows_the_rank_of_its_annotator() -> None:
-    corpus = CrowdCorpus.from_sequences(
-        [["a", "b"], ["c"]],
-        {"p": [["x", "y"], None], "q": [["x", "x"], ["x"]], "r": [None, ["y"]]},
-    )
-    ranks = vote_ranks(states(corpus))
-    assert ranks.tolist() == [0, 1, 0, 1, 0, 1]
-
-
-def test_tempering_keeps_the_order_and_the_sum() -> None:
-    proba = np.array([[0.7, 0.2, 0.1], [1.0, 0.0, 0.0]])
-    out = tempered(proba, 0.5)
-    np.testing.assert_allclose(out.sum(axis=1), 1)
-    assert (np.diff(out[0]) < 0).all()
-    assert out[0, 0] < 0.7
-    np.testing.assert_allclose(tempered(proba, 1.0), proba, atol=1e-12)
-
-
-def test_the_temperature_predicts_held_out_votes_best() -> None:
-    """Parameters that overstate what annotators know ask for more tempering than those that were fitted."""
-    corpus = crowd(n_sequences=120, n_annotators=5, seed=5, coverage=1.0, accuracy=0.65)
-    fit = fitted(states(corpus, memory=False))
-    tau, scores = held_out_votes(fit)
-    sure = replace(fit.parameters, crowd=fit.parameters.crowd * 6)
-    sharper, others = held_out_votes(replace(fit, parameters=sure))
-    assert sharper < tau
-    assert np.isfinite(scores).all()
-    assert others.max() < scores.max()
-
-
-def refereed(sharpness: float, n: int = 20000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return gold, true posteriors raised to a power, what a text says of gold (one label each), its confusion."""
-    rng = np.random.default_rng(1)
-    proba = rng.dirichlet(np.ones(3) * 0.3, n)
-    gold = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2)
-    confusion = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.05, 0.05, 0.9]])
-    said = (confusion[gold].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 2)
-    sharp = np.maximum(proba, 1e-300) ** sharpness
-    return gold, sharp / sharp.sum(axis=1, keepdims=True), np.eye(3)[said], confusion
-
-
-@pytest.mark.parametrize("sharpness", [1.0, 2.0, 4.0])
-def test_the_referee_takes_back_what_is_too_sharp(sharpness: float) -> None:
-    """Posteriors raised to a power are brought back by a text that errs by itself; its confusion is found."""
-    _, proba, text, confusion = refereed(sharpness)
-    found = referee(proba, text, np.ones((3, 3)))
-    assert abs(found.tau - 1 / sharpness) <= 0.1
-    np.testing.assert_allclose(found.confusion, confusion, atol=0.05)
-    assert found.scores.shape == (len(REFEREE_GRID),)
-    assert found.scores.max() == found.scores[REFEREE_GRID.index(found.tau)]
-
-
-def test_a_text_that_knows_nothing_changes_nothing() -> None:
-    """Advice that does not depend on the truth leaves the probabilities as they are."""
-    _, proba, _, _ = refereed(1.0, 100)
-    text = np.random.default_rng(0).dirichlet(np.ones(3), 100)
-    np.testing.assert_allclose(advised(proba, text, np.full((3, 3), 1 / 3)), proba, atol=1e-9)
-
-
-def test_advice_is_bayes_rule_for_a_sure_text_and_its_mean_for_an_unsure_one() -> None:
-    confusion = np.array([[0.8, 0.2], [0.4, 0.6]])
-    proba = np.array([[0.3, 0.7]] * 4)
-    text = np.array([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75], [0.0, 0.0]])
-    out = advised(proba, text, confusion)
-    first, second = 0.24 / (0.24 + 0.28), 0.06 / (0.06 + 0.42)
-    np.testing.assert_allclose(out[:, 0], [first, second, 0.25 * first + 0.75 * second, 0.3], rtol=1e-12)
-    np.testing.assert_allclose(out.sum(axis=1), 1, rtol=1e-12)
-
-
-def test_advice_improves_probabilities_that_were_too_sharp() -> None:
-    gold, proba, text, _ = refereed(3.0)
-    found = referee(proba, text, np.ones((3, 3)))
-    out = advised(tempered(proba, found.tau), text, found.confusion)
-    before = evaluate.calibration(proba, gold)
-    after = evaluate.calibration(out, gold)
-    assert after.ece < 0.02 < before.ece
-    assert after.cross_entropy < before.cross_entropy
-
-
-def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None:
-    corpus = crowd(n_sequences=60, seed=4)
-    model = states(corpus, memory=False)
-    rng = np.random.default_rng(0)
-    text = Text(rng.dirichlet(np.ones(model.T), corpus.n_tokens).astype(np.float32))
-    fit = fitted(model)
-    np.testing.assert_allclose(without_text(fit), fit.labels, atol=1e-6)
-    plain, numbers = calibrated(fit, fit.labels, 0.02)
-    tau, scores = held_out_votes(fit)
-    np.testing.assert_allclose(plain, tempered(fit.labels, tau), rtol=1e-12)
-    assert numbers == {"held_out_votes": scores.max(), "temperature": 1 / tau, "text_share": 0.0}
-    told = replace(fit, texts=(text,), parameters=replace(fit.parameters, texts=(np.zeros((model.T, model.T)),)))
-    same, numbers = calibrated(told, fit.labels[::-1], 0.0)
-    drawn, others = calibrated(told, fit.labels[::-1], 0.0, sampled=True)
-    assert numbers == others
-    np.testing.assert_allclose(drawn, tempered(fit.labels[::-1], 1 / numbers["temperature"]), rtol=1e-9)
-    assert np.abs(same - drawn).max() > 0.1
-    np.testing.assert_allclose(same.sum(axis=1), 1, rtol=1e-9)
-
-
-def test_doubt_moves_as_much_as_it_says() -> None:
-    rng = np.random.default_rng(0)
-    proba, text = rng.dirichlet(np.ones(4) * 0.2, 500), Text(rng.dirichlet(np.ones(4), 500).astype(np.float32))
-    mixed, share = doubted(proba, (text,), 0.1)
-    np.testing.assert_allclose(share * (1 - (proba * text.proba).sum(axis=1).mean()), 0.1, rtol=1e-6)
-    np.testing.assert_allclose(mixed.sum(axis=1), 1, atol=1e-5)
-    assert doubted(proba, (text,), 1.0)[1] == 0.5
-    assert doubted(proba, (), 0.1) == (proba, 0.0)
-
-
 # --- the estimator --------------------------------------------------------------------------------------------------
 
 
@@ -369,12 +221,6 @@ def demo() -> CrowdCorpus:
     words = [[f"w{name}{rng.integers(20)}" for name in row] for row in rows]
     plain = CrowdCorpus.from_sequences(words, {}, golds={"gold": rows}, labels=names)
     return simulate.crowd(plain, groups="ca2", errors="difficulty", rho=0.4, wrong="uniform", seed=1)
-
-
-def test_the_referees_confusion_leans_on_its_prior() -> None:
-    sure = np.array([[1.0, 0.0]] * 3)
-    found = referee(sure, sure, np.array([[2.0, 1.0], [1.0, 2.0]]))
-    np.testing.assert_allclose(found.confusion, [[5 / 6, 1 / 6], [1 / 3, 2 / 3]], rtol=1e-12)
 
 
 def test_concentration_of_a_cluster_by_hand() -> None:

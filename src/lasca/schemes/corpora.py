@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, LoadReport
-from lasca.errors import CorpusError, ParameterError, excerpt
-from lasca.schemes.tables import OUTSIDE, Scheme, complete_labels, detect_labels, scheme_of, split_label
+from lasca.errors import CorpusError, excerpt
+from lasca.schemes.tables import OUTSIDE, Scheme, complete_labels, detect_labels, parts_of, scheme_of, split_label
 
 __all__ = ["convert_corpus", "count_illegal", "detect_corpus", "repair_corpus"]
 
@@ -71,7 +71,7 @@ def _reported(corpus: CrowdCorpus, counts: dict[str, int]) -> CrowdCorpus:
 
 
 def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]]:
-    if not corpus.labels or not all(map(_parses, corpus.labels)):
+    if not corpus.labels or not all(parts_of(label) for label in corpus.labels):
         raise CorpusError("the labels are of no tag scheme", got=", ".join(excerpt(label) for label in corpus.labels))
     table, labels = scheme_of(to), complete_labels(corpus.labels, to)
     code_of = {label: i for i, label in enumerate(labels)}
@@ -93,14 +93,6 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
             golds[name.removeprefix("gold ")] = np.full(corpus.n_tokens, -1, np.int16)
             golds[name.removeprefix("gold ")][place] = fresh
     return replace(corpus, labels=labels, golds=golds, annotation_label=annotation_label), counts
-
-
-def _parses(label: str) -> bool:
-    try:
-        split_label(label)
-    except ParameterError:
-        return False
-    return True
 
 
 def _parsed(labels: Sequence[str]) -> tuple[Codes, Codes]:

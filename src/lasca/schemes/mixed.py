@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ParameterError
 from lasca.schemes.corpora import columns_of, shifted
-from lasca.schemes.tables import SCHEMES, split_label
+from lasca.schemes.tables import SCHEMES, parts_of
 
 __all__ = ["LOWER", "PLAIN", "mixed_schemes"]
 
@@ -25,7 +24,7 @@ def mixed_schemes(corpus: CrowdCorpus) -> dict[str, list[str]]:
     Whose labels do not tell the scheme (only O, or a few spans) fits all. An annotator whose labels are the others'
     types ("PER" where others have "B-PER"), or the others' labels in lower case, is of a scheme of their own.
     """
-    parts = {label: _split(label) for label in corpus.labels}
+    parts = {label: parts_of(label) for label in corpus.labels}
     known = {label for label, part in parts.items() if part is not None}
     types = {part[1] for part in parts.values() if part is not None} - {""}
     if not types and len(known) < len(parts):
@@ -49,13 +48,6 @@ def mixed_schemes(corpus: CrowdCorpus) -> dict[str, list[str]]:
     return groups
 
 
-def _split(label: str) -> tuple[str, str] | None:
-    try:
-        return split_label(label)
-    except ParameterError:
-        return None
-
-
 def _of_letters(letters: set[str], begins: int, insides: int) -> set[str]:
     """Return the schemes that have these letters, for so many spans that begin with B and with I."""
     if not letters <= {"B", "I"}:
@@ -72,7 +64,7 @@ def _uses(corpus: CrowdCorpus) -> Iterator[tuple[str, set[str], int, int]]:
 
     A span begins where no label of the same type stands before, so the B of IOB1, behind its own type, is not counted.
     """
-    parts = [_split(label) or ("", "") for label in corpus.labels]
+    parts = [parts_of(label) or ("", "") for label in corpus.labels]
     letters = np.array([letter for letter, _ in parts], "U1")
     number = {type_: i for i, type_ in enumerate(sorted({type_ for _, type_ in parts}))}
     types = np.array([number[type_] for _, type_ in parts], np.int32)

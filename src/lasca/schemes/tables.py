@@ -21,6 +21,7 @@ __all__ = [
     "detect",
     "detect_labels",
     "is_legal",
+    "parts_of",
     "repair",
     "scheme_of",
     "spans",
@@ -98,6 +99,14 @@ def split_label(label: str) -> tuple[str, str]:
     if label[:1] in ("B", "I", "E", "S", "L", "U", "M") and (len(label) == 1 or (label[1] == "-" and len(label) > 2)):
         return label[0], label[2:]
     raise ParameterError("label", label, "O, or a letter of a tag scheme, or letter-type such as B-PER")
+
+
+def parts_of(label: str) -> tuple[str, str] | None:
+    """Split a label as `split_label` does; None if it is of no tag scheme."""
+    try:
+        return split_label(label)
+    except ParameterError:
+        return None
 
 
 def detect(labels: Iterable[str], sequences: Iterable[Sequence[str | None]] = ()) -> str | None:
