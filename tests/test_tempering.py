@@ -138,3 +138,13 @@ def test_the_referees_confusion_leans_on_its_prior() -> None:
     sure = np.array([[1.0, 0.0]] * 3)
     found = referee(sure, sure, np.array([[2.0, 1.0], [1.0, 2.0]]))
     np.testing.assert_allclose(found.confusion, [[5 / 6, 1 / 6], [1 / 3, 2 / 3]], rtol=1e-12)
+
+
+def test_probabilities_are_tempered_after_the_labels_are_decoded() -> None:
+    from lasca.truth.sequence_clusters import SequenceClusters
+    from truth_cases import crowd
+
+    corpus = crowd(n_sequences=40)
+    plain, tempered_too = (SequenceClusters(rounds=1, calibrate=c).fit(corpus) for c in (False, True))
+    np.testing.assert_array_equal(tempered_too.labels, plain.labels)
+    assert not np.allclose(tempered_too.proba, plain.proba)

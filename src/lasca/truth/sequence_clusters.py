@@ -7,7 +7,9 @@ Inference in rounds, each with fixed priors and fixed text evidence; in a round 
     1. without text, base priors: memory or not, and the start, are chosen by the evidence lower bound
     2. clusters of annotators from the expected counts (`annotator_groups`), their priors, again
     3. `rounds` times: cross-fitted CRF on the posterior (`text_evidence`) -> one more annotator, again
-    4. probabilities: tempered with the text as the referee, mixed with the text's own (`tempering`), decoded
+    4. labels: decoded from the posterior as it is; probabilities: tempered with the text as the referee, mixed with
+       the text's own (`tempering`). Tempering is for people who read probabilities: it flattens tokens one by one, and
+       a path decoded from it loses what holds a span together
 
 Nothing here looks at gold labels. Beyond the paper (Lu, arXiv 2301.01579); annotators with memory are those of
 Simpson & Gurevych (2019), words those of Nguyen et al. (2017).
@@ -225,7 +227,7 @@ class SequenceClusters(TruthModel):
         return Posterior(
             proba,
             confusion / confusion.sum(axis=2, keepdims=True),
-            model.decode(np.asarray(proba, dtype=np.float64)),
+            model.decode(np.asarray(labels, dtype=np.float64)),
             clusters=clusters,
             trace=trace,
             diagnostics=diagnostics,
