@@ -1,0 +1,45 @@
+"""docs/crowds.md: made from the results."""
+
+from __future__ import annotations
+
+from crowds import results, tables
+from crowds.rows import METRICS, ROWS
+
+HEAD = """# The bench of crowds
+
+What the default model is worth beside simple ones, on crowds of many kinds. This page is made by
+
+    python experiments/crowds/bench.py --page docs/crowds.md
+
+The rows, their metrics and how their corpora are made (`experiments/crowds/rows.py`, `corpora.py`) were fixed before
+the model was worked on. Real files are not part of the project (`LASCA_DATA`, `LASCA_EXPORTS`). One seed (0), default
+settings. The last column is the difference to the best of the simple models on that row with its 95 % interval over
+resampled documents; ✗ marks a row where it is more than half a point below and the interval does not reach 0.
+"""
+
+
+def render(found: tables.Results, models: list[str]) -> str:
+    """Return the page."""
+    parts = [HEAD, "## Rows\n", "| row | what | metric | quick | in the median gain |\n|---|---|---|---|---|"]
+    for name in found:
+        row = ROWS[name]
+        parts.append(f"| {name} | {row.title} | {row.metric} | {_yes(row.quick)} | {_yes(row.counts)} |")
+    parts.append("\n" + "\n".join(f"- *{name}*: {text}." for name, text in METRICS.items()))
+    parts.append(
+        "\nRows without gold (LEOKA, bratiaa) hold out each annotator in turn: the labels inferred from the others are "
+        "scored against the one held out, all added up. Unanimity is counted with all votes.\n"
+    )
+    parts += ["## Metrics\n", tables.metrics(found, models, results.fingerprint()), ""]
+    parts += ["## Beside the metric\n", BESIDE]
+    parts += [tables.details(found, spec) + "\n" for spec in models]
+    return "\n".join(parts)
+
+
+BESIDE = """Cross entropy and ECE of the probabilities; share of tokens marked (of gold in brackets); unanimous tokens
+(two or more, three or more equal votes and no other) that were overruled, and on how many of these the model and the
+people are right by the gold; CPU seconds and memory of the fit in one thread; what the model says it chose.
+"""
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "–"
