@@ -121,7 +121,7 @@ def test_no_votes_one_vote_and_models_annotations(corpus: CrowdCorpus) -> None:
         assert np.isnan(found.score).sum() == sum(found.unranked.values())
         assert found.unranked["not annotated"] == 1
         assert np.isnan(found.score[1]) == (method != "posterior-entropy")
-    model = replace(part, roles=("model",) + ("annotator",) * 11)
+    model = replace(part, kinds=("model",) + ("person",) * 11, votes=())
     without = part.select(annotators=part.annotators[1:])
     scores = [find_ambiguity(c, lasca.MajorityVote().fit(c), "vote-entropy").score for c in (model, without)]
     np.testing.assert_array_equal(*scores)

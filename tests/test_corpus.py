@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import json
+import pickle
 import time
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lasca.corpus import CrowdCorpus, LoadReport, Strings
+from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes, Strings
 from lasca.errors import CorpusError, ParameterError, StoreError
+from lasca.files import write_sums
 
 
 def small() -> CrowdCorpus:
@@ -84,7 +90,12 @@ def test_frozen() -> None:
         ({"annotation_label": np.array([0.0] * 7)}, "whole numbers"),
         ({"golds": {"gold": np.array([1, 2])}}, "must have 6 entries"),
         ({"golds": {"gold": np.array([-2, 0, 0, 0, 0, 0])}}, "must lie in -1"),
-        ({"roles": ("annotator", "boss")}, "roles must be"),
+        ({"kinds": ("person", "boss")}, "kinds must be"),
+        ({"families": ("", None)}, "families must be"),
+        ({"votes": (True,)}, "votes must be"),
+        ({"known": np.zeros((6, 3), bool)}, "no label is allowed"),
+        ({"known": np.zeros((2, 3), bool)}, "known labels are"),
+        ({"token_metadata": {"pos": ["x"]}}, "one entry per token"),
         ({"metadata": {"document": ["x"]}}, "one entry per sequence"),
         ({"token_chars": np.zeros((2, 2))}, "token_chars"),
     ],
@@ -262,3 +273,156 @@ class TestStrings:
         for bad in ([1], ["a", None], ["\ud800"]):
             with pytest.raises(CorpusError):
                 Strings(bad)
+
+
+def rich() -> CrowdCorpus:
+    """A corpus with every kind of evidence: a rule, a model that votes, soft votes, known labels, columns of tokens."""
+    corpus = CrowdCorpus.from_sequences(
+        [["Ada", "runs"], ["New", "York", "."], ["hm"]],
+        {"ann": [["PER", "O"], None, ["O"]], "rule": [["PER", None], ["LOC", "LOC", "O"], None]},
+        labels=["LOC", "O", "PER"],
+        kinds=("person", "rule"),
+        families=(None, "lexica"),
+        metadata={"document": ["x", "y", "y"], "page": [1, 2, None]},
+        token_metadata={"pos": ["N", "V", "N", "N", ".", "I"]},
+    )
+    proba = np.full((6, 3), np.nan)
+    proba[[1, 2, 5]] = [[0.2, 0.5, 0.3], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]]
+    known = np.ones((6, 3), bool)
+    known[0] = [False, False, True]
+    known[3] = [True, False, True]
+    return corpus.with_soft("bert", proba, family="bert").with_known(known)
+
+
+def test_kinds_families_and_votes() -> None:
+    corpus = rich()
+    assert corpus.kinds == ("person", "rule", "model")
+    assert corpus.roles == ("annotator", "annotator", "model")
+    assert corpus.families == (None, "lexica", "bert")
+    assert corpus.votes == (True, True, True)  # a model that was added on purpose votes
+    assert list(corpus.metadata["page"]) == ["1", "2", ""]
+    quiet = corpus.with_voters(["ann"])
+    assert quiet.votes == (True, False, False)
+    assert quiet.crowd().annotators == ("ann",)
+    assert quiet.crowd().soft is None
+    assert quiet != corpus
+    assert small().votes == (True, False)  # a model that came with the export does not
+    with pytest.raises(CorpusError, match="no annotator"):
+        corpus.with_voters(["mallory"])
+
+
+def test_soft_votes_go_where_their_tokens_and_annotators_go() -> None:
+    corpus = rich()
+    assert corpus.soft is not None
+    assert corpus.soft.token.tolist() == [1, 2, 5]
+    assert corpus.soft.annotator.tolist() == [2, 2, 2]
+    assert corpus.soft.proba.dtype == np.float32
+    part = corpus.select(sequences=[2, 0])
+    assert part.soft is not None
+    assert part.soft.token.tolist() == [0, 2]
+    assert part.soft.proba[1].tolist() == corpus.soft.proba[0].tolist()
+    only = corpus.select(annotators=["bert"])
+    assert only.soft is not None
+    assert only.soft.annotator.tolist() == [0, 0, 0]
+    assert corpus.select(annotators=["ann"]).soft is None
+    table = corpus.to_table("soft").to_pylist()
+    assert [(row["token"], row["annotator"], row["LOC"]) for row in table][1] == ("New", "bert", 1.0)
+    assert corpus.annotated_sequences.all()
+
+
+def test_known_labels_are_codes_or_flags() -> None:
+    corpus = rich()
+    assert corpus.known is not None
+    assert corpus.known.token.tolist() == [0, 3]
+    assert corpus.known.codes(6).tolist() == [2, -1, -1, -1, -1, -1]
+    assert corpus.known.mask(6).sum(axis=1).tolist() == [1, 3, 3, 2, 3, 3]
+    part = corpus.select(sequences=["1"])
+    assert part.known is not None
+    assert part.known.token.tolist() == [1]
+    assert corpus.to_table("tokens").column("known").to_pylist()[:4] == [["PER"], None, None, ["LOC", "PER"]]
+    codes = np.array([2, -1, -1, 0, -1, 1])
+    again = corpus.with_known(codes)
+    assert again.known is not None
+    assert again.known.codes(6).tolist() == codes.tolist()
+    assert corpus.with_known(np.full(6, -1)).known is None
+    assert corpus.with_known(None).known is None
+    for bad in (np.full(6, 3), np.zeros(5, int), np.zeros((6, 3))):
+        with pytest.raises(CorpusError, match="known"):
+            corpus.with_known(bad)
+
+
+def test_all_evidence_survives_folders_parts_and_copies(tmp_path: object) -> None:
+    corpus = rich()
+    for fmt in ("arrow", "parquet"):
+        corpus.save(f"{tmp_path}/{fmt}", format=fmt)
+        assert CrowdCorpus.load(f"{tmp_path}/{fmt}") == corpus
+    parts = [corpus.select(sequences=[i]) for i in range(3)]
+    joined = CrowdCorpus.concat(parts)
+    assert joined.select(annotators=corpus.annotators) == CrowdCorpus.concat([corpus])
+    assert joined.soft is not None
+    assert joined.soft.token.tolist() == [1, 2, 5]
+    assert joined.known is not None
+    assert joined.known.allowed.tolist() == corpus.known.allowed.tolist()  # type: ignore[union-attr]
+    copied = pickle.loads(pickle.dumps(corpus))  # noqa: S301
+    assert copied == corpus
+    assert copied.load_report == corpus.load_report
+    assert copy.deepcopy(corpus) == corpus
+    for change in ({"known": None}, {"soft": None}, {"families": (None, None, None)}, {"token_metadata": {}}):
+        assert dataclasses.replace(corpus, **change) != corpus  # type: ignore[arg-type]
+
+
+def test_concat_recodes_soft_votes_and_known_labels() -> None:
+    one = CrowdCorpus.from_sequences([["a"]], {"x": [["B"]]}, sequence_ids=["1"], labels=["B", "C"])
+    one = one.with_soft("m", [[0.25, 0.75]]).with_known([1])
+    two = CrowdCorpus.from_sequences([["b"]], {"x": [["A"]]}, sequence_ids=["2"])
+    both = CrowdCorpus.concat([two, one])
+    assert both.labels == ("A", "B", "C")
+    assert both.soft is not None
+    assert both.soft.proba.tolist() == [[0, 0.25, 0.75]]
+    assert both.soft.token.tolist() == [1]
+    assert both.known is not None
+    assert both.known.codes(2).tolist() == [-1, 2]
+    with pytest.raises(CorpusError, match="annotator 'x' is"):
+        CrowdCorpus.concat([one, dataclasses.replace(two, kinds=("rule",))])
+
+
+@pytest.mark.parametrize(
+    ("token", "annotator", "proba", "message"),
+    [
+        ([0], [0], [[0.5, 0.5, 0]], "both a label and probabilities"),
+        ([1], [5], [[0.5, 0.5, 0]], "annotators of soft votes"),
+        ([9], [0], [[0.5, 0.5, 0]], "tokens of soft votes"),
+        ([3], [0], [[0.5, 0.4, 0]], "add up to 1"),
+        ([3], [0], [[1.5, -0.5, 0]], "at least 0"),
+        ([3], [0], [[float("nan"), 0.5, 0.5]], "add up to 1"),
+        ([3], [0], [[0.5, 0.5]], "3 probabilities"),
+        ([3, 2], [0, 0], [[1, 0, 0], [1, 0, 0]], "sorted by token"),
+        ([3, 3], [0, 0], [[1, 0, 0], [1, 0, 0]], "one for each pair"),
+    ],
+)
+def test_soft_votes_that_are_refused(token: list[int], annotator: list[int], proba: object, message: str) -> None:
+    corpus = small()
+    soft = SoftVotes(np.array(token), np.array(annotator), np.array(proba, float))
+    with pytest.raises(CorpusError, match=message):
+        dataclasses.replace(corpus, soft=soft)
+
+
+def test_a_folder_of_version_1_is_read(tmp_path: object) -> None:
+    """What 0.1.0 saved: `roles`, and nothing of what came later."""
+    corpus = small()
+    corpus.save(f"{tmp_path}/c")
+    header = json.loads(Path(f"{tmp_path}/c/corpus.json").read_text(encoding="utf-8"))
+    for name in ("kinds", "families", "votes", "token_metadata", "soft", "known"):
+        del header[name]
+    header |= {"version": 1, "roles": ["annotator", "model"]}
+    _rewrite(f"{tmp_path}/c", header)
+    assert CrowdCorpus.load(f"{tmp_path}/c") == corpus
+    _rewrite(f"{tmp_path}/c", header | {"version": 77})
+    with pytest.raises(StoreError, match="lasca convert"):
+        CrowdCorpus.load(f"{tmp_path}/c")
+
+
+def _rewrite(folder: str, header: dict[str, object]) -> None:
+    with open(f"{folder}/corpus.json", "w", encoding="utf-8") as file:
+        json.dump(header, file)
+    write_sums(Path(folder))

@@ -16,6 +16,7 @@ __all__ = [
     "LascaWarning",
     "ModelError",
     "ParameterError",
+    "PluginError",
     "StoreError",
     "excerpt",
 ]
@@ -89,6 +90,10 @@ class ModelError(LascaError):
 
 class DatasetError(LascaError):
     """A public data set that cannot be had: unknown, unreachable, or not the file it should be."""
+
+
+class PluginError(LascaError):
+    """Something another package adds to LASCA that cannot be loaded or does not do what it should."""
 
 
 class StoreError(LascaError):

@@ -83,7 +83,7 @@ def _votes(corpus: CrowdCorpus, i: int) -> dict[str, list[str]]:
     part = slice(int(corpus.token_start[i]), int(corpus.token_start[i + 1]))
     given: dict[str, list[str]] = {}
     for who, label in zip(corpus.annotation_annotator[part].tolist(), corpus.annotation_label[part].tolist()):
-        if corpus.roles[who] == "annotator":
+        if corpus.votes[who]:
             given.setdefault(corpus.labels[label], []).append(corpus.annotators[who])
     return dict(sorted(given.items(), key=lambda item: (-len(item[1]), item[0])))
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from lasca.corpus.evidence import SoftVotes, known_labels
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError
 
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["checked", "equal", "readonly"]
+__all__ = ["KINDS", "ROLES", "checked", "equal", "kinds_of", "readonly"]
 
-ROLES = ("annotator", "model")
+KINDS = ("person", "rule", "model")
+ROLES = {"annotator": "person", "model": "model"}
+"""What an annotator is called in files, and the kind this stands for."""
 MAX_LABELS = 2**15 - 1
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
@@ -33,9 +37,15 @@ def checked(corpus: CrowdCorpus) -> dict[str, Any]:
     labels, annotators = _names("label", corpus.labels), _names("annotator", corpus.annotators)
     if len(labels) > MAX_LABELS:
         raise CorpusError(f"at most {MAX_LABELS} labels are possible", got=len(labels))
-    roles = tuple(corpus.roles) or ("annotator",) * len(annotators)
-    if len(roles) != len(annotators) or any(role not in ROLES for role in roles):
-        raise CorpusError(f"roles must be one of {', '.join(ROLES)} for each annotator", got=corpus.roles)
+    kinds = tuple(corpus.kinds) or ("person",) * len(annotators)
+    if len(kinds) != len(annotators) or any(kind not in KINDS for kind in kinds):
+        raise CorpusError(f"kinds must be one of {', '.join(KINDS)} for each annotator", got=corpus.kinds)
+    families = tuple(corpus.families) or (None,) * len(annotators)
+    if len(families) != len(annotators) or not all(f is None or (isinstance(f, str) and f) for f in families):
+        raise CorpusError("families must be a name or None for each annotator", got=corpus.families)
+    votes = tuple(corpus.votes) or tuple(kind != "model" for kind in kinds)
+    if len(votes) != len(annotators) or not all(isinstance(v, bool | np.bool_) for v in votes):
+        raise CorpusError("votes must be true or false for each annotator", got=corpus.votes)
     offsets = _offsets("offsets", corpus.offsets, None, len(tokens))
     if len(ids) != len(offsets) - 1:
         raise CorpusError(f"{len(offsets) - 1} sequences need as many sequence ids", got=len(ids))
@@ -51,10 +61,12 @@ def checked(corpus: CrowdCorpus) -> dict[str, Any]:
         str(name): _codes(f"gold {name!r}", gold, np.int16, len(labels), low=-1, length=len(tokens))
         for name, gold in corpus.golds.items()
     }
-    metadata = {str(name): Strings(column) for name, column in corpus.metadata.items()}
-    for name, column in metadata.items():
-        if len(column) != len(ids):
-            raise CorpusError(f"metadata {name!r} needs one entry per sequence ({len(ids)})", got=len(column))
+    metadata = {str(name): _texts(column) for name, column in corpus.metadata.items()}
+    token_metadata = {str(name): _texts(column) for name, column in corpus.token_metadata.items()}
+    for what, columns, n in (("sequence", metadata, len(ids)), ("token", token_metadata, len(tokens))):
+        for name, column in columns.items():
+            if len(column) != n:
+                raise CorpusError(f"metadata {name!r} needs one entry per {what} ({n})", got=len(column))
     return {
         "tokens": tokens,
         "offsets": offsets,
@@ -65,10 +77,52 @@ def checked(corpus: CrowdCorpus) -> dict[str, Any]:
         "token_start": start,
         "sequence_ids": ids,
         "golds": golds,
-        "roles": roles,
+        "kinds": kinds,
+        "families": families,
+        "votes": tuple(bool(v) for v in votes),
+        "soft": _soft(corpus.soft, annotator, start, len(annotators), len(labels)),
+        "known": known_labels(corpus.known, len(tokens), labels),
         "metadata": metadata,
+        "token_metadata": token_metadata,
         "token_chars": _chars(corpus.token_chars, len(tokens)),
     }
+
+
+def kinds_of(roles: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds that roles ("annotator", "model") stand for."""
+    if any(role not in ROLES for role in roles):
+        raise CorpusError(f"roles must be one of {', '.join(ROLES)} for each annotator", got=tuple(roles))
+    return tuple(ROLES[role] for role in roles)
+
+
+def _soft(
+    soft: SoftVotes | None,
+    annotator: npt.NDArray[np.int32],
+    start: npt.NDArray[np.int64],
+    n_annotators: int,
+    n_labels: int,
+) -> SoftVotes | None:
+    if soft is None or len(soft) == 0:
+        return None
+    soft = soft.checked(len(start) - 1, n_annotators, n_labels)
+    hard = np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(start)) * n_annotators + annotator
+    both = np.isin(soft.token * n_annotators + soft.annotator, hard)
+    if both.any():
+        at = int(np.argmax(both))
+        raise CorpusError(
+            "an annotator gave a token both a label and probabilities",
+            where=f"token {soft.token[at]}",
+            got=f"annotator {soft.annotator[at]}",
+            hint="Keep one of the two",
+        )
+    return soft
+
+
+def _texts(column: Any) -> Strings:
+    """Return a column of metadata as strings: numbers as Python writes them, nothing as the empty string."""
+    if isinstance(column, Strings) or hasattr(column, "type"):  # an Arrow array
+        return Strings(column)
+    return Strings(["" if value is None else value if isinstance(value, str) else str(value) for value in column])
 
 
 def _names(what: str, names: Any) -> tuple[str, ...]:
@@ -150,13 +204,15 @@ def _chars(values: Any, n_tokens: int) -> npt.NDArray[np.int32] | None:
 
 def equal(a: CrowdCorpus, b: CrowdCorpus) -> bool:
     """Say whether two corpora hold the same (load reports aside)."""
-    if a.labels != b.labels or a.annotators != b.annotators or a.roles != b.roles:
+    if any(getattr(a, n) != getattr(b, n) for n in ("labels", "annotators", "kinds", "families", "votes")):
         return False
-    if set(a.golds) != set(b.golds) or set(a.metadata) != set(b.metadata):
+    if any(set(getattr(a, n)) != set(getattr(b, n)) for n in ("golds", "metadata", "token_metadata")):
         return False
-    if (a.token_chars is None) != (b.token_chars is None):
+    if any((getattr(a, n) is None) != (getattr(b, n) is None) for n in ("token_chars", "soft", "known")):
         return False
     if a.token_chars is not None and b.token_chars is not None and not np.array_equal(a.token_chars, b.token_chars):
+        return False
+    if (a.soft is not None and not a.soft.equals(b.soft)) or (a.known is not None and not a.known.equals(b.known)):
         return False
     arrays = ("offsets", "annotation_annotator", "annotation_label", "token_start")
     return (
@@ -165,4 +221,5 @@ def equal(a: CrowdCorpus, b: CrowdCorpus) -> bool:
         and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays)
         and all(np.array_equal(a.golds[name], b.golds[name]) for name in a.golds)
         and all(a.metadata[name] == b.metadata[name] for name in a.metadata)
+        and all(a.token_metadata[name] == b.token_metadata[name] for name in a.token_metadata)
     )

@@ -8,7 +8,7 @@ A pair (token, annotator) that does not occur is missing, which is not the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import build, check, reshape, store
+from lasca.corpus.evidence import KnownLabels, SoftVotes, known_labels
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
+from lasca.errors import CorpusError
 
 __all__ = ["CrowdCorpus"]
 
@@ -41,10 +43,20 @@ class CrowdCorpus:
     sequence_ids: Strings
     golds: Mapping[str, npt.NDArray[np.int16]] = field(default_factory=dict)
     """Labels given by experts: int16 per token, -1 where there is none."""
-    roles: tuple[str, ...] = ()
-    """One per annotator: "annotator" (a person of the crowd) or "model" (predictions that came with the export)."""
+    kinds: tuple[str, ...] = ()
+    """One per annotator: "person", "rule" or "model" (predictions that came with the export). Left out: people."""
+    families: tuple[str | None, ...] = ()
+    """One per annotator: the name of those who copy each other or share a program; None = to be found."""
+    votes: tuple[bool, ...] = ()
+    """One per annotator: whether what they say counts. Left out: people and rules vote, models do not."""
+    soft: SoftVotes | None = None
+    """Votes that are distributions over the labels."""
+    known: KnownLabels | None = None
+    """What is known beforehand of some tokens (see `with_known`): models take it as given."""
     metadata: Mapping[str, Strings] = field(default_factory=dict)
     """Columns of strings, one entry per sequence: "document", "text", … whatever the format carried."""
+    token_metadata: Mapping[str, Strings] = field(default_factory=dict)
+    """Columns of strings, one entry per token: parts of speech, lemmas, … whatever the format carried."""
     token_chars: npt.NDArray[np.int32] | None = None
     """Where each token stands in its sequence's text, (n_tokens, 2), code points, half-open; None if unknown."""
     load_report: LoadReport = field(default_factory=LoadReport)
@@ -52,8 +64,13 @@ class CrowdCorpus:
     def __post_init__(self) -> None:
         for name, value in check.checked(self).items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "golds", MappingProxyType(dict(self.golds)))
-        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+        for name in ("golds", "metadata", "token_metadata"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let corpora be copied and sent to other processes (LASCA itself stores no pickles)."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return _again, (type(self), {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()})
 
     # --- sizes -------------------------------------------------------------------------------------------------
 
@@ -82,6 +99,11 @@ class CrowdCorpus:
         """How many different labels there are."""
         return len(self.labels)
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What files call the annotators: "model" for a model, "annotator" for a person or a rule (see `kinds`)."""
+        return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
+
     @cached_property
     def annotation_token(self) -> npt.NDArray[Any]:
         """The token of each annotation (made from `token_start` when first asked for)."""
@@ -95,8 +117,10 @@ class CrowdCorpus:
     @cached_property
     def annotated_sequences(self) -> npt.NDArray[np.bool_]:
         """Whether anybody labelled any token of the sequence."""
-        at = self.token_start[self.offsets]
-        return check.readonly(np.diff(at) > 0)
+        found = np.diff(self.token_start[self.offsets]) > 0
+        if self.soft is not None:
+            found[self.token_sequence[self.soft.token]] = True
+        return check.readonly(found)
 
     def sequence(self, index: int) -> list[str]:
         """Return the tokens of one sequence."""
@@ -107,10 +131,12 @@ class CrowdCorpus:
         return build.label_names(np.asarray(codes), self.offsets, self.labels)
 
     def __repr__(self) -> str:
-        golds = f", golds: {', '.join(self.golds)}" if self.golds else ""
+        more = "" if self.soft is None else f", {len(self.soft):,} soft votes"
+        more += "" if self.known is None else f", {len(self.known):,} tokens known"
+        more += f", golds: {', '.join(self.golds)}" if self.golds else ""
         return (
             f"CrowdCorpus({self.n_sequences:,} sequences, {self.n_tokens:,} tokens, {self.n_annotators:,} annotators, "
-            f"{self.n_annotations:,} annotations, {self.n_labels} labels{golds})"
+            f"{self.n_annotations:,} annotations, {self.n_labels} labels{more})"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -134,9 +160,12 @@ class CrowdCorpus:
         """Make a corpus from lists: `annotations[name][s]` are the labels that annotator gave sequence s.
 
         None stands for a missing label, or a whole missing sequence; instead of a list, `annotations[name]` may be a
-        mapping from sequence index to labels. `labels` may name labels that nobody used.
+        mapping from sequence index to labels. `labels` may name labels that nobody used. `fields` are further fields
+        of the corpus, one entry per annotator in the order of their names where they are about annotators; `roles`
+        ("annotator" or "model") may stand for `kinds`.
         """
-        return cls(**build.from_sequences(tokens, annotations, golds or {}, sequence_ids, labels), **fields)
+        made = build.from_sequences(tokens, annotations, golds or {}, sequence_ids, labels)
+        return cls(**made, **_with_kinds(fields))
 
     @classmethod
     def from_codes(
@@ -151,16 +180,60 @@ class CrowdCorpus:
         annotation_label: npt.ArrayLike,
         **fields: Any,
     ) -> CrowdCorpus:
-        """Make a corpus from integer triples (token, annotator, label) in any order; a repeated pair is an error."""
+        """Make a corpus from integer triples (token, annotator, label) in any order; a repeated pair is an error.
+
+        `fields` are further fields of the corpus; `roles` ("annotator" or "model") may stand for `kinds`.
+        """
         csr = build.sorted_by_token(annotation_token, annotation_annotator, annotation_label, tokens, offsets)
-        return cls(labels=tuple(labels), annotators=tuple(annotators), **{**csr, **fields})
+        return cls(labels=tuple(labels), annotators=tuple(annotators), **{**csr, **_with_kinds(fields)})
 
     def with_annotations(
         self, annotators: Sequence[str], token: npt.ArrayLike, annotator: npt.ArrayLike, label: npt.ArrayLike
     ) -> CrowdCorpus:
         """Return the same texts and golds with other annotators and annotations (codes index `self.labels`)."""
         csr = build.sorted_by_token(token, annotator, label, self.tokens, self.offsets)
-        return replace(self, annotators=tuple(annotators), roles=(), **csr)
+        return replace(self, annotators=tuple(annotators), kinds=(), families=(), votes=(), soft=None, **csr)
+
+    def with_soft(
+        self, name: str, proba: npt.ArrayLike, *, kind: str = "model", family: str | None = None, votes: bool = True
+    ) -> CrowdCorpus:
+        """Return the corpus with one more annotator who gives probabilities: `proba` is (n_tokens, n_labels).
+
+        A row that holds a NaN says nothing. Somebody who is added on purpose votes, a model too.
+        """
+        rows = np.asarray(proba)
+        if rows.shape != (self.n_tokens, self.n_labels):
+            raise CorpusError(f"probabilities must be ({self.n_tokens}, {self.n_labels})", got=rows.shape)
+        token = np.flatnonzero(~np.isnan(rows).any(axis=1))
+        who = np.full(len(token), self.n_annotators, np.int32)
+        fresh = SoftVotes(token, who, rows[token].astype(np.float64))
+        fresh = fresh.checked(self.n_tokens, self.n_annotators + 1, self.n_labels)
+        if self.soft is not None:
+            pairs = [(getattr(self.soft, n), getattr(fresh, n)) for n in ("token", "annotator", "proba")]
+            fresh = SoftVotes.of(*(np.concatenate(pair) for pair in pairs))
+        return replace(
+            self,
+            annotators=(*self.annotators, name),
+            kinds=(*self.kinds, kind),
+            families=(*self.families, family),
+            votes=(*self.votes, votes),
+            soft=fresh,
+        )
+
+    def with_known(self, known: npt.ArrayLike | KnownLabels | None) -> CrowdCorpus:
+        """Return the corpus with these labels known, whatever was known before.
+
+        `known` has a code per token (-1 = unknown; a gold is one), or a row of flags per token: which labels it may
+        have (all of them = nothing is known). None forgets what was known.
+        """
+        return replace(self, known=known_labels(known, self.n_tokens, self.labels))
+
+    def with_voters(self, names: Iterable[str]) -> CrowdCorpus:
+        """Return the corpus in which these annotators vote, models too, and nobody else does."""
+        wanted = set(names)
+        for name in sorted(wanted - set(self.annotators)):
+            raise CorpusError("there is no annotator of that name", got=name)
+        return replace(self, votes=tuple(name in wanted for name in self.annotators))
 
     def select(self, *, sequences: npt.ArrayLike | None = None, annotators: Iterable[str] | None = None) -> CrowdCorpus:
         """Return the part with these sequences (indices, a mask, or ids) and these annotators (names).
@@ -170,10 +243,10 @@ class CrowdCorpus:
         return replace(self, **reshape.select(self, sequences, annotators))
 
     def crowd(self) -> CrowdCorpus:
-        """Return the corpus without the annotations of models: what the people said."""
-        if all(role == "annotator" for role in self.roles):
+        """Return the corpus with those who vote only (see `votes`): what the crowd said."""
+        if all(self.votes):
             return self
-        return self.select(annotators=[a for a, role in zip(self.annotators, self.roles) if role == "annotator"])
+        return self.select(annotators=[name for name, votes in zip(self.annotators, self.votes) if votes])
 
     @classmethod
     def concat(cls, corpora: Sequence[CrowdCorpus]) -> CrowdCorpus:
@@ -191,7 +264,8 @@ class CrowdCorpus:
         return tuple(self.select(sequences=part) for part in parts)
 
     def to_table(self, kind: str = "annotations", backend: str = "pyarrow") -> Any:
-        """Return a frame: "annotations" (sequence, position, token, annotator, label) or "tokens" (with the golds).
+        """Return a frame: "annotations" (sequence, position, token, annotator, label), "tokens" (with the golds, what
+        is known, and columns of metadata), or "soft" (a row per soft vote, a column per label).
 
         `backend` is "pyarrow", "pandas" or "polars".
         """
@@ -205,3 +279,14 @@ class CrowdCorpus:
     def load(cls, path: str | Path) -> CrowdCorpus:
         """Read a folder that `save` wrote."""
         return cls(**store.load(path))
+
+
+def _with_kinds(fields: dict[str, Any]) -> dict[str, Any]:
+    """Turn `roles` into kinds."""
+    given = dict(fields)
+    roles = given.pop("roles", ())
+    return given | ({"kinds": check.kinds_of(roles)} if roles else {})
+
+
+def _again(cls: type[CrowdCorpus], values: dict[str, Any]) -> CrowdCorpus:
+    return cls(**values)

@@ -30,6 +30,9 @@ class LoadReport:
         object.__setattr__(self, "examples", MappingProxyType(examples))
         object.__setattr__(self, "notes", tuple(self.notes))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LoadReport.from_dict, (self.to_dict(),)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return {

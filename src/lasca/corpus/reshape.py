@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lasca.corpus.build import index_range, sorted_by_token
+from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError, ParameterError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = ["concat", "ranges", "select", "split_indices", "to_table"]
+
+ABOUT_ANNOTATORS = ("annotators", "kinds", "families", "votes")
 
 
 def ranges(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -47,9 +50,10 @@ def select(corpus: CrowdCorpus, sequences: npt.ArrayLike | None, annotators: Ite
     new_code[kept] = np.arange(len(kept), dtype=np.int32)
     stays = new_code[annotator] >= 0
     before = np.concatenate(([0], np.cumsum(stays)))
+    soft = fields.get("soft", corpus.soft)
     return fields | {
-        "annotators": tuple(corpus.annotators[i] for i in kept),
-        "roles": tuple(corpus.roles[i] for i in kept),
+        **{name: tuple(getattr(corpus, name)[i] for i in kept) for name in ABOUT_ANNOTATORS},
+        "soft": None if soft is None else soft.keep(new_code),
         "annotation_annotator": new_code[annotator[stays]],
         "annotation_label": label[stays],
         "token_start": before[start],
@@ -70,7 +74,10 @@ def _select_sequences(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> dict[str
         "annotation_label": corpus.annotation_label[at],
         "token_start": np.concatenate(([0], np.cumsum(votes))),
         "golds": {name: gold[tokens] for name, gold in corpus.golds.items()},
+        "soft": None if corpus.soft is None else corpus.soft.take(tokens),
+        "known": None if corpus.known is None else corpus.known.take(tokens),
         "metadata": {name: column.take(chosen) for name, column in corpus.metadata.items()},
+        "token_metadata": {name: column.take(tokens) for name, column in corpus.token_metadata.items()},
         "token_chars": None if corpus.token_chars is None else corpus.token_chars[tokens],
     }
 
@@ -101,18 +108,14 @@ def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:
     if not corpora:
         raise CorpusError("there is no corpus to put together", hint="Give at least one")
     labels = sorted({label for c in corpora for label in c.labels})
-    roles: dict[str, str] = {}
-    for name, role in ((n, r) for c in corpora for n, r in zip(c.annotators, c.roles)):
-        if roles.setdefault(name, role) != role:
-            raise CorpusError(f"annotator {name!r} is {roles[name]!r} in one corpus and {role!r} in another")
-    annotators = sorted(roles)
+    who = _same_people(corpora)
+    annotators = sorted(who)
     starts = np.concatenate(([0], np.cumsum([c.n_tokens for c in corpora])))
     gold_names = sorted({name for c in corpora for name in c.golds})
     label_code = [_recode(c.labels, labels, np.int16) for c in corpora]
     annotator_code = [_recode(c.annotators, annotators, np.int32) for c in corpora]
     token = [c.annotation_token.astype(np.int64) + start for c, start in zip(corpora, starts)]
     offsets = [c.offsets[1:] + start for c, start in zip(corpora, starts)]
-    columns = sorted({name for c in corpora for name in c.metadata})
     chars = [c.token_chars for c in corpora if c.token_chars is not None]
     return {
         **sorted_by_token(
@@ -124,17 +127,58 @@ def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:
         ),
         "labels": tuple(labels),
         "annotators": tuple(annotators),
-        "roles": tuple(roles[name] for name in annotators),
+        **{field: tuple(who[name][i] for name in annotators) for i, field in enumerate(ABOUT_ANNOTATORS[1:])},
+        "soft": _soft(corpora, starts, annotator_code, label_code, len(labels)),
+        "known": _known(corpora, starts, label_code, len(labels)),
         "sequence_ids": _joined([c.sequence_ids for c in corpora]),
         "golds": {
             name: np.concatenate([_gold(c, name, k) for c, k in zip(corpora, label_code)]) for name in gold_names
         },
-        "metadata": {
-            name: _joined([c.metadata.get(name, Strings([""] * c.n_sequences)) for c in corpora]) for name in columns
-        },
+        "metadata": _columns([(c.metadata, c.n_sequences) for c in corpora]),
+        "token_metadata": _columns([(c.token_metadata, c.n_tokens) for c in corpora]),
         "token_chars": np.concatenate(chars) if len(chars) == len(corpora) else None,
         "load_report": LoadReport.merged(c.load_report for c in corpora),
     }
+
+
+def _same_people(corpora: Sequence[CrowdCorpus]) -> dict[str, tuple[str, str | None, bool]]:
+    """Return kind, family and vote of every annotator; corpora that differ in them are refused."""
+    who: dict[str, tuple[str, str | None, bool]] = {}
+    for corpus in corpora:
+        for name, *about in zip(corpus.annotators, corpus.kinds, corpus.families, corpus.votes):
+            if who.setdefault(name, tuple(about)) != tuple(about):
+                one, other = (
+                    f"{k}{'' if f is None else f' of family {f}'}, {'votes' if v else 'does not vote'}"
+                    for k, f, v in (who[name], about)
+                )
+                raise CorpusError(f"annotator {name!r} is ({one}) in one corpus and ({other}) in another")
+    return who
+
+
+def _soft(
+    corpora: Sequence[CrowdCorpus], starts: Any, annotator_code: list[Any], label_code: list[Any], n_labels: int
+) -> SoftVotes | None:
+    parts = [
+        (c.soft.token + start, who[c.soft.annotator], c.soft.recoded(code, n_labels).proba)
+        for c, start, who, code in zip(corpora, starts, annotator_code, label_code)
+        if c.soft is not None
+    ]
+    return SoftVotes.of(*(np.concatenate(arrays) for arrays in zip(*parts))) if parts else None
+
+
+def _known(corpora: Sequence[CrowdCorpus], starts: Any, label_code: list[Any], n_labels: int) -> KnownLabels | None:
+    parts = [
+        (c.known.token + start, c.known.recoded(code, n_labels).allowed)
+        for c, start, code in zip(corpora, starts, label_code)
+        if c.known is not None
+    ]
+    return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*parts))) if parts else None
+
+
+def _columns(given: list[tuple[Mapping[str, Strings], int]]) -> dict[str, Strings]:
+    """Join columns of metadata by name; where a corpus has none of that name, the entries are empty."""
+    names = sorted({name for columns, _ in given for name in columns})
+    return {name: _joined([cs.get(name, Strings([""] * n)) for cs, n in given]) for name in names}
 
 
 def _recode(names: Sequence[str], all_names: list[str], dtype: Any) -> npt.NDArray[Any]:
@@ -178,10 +222,14 @@ def split_indices(
 
 def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
     """Return the annotations or the tokens as a frame of the wanted library."""
-    check_choice("kind", kind, ("annotations", "tokens"))
+    check_choice("kind", kind, ("annotations", "tokens", "soft"))
     check_choice("backend", backend, ("pyarrow", "pandas", "polars"))
     position = index_range(corpus.n_tokens) - np.repeat(corpus.offsets[:-1], np.diff(corpus.offsets))
-    at = pa.array(corpus.annotation_token if kind == "annotations" else index_range(corpus.n_tokens))
+    soft = corpus.soft
+    if kind == "soft":
+        at = pa.array(np.zeros(0, np.int64) if soft is None else soft.token)
+    else:
+        at = pa.array(corpus.annotation_token if kind == "annotations" else index_range(corpus.n_tokens))
     columns: dict[str, Any] = {
         "sequence": corpus.sequence_ids.arrow.take(pa.array(corpus.token_sequence)).take(at),
         "position": pa.array(position.astype(np.int32)).take(at),
@@ -190,9 +238,15 @@ def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
     if kind == "annotations":
         columns["annotator"] = _named(corpus.annotation_annotator, corpus.annotators)
         columns["label"] = _named(corpus.annotation_label, corpus.labels)
+    elif kind == "soft":
+        columns["annotator"] = _named(np.zeros(0, np.int32) if soft is None else soft.annotator, corpus.annotators)
+        for t, label in enumerate(corpus.labels):
+            columns[label] = pa.array(np.zeros(0, np.float32) if soft is None else soft.proba[:, t])
     else:
-        for name, gold in corpus.golds.items():
-            columns[name] = _named(gold, corpus.labels)
+        columns |= {name: column.arrow for name, column in corpus.token_metadata.items()}
+        columns |= {name: _named(gold, corpus.labels) for name, gold in corpus.golds.items()}
+        if corpus.known is not None:
+            columns["known"] = _allowed_names(corpus.known, corpus.n_tokens, corpus.labels)
     table = pa.table(columns)
     if backend == "pyarrow":
         return table
@@ -200,6 +254,13 @@ def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
 
     frame = nw.from_native(table)
     return frame.to_pandas() if backend == "pandas" else frame.to_polars()
+
+
+def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> Any:
+    rows: list[list[str] | None] = [None] * n_tokens
+    for token, allowed in zip(known.token.tolist(), known.allowed):
+        rows[token] = [labels[t] for t in np.flatnonzero(allowed)]
+    return pa.array(rows, pa.list_(pa.large_string()))
 
 
 def _named(codes: npt.NDArray[Any], names: Sequence[str]) -> Any:

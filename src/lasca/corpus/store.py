@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lasca.corpus.check import kinds_of
+from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
 from lasca.errors import StoreError
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-VERSION = 1
+VERSION = 2
+OLDER = (1,)  # versions that can still be read: 1 had `roles` and neither soft votes nor known labels
 TABLES = ("sequences", "tokens", "annotations")
 
 
@@ -37,9 +40,14 @@ def save(corpus: CrowdCorpus, path: str | Path, format: str, overwrite: bool) ->
         "version": VERSION,
         "labels": list(corpus.labels),
         "annotators": list(corpus.annotators),
-        "roles": list(corpus.roles),
+        "kinds": list(corpus.kinds),
+        "families": list(corpus.families),
+        "votes": list(corpus.votes),
         "golds": list(corpus.golds),
         "metadata": list(corpus.metadata),
+        "token_metadata": list(corpus.token_metadata),
+        "soft": corpus.soft is not None,
+        "known": corpus.known is not None,
         "load_report": corpus.load_report.to_dict(),
     }
     sequences = {"id": corpus.sequence_ids.arrow, "length": np.diff(corpus.offsets)}
@@ -48,12 +56,24 @@ def save(corpus: CrowdCorpus, path: str | Path, format: str, overwrite: bool) ->
     tokens |= {f"gold:{name}": gold for name, gold in corpus.golds.items()}
     if corpus.token_chars is not None:
         tokens |= {"char_start": corpus.token_chars[:, 0], "char_end": corpus.token_chars[:, 1]}
+    tokens |= {f"metadata:{name}": column.arrow for name, column in corpus.token_metadata.items()}
     annotations = {"annotator": corpus.annotation_annotator, "label": corpus.annotation_label}
+    tables = dict(zip(TABLES, (sequences, tokens, annotations)))
+    if corpus.soft is not None:
+        soft, proba = corpus.soft, corpus.soft.proba
+        tables["soft"] = {"token": soft.token, "annotator": soft.annotator} | _by_label("p", proba)
+    if corpus.known is not None:
+        tables["known"] = {"token": corpus.known.token} | _by_label("allowed", corpus.known.allowed)
     with whole_folder(path, overwrite=overwrite) as folder:
-        for name, columns in zip(TABLES, (sequences, tokens, annotations)):
+        for name, columns in tables.items():
             _write(pa.table(columns), folder / f"{name}.{format}")
         text = json.dumps(header, ensure_ascii=False, indent=1)
         (folder / "corpus.json").write_text(text, encoding="utf-8")
+
+
+def _by_label(name: str, matrix: Any) -> dict[str, Any]:
+    """Return a column per label, named by its code."""
+    return {f"{name}:{t}": pa.array(np.ascontiguousarray(matrix[:, t])) for t in range(matrix.shape[1])}
 
 
 def _write(table: Any, path: Path) -> None:
@@ -71,9 +91,16 @@ def load(path: str | Path) -> dict[str, Any]:
         format = "arrow" if any(folder.glob("*.arrow")) else "parquet"
         check_sums(folder, "corpus.json", *(f"{name}.{format}" for name in TABLES))
         header = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-        if header["lasca"] != "corpus" or header["version"] != VERSION:
-            raise StoreError("not a corpus of this version of LASCA", where=str(folder), got=header["version"])
+        version = header["version"]
+        if header["lasca"] != "corpus" or version not in (VERSION, *OLDER):
+            raise StoreError(
+                "not a corpus of this version of LASCA",
+                where=str(folder),
+                got=version,
+                hint="Make it anew: lasca convert EXPORT FOLDER -t lasca",
+            )
         sequences, tokens, annotations = (_read(folder / f"{name}.{format}") for name in TABLES)
+        T = len(header["labels"])
         return {
             "tokens": Strings(_column(tokens, "token")),
             "offsets": _cumulated(sequences, "length"),
@@ -84,7 +111,12 @@ def load(path: str | Path) -> dict[str, Any]:
             "token_start": _cumulated(tokens, "annotations"),
             "sequence_ids": Strings(_column(sequences, "id")),
             "golds": {name: _numbers(tokens, f"gold:{name}") for name in header["golds"]},
-            "roles": tuple(header["roles"]),
+            **_about(header),
+            "soft": _soft(folder / f"soft.{format}", T) if header.get("soft") else None,
+            "known": _known(folder / f"known.{format}", T) if header.get("known") else None,
+            "token_metadata": {
+                name: Strings(_column(tokens, f"metadata:{name}")) for name in header.get("token_metadata", ())
+            },
             "metadata": {name: Strings(_column(sequences, f"metadata:{name}")) for name in header["metadata"]},
             "token_chars": _token_chars(tokens),
             "load_report": LoadReport.from_dict(header["load_report"]),
@@ -97,6 +129,29 @@ def load(path: str | Path) -> dict[str, Any]:
         ) from error
     except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError("the saved corpus is damaged", where=str(folder), got=str(error)) from error
+
+
+def _about(header: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Return what is said about the annotators; version 1 has roles."""
+    if header["version"] == 1:
+        return {"kinds": kinds_of(header["roles"])}
+    return {name: tuple(header[name]) for name in ("kinds", "families", "votes")}
+
+
+def _soft(path: Path, n_labels: int) -> SoftVotes:
+    check_sums(path.parent, path.name)
+    table = _read(path)
+    return SoftVotes(_numbers(table, "token"), _numbers(table, "annotator"), _matrix(table, "p", n_labels))
+
+
+def _known(path: Path, n_labels: int) -> KnownLabels:
+    check_sums(path.parent, path.name)
+    table = _read(path)
+    return KnownLabels(_numbers(table, "token"), _matrix(table, "allowed", n_labels))
+
+
+def _matrix(table: Any, name: str, n_labels: int) -> Any:
+    return np.stack([np.asarray(_column(table, f"{name}:{t}").to_numpy(False)) for t in range(n_labels)], axis=1)
 
 
 def _read(path: Path) -> Any:

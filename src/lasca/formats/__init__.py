@@ -1,24 +1,26 @@
 """What users bring and what they want back: one file per format, found by name or by looking at the files.
 
 `read` takes a file, a folder, a zip, several of them, "-" (standard input) or a data frame. `READERS` and `WRITERS`
-map the names of the formats to what reads and writes them; their modules are imported when they are needed.
+map the names of the formats to what reads and writes them; their modules are imported when they are needed. Other
+packages add formats by the entry points `lasca.formats`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.formats.base import SourceFile, files_of
-from lasca.formats.choose import Reader, Writer, read_any
+from lasca.formats.choose import Reader, Writer, read_any, reader_of, writer_of
+from lasca.plugins import Registry
 
 __all__ = ["READERS", "WRITERS", "Reader", "SourceFile", "Writer", "files_of", "read", "write"]
 
-READERS: Mapping[str, Reader] = MappingProxyType(
+GROUP = "lasca.formats"  # the entry points of plug-ins: see `lasca.plugins`
+READERS: Registry[Reader] = Registry(
+    GROUP,
     {
         name: Reader(name, f"lasca.formats.{module}")
         for name, module in {
@@ -36,10 +38,13 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             "lasca": "saved",
             "jsonl": "rows",
         }.items()
-    }
+    },
+    reader_of,
+    "format",
 )
 
-WRITERS: Mapping[str, Writer] = MappingProxyType(
+WRITERS: Registry[Writer] = Registry(
+    GROUP,
     {
         name: Writer(name, f"lasca.formats.{module}", function)
         for name, (module, function) in {
@@ -52,7 +57,9 @@ WRITERS: Mapping[str, Writer] = MappingProxyType(
             "table": ("write_tables", "write_long"),
             "lasca": ("write_tables", "write_saved"),
         }.items()
-    }
+    },
+    writer_of,
+    "format",
 )
 
 

@@ -15,10 +15,11 @@ from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError,
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.outcome import outcome
+from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
 from lasca.schemes.mixed import LOWER, PLAIN
 
-__all__ = ["Reader", "Writer", "choose", "read_any"]
+__all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 
 SURE = 0.3  # below this a reader does not claim the files
 NAMED = "format=… (on the command line: -f …)"
@@ -28,10 +29,16 @@ PARTS = ("labels", "proba", "ambiguous", "candidates")  # what every writer take
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader by name; its module is imported when it is first used."""
+    """A reader by name; its module is imported when it is first used.
+
+    The module (or object: "package.module:name") has `read(files, **options) -> CrowdCorpus`, `sniff(files) -> float`
+    and a docstring that tells of the format. That is all a plug-in needs; with `write(corpus, outcome, path,
+    **options)` it is a writer as well.
+    """
 
     name: str
     module: str
+    plugin: bool = False
 
     def __call__(self, files: Sequence[SourceFile], **options: Any) -> CrowdCorpus:
         """Read files, after checking the names of the options."""
@@ -41,7 +48,14 @@ class Reader:
 
     def sniff(self, files: Sequence[SourceFile]) -> float:
         """Say how much the files look like this format: 0 to 1."""
-        return float(self._load().sniff(files))
+        try:
+            return float(self._load().sniff(files))
+        except Exception as error:
+            if not self.plugin:
+                raise
+            why = f"{type(error).__name__}: {error}"
+            warnings.warn(LascaWarning(f"the plug-in for {self.name} ({self.module}) failed: {why}"), stacklevel=2)
+            return 0.0
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -58,7 +72,7 @@ class Reader:
         _check(self.name, self.options, options)
 
     def _load(self) -> Any:
-        return importlib.import_module(self.module)
+        return load_object(self.module)
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ class Writer:
 
     name: str
     module: str
-    function: str
+    function: str = "write"
 
     def __call__(self, corpus: CrowdCorpus, path: str | Path, **parts: Any) -> None:
         """Write the corpus (or the truth in `labels=`), after checking the names of the options."""
@@ -84,8 +98,19 @@ class Writer:
         return PARTS + _options(self._load(), skip=3)
 
     def _load(self) -> Callable[..., None]:
-        write: Callable[..., None] = getattr(importlib.import_module(self.module), self.function)
+        write: Callable[..., None] = getattr(load_object(self.module), self.function)
         return write
+
+
+def reader_of(name: str, reference: str) -> Reader | None:
+    """Make a reader of a plug-in, if it reads."""
+    found = load_object(reference)
+    return Reader(name, reference, plugin=True) if hasattr(found, "read") and hasattr(found, "sniff") else None
+
+
+def writer_of(name: str, reference: str) -> Writer | None:
+    """Make a writer of a plug-in, if it writes."""
+    return Writer(name, reference) if hasattr(load_object(reference), "write") else None
 
 
 def _options(function: Callable[..., Any], skip: int) -> tuple[str, ...]:

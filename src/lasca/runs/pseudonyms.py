@@ -8,6 +8,7 @@ value that is an annotator's name. Tokens and sequence ids stay as they are.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -33,5 +34,13 @@ def pseudonymise(corpus: CrowdCorpus) -> CrowdCorpus:
     changed = corpus.with_annotations(
         names, corpus.annotation_token, code[corpus.annotation_annotator], corpus.annotation_label
     )
-    roles = tuple(corpus.roles[i] for i in order)
-    return replace(changed, roles=roles, metadata=metadata, load_report=report)
+    about: dict[str, Any] = {name: tuple(getattr(corpus, name)[i] for i in order) for name in ("kinds", "votes")}
+    families = _numbered([corpus.families[i] for i in order])
+    soft = None if corpus.soft is None else corpus.soft.keep(code.astype(np.int32))
+    return replace(changed, **about, families=families, soft=soft, metadata=metadata, load_report=report)
+
+
+def _numbered(families: list[str | None]) -> tuple[str | None, ...]:
+    """Call families F1, F2, … in the order of their first member: their names may name people."""
+    number: dict[str, str] = {}
+    return tuple(None if name is None else number.setdefault(name, f"F{len(number) + 1}") for name in families)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def path_hash(path: Path) -> str:
 
 
 def corpus_hash(corpus: CrowdCorpus) -> str:
-    """Return the SHA-256 of what a corpus says: texts, labels, annotators, annotations and golds."""
+    """Return the SHA-256 of what a corpus says: texts, labels, annotators, annotations, golds, and what is known."""
     total = hashlib.sha256()
 
     def add(name: str, value: Any) -> None:
@@ -73,7 +73,25 @@ def corpus_hash(corpus: CrowdCorpus) -> str:
         add(name, getattr(corpus, name))
     for name, gold in sorted(corpus.golds.items()):
         add(f"gold {name}", gold)
+    _add_evidence(corpus, add)
     return total.hexdigest()
+
+
+def _add_evidence(corpus: CrowdCorpus, add: Callable[[str, Any], None]) -> None:
+    """Add what only some corpora have, so that the hash of the others stays what it was."""
+    if "rule" in corpus.kinds:
+        add("kinds", corpus.kinds)
+    if any(family is not None for family in corpus.families):
+        add("families", corpus.families)
+    if any(votes != (kind != "model") for votes, kind in zip(corpus.votes, corpus.kinds)):
+        add("votes", corpus.votes)
+    if corpus.soft is not None:
+        add("soft tokens", corpus.soft.token)
+        add("soft annotators", corpus.soft.annotator)
+        add("soft votes", np.ascontiguousarray(corpus.soft.proba).view(np.int32))
+    if corpus.known is not None:
+        add("known tokens", corpus.known.token)
+        add("known labels", corpus.known.allowed)
 
 
 def source_of(data: Any, pseudonyms: bool) -> dict[str, str]:

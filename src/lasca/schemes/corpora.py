@@ -92,7 +92,19 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
         else:
             golds[name.removeprefix("gold ")] = np.full(corpus.n_tokens, -1, np.int16)
             golds[name.removeprefix("gold ")][place] = fresh
-    return replace(corpus, labels=labels, golds=golds, annotation_label=annotation_label), counts
+    more = _same_evidence(corpus, same, labels, to)
+    return replace(corpus, labels=labels, golds=golds, annotation_label=annotation_label, **more), counts
+
+
+def _same_evidence(corpus: CrowdCorpus, same: Codes, labels: Sequence[str], to: str) -> dict[str, Any]:
+    """Return soft votes and known labels over the labels of a scheme that has all labels there were."""
+    given = {name: getattr(corpus, name) for name in ("soft", "known") if getattr(corpus, name) is not None}
+    if given and (same < 0).any():
+        raise CorpusError(
+            f"{' and '.join(given)} cannot be written in {to}: labels go over by spans, probabilities and flags do not",
+            hint="Bring them in after the tags were converted",
+        )
+    return {name: record.recoded(same, len(labels)) for name, record in given.items()}
 
 
 def _parsed(labels: Sequence[str]) -> tuple[Codes, Codes]:

@@ -25,7 +25,7 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class Votes:
-    """The annotations of the crowd (without those of models) as kernels see them, sorted by token."""
+    """The annotations of those who vote (see `CrowdCorpus.votes`) as kernels see them, sorted by token."""
 
     start: npt.NDArray[np.int64]
     annotator: npt.NDArray[np.int32]
@@ -44,9 +44,9 @@ class Votes:
     def of(cls, corpus: CrowdCorpus) -> Votes:
         """Take the votes out of a corpus; annotators keep their codes."""
         start, annotator, label = corpus.token_start, corpus.annotation_annotator, corpus.annotation_label
-        is_model = np.array([role != "annotator" for role in corpus.roles], dtype=bool)
-        if is_model.any():
-            stays = ~is_model[annotator]
+        counts = np.array(corpus.votes, dtype=bool)
+        if not counts.all():
+            stays = counts[annotator]
             start = np.concatenate(([0], np.cumsum(stays)))[start]
             annotator, label = annotator[stays], label[stays]
             for array in (start, annotator, label):  # as those of a corpus are: kernels are compiled for one kind only

@@ -1,0 +1,196 @@
+"""Evidence beyond hard votes: soft votes (probabilities instead of a label) and known labels.
+
+Both are rows over some of the tokens. A soft vote is a distribution over the labels that an annotator gives a token.
+A known row says which labels are allowed at a token: one (the label is known) or several ("keep both"); a token that
+has no row may be anything. A pair (token, annotator) speaks once: a hard vote or a soft one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.errors import CorpusError
+
+__all__ = ["KnownLabels", "SoftVotes", "known_labels"]
+
+SUM_TOLERANCE = 1e-3  # how far the probabilities of a soft vote may be from 1 (rounded numbers); they are normalised
+
+
+def _readonly(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _rows_of(kept: npt.NDArray[np.int64], token: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+    """Return which rows stand at the kept tokens (in their order), and where these tokens are then."""
+    first = np.searchsorted(token, kept, side="left")
+    count = np.searchsorted(token, kept, side="right") - first
+    total = int(count.sum())
+    rows = np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) + np.arange(total)
+    return rows, np.repeat(np.arange(len(kept), dtype=np.int64), count)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftVotes:
+    """Distributions that annotators gave tokens, sorted by token, then annotator."""
+
+    token: npt.NDArray[np.int64]
+    annotator: npt.NDArray[np.int32]
+    proba: npt.NDArray[np.float32]
+    """(n, n_labels): rows sum to 1. A uniform row says nothing, a one-hot row is as good as a hard vote."""
+
+    def __len__(self) -> int:
+        return len(self.token)
+
+    @classmethod
+    def of(cls, token: npt.ArrayLike, annotator: npt.ArrayLike, proba: npt.ArrayLike) -> SoftVotes:
+        """Sort soft votes that come in any order."""
+        tokens, annotators = np.asarray(token, np.int64), np.asarray(annotator, np.int32)
+        order = np.lexsort((annotators, tokens))
+        return cls(tokens[order], annotators[order], np.asarray(proba)[order])
+
+    def checked(self, n_tokens: int, n_annotators: int, n_labels: int) -> SoftVotes:
+        """Return them in their exact types, or raise a CorpusError that names what is wrong."""
+        token, annotator = np.asarray(self.token, np.int64), np.asarray(self.annotator, np.int32)
+        proba = np.asarray(self.proba)
+        if token.ndim != 1 or annotator.shape != token.shape or proba.shape != (len(token), n_labels):
+            raise CorpusError(
+                f"soft votes need a token, an annotator and {n_labels} probabilities each",
+                got=(token.shape, annotator.shape, proba.shape),
+            )
+        _check_range("the tokens of soft votes", token, n_tokens)
+        _check_range("the annotators of soft votes", annotator, n_annotators)
+        rises = (np.diff(token) > 0) | ((np.diff(token) == 0) & (np.diff(annotator) > 0))
+        if not rises.all():
+            at = int(np.argmin(rises)) + 1
+            raise CorpusError(
+                "soft votes must be sorted by token and annotator, one for each pair",
+                where=f"token {token[at]}",
+                got=f"annotator {annotator[at]}",
+            )
+        total = proba.sum(axis=1, dtype=np.float64)
+        wrong = ~(np.abs(total - 1) <= SUM_TOLERANCE) | ~(proba >= 0).all(axis=1)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise CorpusError(
+                "the probabilities of a soft vote must be at least 0 and add up to 1",
+                where=f"token {token[at]}",
+                got=proba[at].tolist(),
+            )
+        if proba.dtype != np.float32:
+            proba = (proba / total[:, None]).astype(np.float32)
+        return SoftVotes(_readonly(token), _readonly(annotator), _readonly(proba))
+
+    def take(self, tokens: npt.NDArray[np.int64]) -> SoftVotes:
+        """Return the votes on these tokens, which are numbered anew in their order."""
+        rows, place = _rows_of(tokens, self.token)
+        return SoftVotes(place, self.annotator[rows], self.proba[rows])
+
+    def keep(self, code: npt.NDArray[np.int32]) -> SoftVotes:
+        """Return the votes of annotators whose new code is not negative."""
+        stays = code[self.annotator] >= 0
+        return SoftVotes.of(self.token[stays], code[self.annotator[stays]], self.proba[stays])
+
+    def recoded(self, code: npt.NDArray[Any], n_labels: int) -> SoftVotes:
+        """Return the votes over other labels: label t becomes code[t]."""
+        proba = np.zeros((len(self), n_labels), np.float32)
+        proba[:, code] = self.proba
+        return SoftVotes(self.token, self.annotator, proba)
+
+    def equals(self, other: SoftVotes | None) -> bool:
+        """Say whether two records hold the same."""
+        return other is not None and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("token", "annotator", "proba")
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLabels:
+    """What is known beforehand: the tokens (rising) of which something is known, and the labels allowed there."""
+
+    token: npt.NDArray[np.int64]
+    allowed: npt.NDArray[np.bool_]
+    """(n, n_labels): at least one label of each row is allowed, and not all are."""
+
+    def __len__(self) -> int:
+        return len(self.token)
+
+    def checked(self, n_tokens: int, labels: Sequence[str]) -> KnownLabels | None:
+        """Return it in its exact types, None if nothing is known, or raise a CorpusError."""
+        token, allowed = np.asarray(self.token, np.int64), np.asarray(self.allowed)
+        if token.ndim != 1 or allowed.dtype != np.bool_ or allowed.shape != (len(token), len(labels)):
+            raise CorpusError(f"known labels need a token and {len(labels)} flags each", got=allowed.shape)
+        _check_range("the tokens of known labels", token, n_tokens)
+        if (np.diff(token) <= 0).any():
+            raise CorpusError("the tokens of known labels must rise")
+        if not allowed.any(axis=1).all():
+            at = int(token[~allowed.any(axis=1)][0])
+            raise CorpusError("no label is allowed at a token", where=f"token {at}")
+        says = ~allowed.all(axis=1) | (len(labels) == 1)
+        if not says.any():
+            return None
+        return KnownLabels(_readonly(token[says]), _readonly(allowed[says]))
+
+    def mask(self, n_tokens: int) -> npt.NDArray[np.bool_]:
+        """Return one row per token: which labels it may have (all of them where nothing is known)."""
+        result = np.ones((n_tokens, self.allowed.shape[1]), np.bool_)
+        result[self.token] = self.allowed
+        return result
+
+    def codes(self, n_tokens: int) -> npt.NDArray[np.int16]:
+        """Return the label of each token where exactly one is allowed, else -1."""
+        result = np.full(n_tokens, -1, np.int16)
+        one = self.allowed.sum(axis=1) == 1
+        result[self.token[one]] = self.allowed[one].argmax(axis=1)
+        return result
+
+    def take(self, tokens: npt.NDArray[np.int64]) -> KnownLabels:
+        """Return what is known of these tokens, which are numbered anew in their order."""
+        rows, place = _rows_of(tokens, self.token)
+        return KnownLabels(place, self.allowed[rows])
+
+    def recoded(self, code: npt.NDArray[Any], n_labels: int) -> KnownLabels:
+        """Return what is known over other labels: label t becomes code[t]; new labels are not allowed."""
+        allowed = np.zeros((len(self), n_labels), np.bool_)
+        allowed[:, code] = self.allowed
+        return KnownLabels(self.token, allowed)
+
+    def equals(self, other: KnownLabels | None) -> bool:
+        """Say whether two records hold the same."""
+        return (
+            other is not None
+            and np.array_equal(self.token, other.token)
+            and np.array_equal(self.allowed, other.allowed)
+        )
+
+
+def known_labels(given: Any, n_tokens: int, labels: Sequence[str]) -> KnownLabels | None:
+    """Make known labels of codes (n_tokens; -1 = unknown), a mask (n_tokens, n_labels), or a record of them."""
+    if given is None or isinstance(given, KnownLabels):
+        return None if given is None else given.checked(n_tokens, labels)
+    array = np.asarray(given)
+    if array.shape == (n_tokens,) and (array.dtype.kind in "iu" or not array.size):
+        if array.size and (array.min() < -1 or array.max() >= len(labels)):
+            raise CorpusError(f"known codes must lie in -1..{len(labels) - 1}", got=int(array.max()))
+        token = np.flatnonzero(array >= 0)
+        allowed = np.zeros((len(token), len(labels)), np.bool_)
+        allowed[np.arange(len(token)), array[token]] = True
+        return KnownLabels(token, allowed).checked(n_tokens, labels)
+    if array.shape == (n_tokens, len(labels)) and array.dtype == np.bool_:
+        token = np.flatnonzero(~array.all(axis=1)) if len(labels) > 1 else np.zeros(0, np.int64)
+        return KnownLabels(token, array[token]).checked(n_tokens, labels)
+    raise CorpusError(
+        f"known labels are {n_tokens} codes (-1 = unknown) or a mask ({n_tokens}, {len(labels)}) of what is allowed",
+        got=f"{array.dtype} {array.shape}",
+    )
+
+
+def _check_range(what: str, values: npt.NDArray[Any], bound: int) -> None:
+    if values.size and (values.min() < 0 or values.max() >= bound):
+        raise CorpusError(f"{what} must lie in 0..{bound - 1}", got=int(values.max()))
