@@ -1,8 +1,7 @@
-"""One job of the bench, in a process of its own: fit a model on a row, score it, print the result as JSON."""
+"""One job of the bench, in a process of its own: fit a model on a row, score it, write the result as JSON."""
 
 from __future__ import annotations
 
-import json
 import resource
 import sys
 import time
@@ -16,7 +15,10 @@ from crowds import results
 from crowds.rows import ROWS, corpus_of, parts_of
 from crowds.scores import TOTALS, metric_of, score
 from lasca.corpus import CrowdCorpus
-from lasca.truth import Truth, model_class
+from lasca.truth import TRUTH_MODELS, Truth, model_class
+
+LOADED = tuple(TRUTH_MODELS)
+"""All models, loaded before any job is forked: loading is no part of a job's time."""
 
 
 def run(row_name: str, spec: str, *, seed: int = 0, threads: int = 1) -> dict[str, Any]:
@@ -88,18 +90,14 @@ def plain(value: Any, depth: int = 0) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
-def main() -> None:
-    """Run the job that the arguments name: row, model, seed, threads, file."""
-    row, spec, seed, threads, path, sources = sys.argv[1:]
+def work(row: str, spec: str, seed: int, threads: int, path: str, sources: str) -> None:
+    """Run a job and write its result, or what went wrong, into a file."""
     try:
-        found = run(row, spec, seed=int(seed), threads=int(threads))
+        found = run(row, spec, seed=seed, threads=threads)
     except Exception as error:
         found = {"row": row, "model": spec, "error": f"{type(error).__name__}: {error}"}
-        results.write(Path(path), found)
-        raise
     results.write(Path(path), {**found, "sources": sources})
-    print(json.dumps({name: found.get(name) for name in ("row", "model", "value", "cpu_seconds", "peak_mb")}))
 
 
 if __name__ == "__main__":
-    main()
+    work(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], sys.argv[6])

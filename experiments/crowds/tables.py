@@ -113,8 +113,19 @@ def chose(diagnostics: dict[str, Any]) -> str:
         if isinstance(value, bool | str) and len(str(value)) <= 60:
             words.append(f"{name}={value}")
         elif name in CHOICES and value is not None:
-            words.append(f"{name}={value if not isinstance(value, float) else round(value, 3)}")
+            words.append(f"{name}={_short(value)}")
     return ", ".join(words).replace("|", "/")
+
+
+def _short(value: Any) -> str:
+    """Return numbers with three digits, and of long descriptions the names alone."""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_short(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "; ".join(str(v["name"]) if isinstance(v, dict) and "name" in v else _short(v) for v in value)
+    return str(value)
 
 
 CHOICES = ("iterations", "rounds", "temperature", "doubt", "weights", "families", "powers", "n_clusters", "chosen")
