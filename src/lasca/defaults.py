@@ -1,8 +1,51 @@
 """What is taken when nothing is said; here so that the command line can name it without loading any model."""
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_OBJECTIVE"]
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lasca.errors import ParameterError
+
+__all__ = ["DEFAULT_MODEL", "DEFAULT_OBJECTIVE", "PRESETS", "Preset", "preset_named"]
 
 DEFAULT_MODEL = "hc-seq"
 """The truth model of `lasca run`, `lasca aggregate` and `lasca demo`."""
 DEFAULT_OBJECTIVE = "likelihood"
 """What the tagger of `lasca run` maximises: what measures best on held-out data (docs/tagger.md)."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How each step of the whole way is done, where the user does not say otherwise."""
+
+    model: str = DEFAULT_MODEL
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the truth model; left alone where another model is asked for."""
+    method: str = "two-truths"
+    ambiguity: Mapping[str, Any] = field(default_factory=dict)
+    """Further options of `find_ambiguity`."""
+    fraction: float = 0.10
+    objective: str = DEFAULT_OBJECTIVE
+
+
+PRESETS = {
+    "default": Preset(),
+    "la-sca": Preset(model="hc", method="rank-1", objective="cost-sensitive"),
+    "la-sca-literal": Preset(
+        model="hc",
+        params={"priors": "paper", "shared": "unanimous"},
+        method="rank-1",
+        ambiguity={"scaling": "paper"},
+        objective="cost-sensitive",
+    ),
+}
+"""The ways `lasca run` knows by name: ours, the paper's with the corrections E1–E8, and the paper's as printed."""
+
+
+def preset_named(name: str) -> Preset:
+    """Return a preset by its name."""
+    if name not in PRESETS:
+        raise ParameterError("preset", name, "one of " + ", ".join(PRESETS))
+    return PRESETS[name]

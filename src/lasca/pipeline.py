@@ -13,8 +13,8 @@ from lasca.ambiguity import Ambiguity, find_ambiguity
 from lasca.compare import compare as compare_models
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
-from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
-from lasca.errors import CorpusError, StoreError
+from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE, PRESETS, Preset, preset_named
+from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
 from lasca.runs.checkpoints import Checkpoints, NoCheckpoints, is_finished
 from lasca.runs.out_folder import write_out
@@ -29,6 +29,7 @@ from lasca.truth import Truth, TruthModel, model_class
 __all__ = [
     "DEFAULT_MODEL",
     "DEFAULT_OBJECTIVE",
+    "PRESETS",
     "Run",
     "load_truth",
     "read",
@@ -119,12 +120,14 @@ def run(
     data: CrowdCorpus | str | Path,
     *,
     output: str | Path | None = None,
-    model: str | TruthModel = DEFAULT_MODEL,
+    preset: str = "default",
+    model: str | TruthModel | None = None,
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
-    method: str = "two-truths",
-    fraction: float = 0.10,
-    objective: str = DEFAULT_OBJECTIVE,
+    method: str | None = None,
+    fraction: float | None = None,
+    objective: str | None = None,
+    tagger: Mapping[str, Any] | None = None,
     gold: str | None = None,
     compare: bool = False,
     pseudonyms: bool = False,
@@ -140,15 +143,24 @@ def run(
     `data` is a corpus, a path, or the name of a known data set ("demo" for the built-in one). With `output`, every step
     leaves a checkpoint beside that folder (`resume=True` takes them up) and the folder appears whole at the end.
     Without it everything stays in memory until `Run.save` or `Run.report`. `model` and `params` choose the truth model,
-    `method` and `fraction` what counts as ambiguous, `objective` how the tagger learns; `compare=True` runs all truth
-    models side by side as well; `pseudonyms=True` calls the annotators A1, A2, … everywhere.
+    `method` and `fraction` what counts as ambiguous, `objective` and `tagger` (parameters of `CrfTagger`) how the
+    tagger learns; what is not said is as `preset` has it: "default", "la-sca" (the paper's own chain) or
+    "la-sca-literal". `compare=True` runs all truth models side by side as well; `pseudonyms=True` calls the annotators
+    A1, A2, … everywhere.
     """
-    estimator = _estimator(model, params, seed)
+    way = preset_named(preset)
+    estimator = _estimator(model, params, seed, way)
     parameters = {
+        "preset": preset,
         "model": estimator.name, "model_parameters": {k: plain(v) for k, v in estimator.get_params().items()},
-        "method": method, "fraction": fraction, "objective": objective, "gold": gold, "compare": compare,
+        "method": way.method if method is None else method, "ambiguity_parameters": dict(way.ambiguity),
+        "fraction": way.fraction if fraction is None else fraction,
+        "objective": way.objective if objective is None else objective,
+        "tagger_parameters": {k: plain(v) for k, v in (tagger or {}).items()},
+        "gold": gold, "compare": compare,
         "pseudonyms": pseudonyms, "format": format, "reader": {k: plain(v) for k, v in (reader or {}).items()},
     }  # fmt: skip
+    tagging = _tagger(way.objective if objective is None else objective, tagger or {}, seed)
     source = source_of(data, pseudonyms)
     title = title or Path(source["source"]).name or None
     seeds = {"model": plain(estimator.get_params().get("seed", seed)), "tagger": seed}
@@ -163,7 +175,7 @@ def run(
         steps = Checkpoints(target, key, resume=resume)
     shares = Shares(progress, compare)
     try:
-        done = _go(data, estimator, steps, parameters, seed, reader or {}, shares)
+        done = _go(data, estimator, tagging, steps, parameters, seed, reader or {}, shares)
         record = make_record(done, {**key, "command": command(key)}, steps)
         result = Run(**done, record=record)
         if isinstance(steps, Checkpoints):
@@ -182,6 +194,7 @@ def run(
 def _go(
     data: Any,
     estimator: TruthModel,
+    tagging: CrfTagger,
     steps: NoCheckpoints,
     asked: Mapping[str, Any],
     seed: int,
@@ -213,7 +226,12 @@ def _go(
     ambiguity = steps.step(
         "ambiguity",
         lambda: find_ambiguity(
-            corpus, truth, method=asked["method"], fraction=asked["fraction"], progress=shares.of("ambiguity")
+            corpus,
+            truth,
+            method=asked["method"],
+            fraction=asked["fraction"],
+            progress=shares.of("ambiguity"),
+            **asked["ambiguity_parameters"],
         ),
         lambda value, path: value.save(path),
         Ambiguity.load,
@@ -225,12 +243,11 @@ def _go(
         lambda value, path: value.save(path),
         LabelConfusion.load,
     )
-    costs = None if asked["objective"] == "likelihood" else confusion
+    if tagging.objective != "likelihood" and tagging.confusion is None:
+        tagging.set_params(confusion=confusion)
     tagger = steps.step(
         "tagger",
-        lambda: CrfTagger(objective=asked["objective"], confusion=costs, seed=seed).fit(
-            corpus, truth, progress=shares.of("tagger")
-        ),
+        lambda: tagging.fit(corpus, truth, progress=shares.of("tagger")),
         lambda value, path: value.save(path),
         CrfTagger.load,
     )
@@ -257,13 +274,24 @@ def report_on_truth(
         file.write_text(report.render(data), encoding="utf-8")
 
 
-def _estimator(model: str | TruthModel, params: Mapping[str, Any] | None, seed: int) -> TruthModel:
+def _estimator(model: str | TruthModel | None, params: Mapping[str, Any] | None, seed: int, way: Preset) -> TruthModel:
+    """Return the truth model asked for; the preset's parameters are for the preset's model alone."""
     if isinstance(model, TruthModel):
         return model.set_params(**params) if params else model
-    estimator = model_class(model)()
+    name = way.model if model is None else model
+    estimator = model_class(name)()
+    if name == way.model:
+        estimator.set_params(**way.params)
     if "seed" in estimator.get_params():
         estimator.set_params(seed=seed)
     return estimator.set_params(**params) if params else estimator
+
+
+def _tagger(objective: str, params: Mapping[str, Any], seed: int) -> CrfTagger:
+    """Return the tagger that is to be trained; an unknown parameter is refused before anything is read."""
+    if "objective" in params:
+        raise ParameterError("a parameter of the tagger", "objective", "given as the objective of the run")
+    return CrfTagger(objective=objective, seed=seed).set_params(**params)
 
 
 def _compared(corpus: CrowdCorpus, gold: str | None, seed: int, shares: Shares) -> tuple[Mapping[str, Any], ...]:

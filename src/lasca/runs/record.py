@@ -128,12 +128,15 @@ def with_warnings(record: Mapping[str, Any], said: list[str]) -> dict[str, Any]:
 def command(key: Mapping[str, Any]) -> str:
     """Return the command line that does the same again."""
     asked = key["parameters"]
-    words = ["lasca", "run", key["input"]["source"] or "DATA", "-o", "OUT", "--model", asked["model"]]
+    words = ["lasca", "run", key["input"]["source"] or "DATA", "-o", "OUT"]
+    words += [] if asked["preset"] == "default" else ["--preset", asked["preset"]]
+    words += ["--model", asked["model"]]
     words += ["--seed", str(key["seeds"]["model"]), "--method", asked["method"], "--fraction", str(asked["fraction"])]
     words += ["--objective", asked["objective"]]
     usual = {k: plain(v) for k, v in model_class(asked["model"])().get_params().items() if k != "seed"}
     own = {k: v for k, v in asked["model_parameters"].items() if k in usual and v != usual[k]}
     words += [word for k, v in own.items() for word in ("--param", f"{k}={_shown(v)}")]
+    words += [word for k, v in asked["tagger_parameters"].items() for word in ("--tagger", f"{k}={_shown(v)}")]
     words += [] if asked["format"] == "auto" else ["--format", asked["format"]]
     words += [word for k, v in asked["reader"].items() for word in ("--reader", f"{k}={_shown(v)}")]
     words += [] if asked["gold"] is None else ["--gold", asked["gold"]]

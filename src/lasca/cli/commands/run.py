@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lasca.cli.app import app
-from lasca.cli.commands.infer import ModelOption, ParamOption
+from lasca.cli.commands.infer import MODELS, ParamOption
 from lasca.cli.common import (
     DataArgument,
     FormatOption,
@@ -37,17 +37,34 @@ if TYPE_CHECKING:
     from lasca.pipeline import Run
 
 
+OwnModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", help=f"{MODELS} {DEFAULT_MODEL} by default.", show_default=False)
+]
+
+
 @app.command()
 def run(
     data: DataArgument,
     output: OutOption,
     resume: Annotated[bool, typer.Option("--resume", help="Take up a run that was stopped.")] = False,
     pseudonyms: Annotated[bool, typer.Option("--pseudonyms", help="Call the annotators A1, A2, … everywhere.")] = False,
-    model: ModelOption = DEFAULT_MODEL,
+    preset: Annotated[
+        str, typer.Option(help="What holds where nothing is said: default, la-sca (the paper's way) or la-sca-literal.")
+    ] = "default",
+    model: OwnModelOption = None,
     param: ParamOption = None,
-    method: Annotated[str, typer.Option(help="How ambiguous tokens are found: see lasca ambiguity.")] = "two-truths",
-    fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of tokens to list as ambiguous.")] = 0.10,
-    objective: Annotated[str, typer.Option(help="How the tagger learns: see lasca train.")] = DEFAULT_OBJECTIVE,
+    method: Annotated[
+        str | None, typer.Option(help="How ambiguous tokens are found (two-truths by default): see lasca ambiguity.")
+    ] = None,
+    fraction: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="The share of tokens to list as ambiguous (0.1 by default).")
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help=f"How the tagger learns ({DEFAULT_OBJECTIVE} by default): see lasca train.")
+    ] = None,
+    tagger: Annotated[
+        list[str] | None, typer.Option("--tagger", metavar="NAME=VALUE", help="A parameter of the tagger.")
+    ] = None,
     gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Run all truth models side by side as well.")] = False,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
@@ -66,10 +83,10 @@ def run(
     try:
         with progress_bar("lasca run") as bar, stoppable(bar) as progress:
             done = whole_way(
-                data, output=output, model=model, params=settings(param, "--param"), seed=seed, method=method,
-                fraction=fraction, objective=objective, gold=gold, compare=compare, pseudonyms=pseudonyms, title=title,
-                format=format, reader=settings(reader, "--reader"), resume=resume, overwrite=overwrite,
-                progress=progress,
+                data, output=output, preset=preset, model=model, params=settings(param, "--param"), seed=seed,
+                method=method, fraction=fraction, objective=objective, tagger=settings(tagger, "--tagger"), gold=gold,
+                compare=compare, pseudonyms=pseudonyms, title=title, format=format,
+                reader=settings(reader, "--reader"), resume=resume, overwrite=overwrite, progress=progress,
             )  # fmt: skip
     except KeyboardInterrupt:
         say_stopped("run", output)
