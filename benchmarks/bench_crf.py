@@ -1,6 +1,6 @@
 """The CRF engine beside python-crfsuite on CoNLL-2003 and tweets: same features, same penalty, one run.
 
-    python benchmarks/bench_crf.py [--quick] [--json FILE] [--objectives]
+    python benchmarks/bench_crf.py [--quick] [--json FILE] [--objectives] [--lexicons]
 
 Times are CPU seconds (time.process_time) unless they say wall. Every comparison alternates between the two
 within one process, so that a noisy machine troubles both; memory is measured in a process of its own each.
@@ -314,6 +314,35 @@ def bench_objectives() -> None:
         )
 
 
+def bench_lexicons(train: Task, test: Task) -> None:
+    """What lexicon features cost beside the set `ner` alone: one evaluation of the likelihood, and tagging, in CPU."""
+    from lasca import crf
+    from lasca.corpus import CrowdCorpus
+    from lasca.tagger import CrfTagger
+
+    corpus = CrowdCorpus.from_sequences(train.tokens, {}, golds={"gold": train.labels})
+    tokens, offsets, codes = train.flat()
+    taggers, objectives, vectors = [], [], []
+    for language in (None, "en"):
+        tagger = CrfTagger(lexicons=language, optimiser="perceptron", max_iter=2, threads=1).fit(corpus, "gold")
+        features = tagger._fitted().extractor.transform(tokens, offsets)
+        space = crf.ParameterSpace.observed(features, codes[:, None] == np.arange(len(train.names)), len(train.names))
+        taggers.append(tagger)
+        objectives.append(crf.Objective(features, codes, space, l2=1.0))
+        vectors.append((np.zeros(space.size), np.zeros(space.size)))
+    n = sum(len(s) for s in test.tokens)
+    evaluation: list[list[float]] = [[], []]
+    tagging: list[list[float]] = [[], []]
+    for _ in range(15):
+        for which in (0, 1):
+            evaluation[which].append(timed(lambda w=which: objectives[w](*vectors[w]))[1])
+            tagging[which].append(timed(lambda w=which: taggers[w].predict(test.tokens))[1])
+    for what, times in (("one evaluation", evaluation), ("tagging eng.testb", tagging)):
+        without, with_lists = (statistics.median(t) for t in times)
+        print(f"{what}: {without:.4f} CPU s without lexicons, {with_lists:.4f} with: {with_lists / without:.2f} x")
+    print(f"tagging with lexicons: {n / statistics.median(tagging[1]):,.0f} tokens per CPU s")
+
+
 def peak_memory() -> float:
     """Return this process's own peak in MB; ru_maxrss would count the parent it was forked from."""
     status = Path("/proc/self/status")
@@ -359,6 +388,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round, no training to convergence")
     parser.add_argument("--json", type=Path, help="write the table here, too")
     parser.add_argument("--objectives", action="store_true", help="compare the objectives instead")
+    parser.add_argument("--lexicons", action="store_true", help="what the extra `lexicon` costs, instead")
     parser.add_argument("--memory", choices=("lasca", "crfsuite"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not (DATA / "conll2003" / "eng.train").exists():
@@ -377,6 +407,9 @@ def main() -> None:
     names = sorted({n for row in train_labels for n in row})
     train = Task(train_tokens, train_labels, names)
     test = Task(*read_conll(DATA / "conll2003" / "eng.testb"), names)
+    if options.lexicons:
+        bench_lexicons(train, test)
+        return
     extractor = crf.Extractor(templates="basic")
     features = extractor.fit(*train.flat()[:2])
     attrs = attributes(extractor, features)

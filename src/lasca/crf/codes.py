@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lasca.crf.fields import BEGIN, END, Lexicons, field_values, gazetteer_tokens
+from lasca.crf.fields import BEGIN, END, Lexicons, cluster_values, field_values, gazetteer_places
 from lasca.crf.templates import Part
 from lasca.errors import ModelError
 
@@ -30,7 +30,7 @@ class Batch:
             raise ModelError("offsets must begin with 0 and end with the number of tokens", got=self.offsets)
         lengths = np.diff(self.offsets)
         self._start = np.repeat(self.offsets[:-1], lengths)
-        self._end = np.repeat(self.offsets[1:], lengths)
+        self.ends = np.repeat(self.offsets[1:], lengths)
         self._shifted: dict[int, tuple[Array, Array]] = {}
 
     @property
@@ -42,7 +42,7 @@ class Batch:
         """Return the token at an offset from each token, and where that is: 0 before, 1 after, 2 in the sequence."""
         if offset not in self._shifted:
             place = np.arange(len(self.codes)) + offset
-            side = np.where(place < self._start, 0, np.where(place >= self._end, 1, 2))
+            side = np.where(place < self._start, 0, np.where(place >= self.ends, 1, 2))
             self._shifted[offset] = np.where(side == 2, place, 0), side
         return self._shifted[offset]
 
@@ -61,31 +61,63 @@ class Fields:
         self.batch, self.lexicons, self.vocabularies, self.grow = batch, lexicons, vocabularies, grow
         self._words: dict[str, Array] = {}
         self._tokens: dict[str, Array] = {}
+        self._clusters: dict[str, list[str | None]] = {}
+        self._listed: Array | None = None
 
     def words(self, name: str) -> Array:
         """Return the code of each distinct word's value, −1 for none or unknown."""
         if name not in self._words:
-            values = [BEGIN, END, *field_values(name, self.batch.words, self.lexicons)]
-            if self.grow:
-                known = self.vocabularies.setdefault(name, {})
-                codes = [-1 if v is None else known.setdefault(v, len(known)) for v in values]
+            if name.startswith("cluster:"):
+                codes = self._cluster_codes(name)
             else:
-                known = self.vocabularies[name]
-                codes = [-1 if v is None else known.get(v, -1) for v in values]
+                codes = self._codes(name, [BEGIN, END, *field_values(name, self.batch.words)])
             self._words[name] = np.array(codes, dtype=np.int64)
         return self._words[name]
+
+    def _codes(self, name: str, values: list[str | None]) -> list[int]:
+        if self.grow:
+            known = self.vocabularies.setdefault(name, {})
+            return [-1 if v is None else known.setdefault(v, len(known)) for v in values]
+        known = self.vocabularies[name]
+        return [-1 if v is None else known.get(v, -1) for v in values]
+
+    def _cluster_codes(self, name: str) -> list[int]:
+        """Words are looked up once, however many lengths of their path are asked for."""
+        which, _, length = name.removeprefix("cluster:").partition(":")
+        if which not in self._clusters:
+            self._clusters[which] = [BEGIN, END, *cluster_values(which, self.batch.words, self.lexicons)]
+        values = self._clusters[which]
+        if not length:
+            return self._codes(name, values)
+        paths = list(dict.fromkeys(values))
+        cut = [v if v is None or v in (BEGIN, END) else v[: int(length)] for v in paths]
+        code = dict(zip(paths, self._codes(name, cut)))
+        return [code[v] for v in values]
 
     def tokens(self, part: Part) -> Array:
         """Return the code of the value at an offset from each token."""
         if not part.field.startswith("gazetteer:"):
             return np.asarray(self.words(part.field)[self.batch.at(part.offset)])
         if part.field not in self._tokens:
-            found = gazetteer_tokens(part.field, list(self.batch.tokens), self.batch.offsets.tolist(), self.lexicons)
-            self._tokens[part.field] = np.array(found, dtype=np.int64) - 1
+            self._tokens[part.field] = self._gazetteer(part.field)
             self.vocabularies.setdefault(part.field, {v: i for i, v in enumerate(_GAZETTEER)})
         place, side = self.batch.places(part.offset)
         codes = self._tokens[part.field]
         return np.where(side == 2, codes[place] if len(place) else codes, -1)
+
+    def _gazetteer(self, name: str) -> Array:
+        """Return 0 for each token that begins a listed phrase, 1 inside one, −1 elsewhere."""
+        batch = self.batch
+        if self._listed is None:
+            some = self.lexicons.listed_words
+            self._listed = np.array([i for i, word in enumerate(batch.words) if word in some], dtype=np.int64)
+        places, sizes = gazetteer_places(name, batch.words, self._listed, batch.codes - 2, batch.ends, self.lexicons)
+        codes = np.full(len(batch.codes), -1, dtype=np.int64)
+        start, size = np.array(places, dtype=np.int64), np.array(sizes, dtype=np.int64)
+        codes[start] = 0
+        for k in range(1, int(size.max(initial=1))):
+            codes[start[size > k] + k] = 1
+        return codes
 
     def join(self, codes: list[Array], parts: Sequence[Part]) -> Array:
         """Return one key for the codes of several parts, −1 where one of them is missing."""

@@ -1,7 +1,8 @@
 """From tokens to features: templates, a dictionary (or hashing), a frequency cut-off.
 
 Work is done per distinct word wherever a template looks at one offset only; templates that join several
-offsets, and gazetteers, are looked up per token. A feature is found by a *key*: the codes of its values
+offsets are looked up per token. Gazetteers are, too, but all of them share one slot of a token: what they say together
+is one of few combinations. A feature is found by a *key*: the codes of its values
 in the fields' vocabularies, read as digits of one number. The dictionary is one sorted array of keys per
 template; ids follow the order of templates, then of keys.
 """
@@ -26,6 +27,7 @@ from lasca.kernels.crf_setup import build_table, find_keys, number_found
 __all__ = ["Dictionary", "Extractor"]
 
 Array = np.ndarray[Any, Any]
+_TOGETHER = 36  # gazetteer templates in one slot: 3**36 combinations fit a 64-bit number
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +134,13 @@ class _Build:
     def features(self) -> tuple[Array, Array, Array]:
         """Return slots and bundles."""
         groups: dict[tuple[int, int], list[Array]] = {}
+        listed: list[tuple[Array, Array]] = []
         for number, template in enumerate(self.extractor.templates.items):
             window = self._window(template)
-            if window is None:
+            if window is None and template.window is None and len(template.parts) == 1:
+                keys = self.fields.tokens(template.parts[0])
+                listed.append((keys, self._identify(number, template, keys, None)))
+            elif window is None:
                 self._token_level(number, template)
             else:
                 groups.setdefault(window, []).append(self._word_level(number, template, window))
@@ -142,6 +148,8 @@ class _Build:
             self._add_bundles(np.stack(columns, axis=1))
             base = self.n_bundles - self.batch.n_words
             self.slots.extend((self.batch.at(o) + base).astype(np.int32) for o in range(low, high + 1))
+        for first in range(0, len(listed), _TOGETHER):
+            self._lists(listed[first : first + _TOGETHER])
         table = np.concatenate([(b >= 0).sum(axis=1) for b in self.bundles])
         start = np.zeros(len(table) + 1, dtype=np.int64)
         np.cumsum(table, out=start[1:])
@@ -193,6 +201,15 @@ class _Build:
             place += np.int32(self.n_bundles)
             self._add_bundles(found[:, None])
             self.slots.append(place)
+
+    def _lists(self, listed: list[tuple[Array, Array]]) -> None:
+        """Give each token one slot for what gazetteers say (nothing, begins, inside): a bundle per combination."""
+        together = np.zeros(len(self.batch.codes), dtype=np.int64)
+        for keys, _ in listed:
+            together = together * 3 + keys + 1
+        _, first, place = np.unique(together, return_index=True, return_inverse=True)
+        self.slots.append((place.reshape(-1) + self.n_bundles).astype(np.int32))
+        self._add_bundles(np.stack([ids[first] for _, ids in listed], axis=1))
 
     def _identify(self, number: int, template: Template, keys: Array, times: Array | None) -> Array:
         """Return the feature id of each key, −1 for none; while fitting, put the keys into the dictionary."""

@@ -5,15 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from lasca.errors import FormatError, ModelError
 
-__all__ = ["BEGIN", "END", "Lexicons", "field_values", "read_clusters", "read_gazetteer"]
+__all__ = [
+    "BEGIN",
+    "END",
+    "Lexicons",
+    "Phrases",
+    "cluster_values",
+    "field_values",
+    "gazetteer_places",
+    "read_clusters",
+    "read_gazetteer",
+]
 
 BEGIN, END = "<s>", "</s>"
+Array = np.ndarray[Any, Any]
 Values = list[str | None]
+Phrases = frozenset[tuple[str, ...]]
 
 
 class _Shape(dict[int, str]):
@@ -35,10 +51,36 @@ class _Digits(dict[int, str]):
 
 @dataclass(frozen=True)
 class Lexicons:
-    """A user's lists: clusters by name (word → cluster), gazetteers by name (phrases as tuples of tokens)."""
+    """Lists of words: clusters by name (word → cluster), gazetteers by name (phrases as tuples of tokens)."""
 
     clusters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    gazetteers: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
+    gazetteers: Mapping[str, Phrases] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    """Where ready lists came from, in words; empty for a user's own lists."""
+
+    @cached_property
+    def first_words(self) -> dict[str, dict[str, list[int]]]:
+        """By gazetteer, the words that begin a phrase, with the lengths of those phrases, longest first."""
+        out: dict[str, dict[str, list[int]]] = {}
+        for name, phrases in self.gazetteers.items():
+            lengths: dict[str, set[int]] = {}
+            for phrase in phrases:
+                lengths.setdefault(phrase[0], set()).add(len(phrase))
+            out[name] = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+        return out
+
+    @cached_property
+    def listed_words(self) -> frozenset[str]:
+        """The words that begin a phrase of some gazetteer."""
+        return frozenset(word for words in self.first_words.values() for word in words)
+
+    def joined(self, other: Lexicons) -> Lexicons:
+        """Return both; a list of the same name is taken from the other."""
+        return Lexicons(
+            {**self.clusters, **other.clusters},
+            {**self.gazetteers, **other.gazetteers},
+            (*self.sources, *other.sources),
+        )
 
 
 def read_clusters(source: str | Path | Mapping[str, str]) -> dict[str, str]:
@@ -124,41 +166,47 @@ _SIMPLE: dict[str, Callable[[list[str]], Values]] = {
 }
 
 
-def field_values(name: str, words: list[str], lexicons: Lexicons) -> Values:
-    """Return a field's value for each word; None where it has none."""
-    if name in _SIMPLE:
-        return _SIMPLE[name](words)
-    if not name.startswith("cluster:"):
-        return _affix(name, words)
-    which, _, length = name.removeprefix("cluster:").partition(":")
+def field_values(name: str, words: list[str]) -> Values:
+    """Return a field's value for each word; None where it has none. Clusters have a function of their own."""
+    return _SIMPLE[name](words) if name in _SIMPLE else _affix(name, words)
+
+
+def cluster_values(which: str, words: list[str], lexicons: Lexicons) -> Values:
+    """Return the cluster of each word as it is written, or else of the word in small letters."""
     if which not in lexicons.clusters:
         raise ModelError(f"a template asks for clusters {which!r} that were not given", got=list(lexicons.clusters))
     table = lexicons.clusters[which]
-    found = [table.get(w, table.get(w.lower())) for w in words]
-    if not length:
-        return found
-    return [None if value is None else value[: int(length)] for value in found]
+    return [v if (v := table.get(w)) is not None else table.get(w.lower()) for w in words]
 
 
-def gazetteer_tokens(name: str, tokens: list[str], offsets: list[int], lexicons: Lexicons) -> list[int]:
-    """Return for each token 1 at the start of a listed phrase, 2 inside one, else 0; the longest match wins."""
+def gazetteer_places(
+    name: str, words: list[str], listed: Array, codes: Array, ends: Array, lexicons: Lexicons
+) -> tuple[list[int], list[int]]:
+    """Return which tokens begin a listed phrase, and how long it is; the longest match wins, matches do not overlap.
+
+    `codes` are the tokens as places in `words`, `ends` where the sequence of each token ends, `listed` the places of
+    words that begin a phrase of some list.
+    """
     which = name.removeprefix("gazetteer:")
     if which not in lexicons.gazetteers:
         raise ModelError(f"a template asks for a gazetteer {which!r} that was not given", got=list(lexicons.gazetteers))
-    phrases = lexicons.gazetteers[which]
-    lengths: dict[str, set[int]] = {}
-    for phrase in phrases:
-        lengths.setdefault(phrase[0], set()).add(len(phrase))
-    longest_first = {word: sorted(found, reverse=True) for word, found in lengths.items()}
-    out = [0] * len(tokens)
-    for begin, end in pairwise(offsets):
-        i = begin
-        while i < end:
-            size = next(
-                (n for n in longest_first.get(tokens[i], ()) if i + n <= end and tuple(tokens[i : i + n]) in phrases),
-                0,
-            )
-            for k in range(size):
-                out[i + k] = 1 if k == 0 else 2
-            i += max(size, 1)
-    return out
+    phrases, lengths = lexicons.gazetteers[which], lexicons.first_words[which]
+    known = {c: found for c in listed.tolist() if (found := lengths.get(words[c])) is not None}
+    begins = np.zeros(len(words), dtype=np.bool_)
+    begins[list(known)] = True
+    candidates = np.flatnonzero(begins[codes])
+    if all(found == [1] for found in known.values()):
+        return candidates.tolist(), [1] * len(candidates)
+    places: list[int] = []
+    sizes: list[int] = []
+    free = 0
+    for i, code, end in zip(candidates.tolist(), codes[candidates].tolist(), ends[candidates].tolist()):
+        if i < free:
+            continue
+        for size in known[code]:
+            if size == 1 or (i + size <= end and tuple([words[c] for c in codes[i : i + size]]) in phrases):
+                places.append(i)
+                sizes.append(size)
+                free = i + size
+                break
+    return places, sizes

@@ -46,7 +46,9 @@ def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dic
     }
     lists: dict[str, list[str]] = {f"values/{f}": v for f, v in dictionary.values.items()}
     for name, table in extractor.lexicons.clusters.items():
-        lists[f"cluster-words/{name}"], lists[f"clusters/{name}"] = list(table), list(table.values())
+        codes = {value: i for i, value in enumerate(dict.fromkeys(table.values()))}
+        lists[f"cluster-words/{name}"], lists[f"clusters/{name}"] = list(table), list(codes)
+        arrays[f"cluster-codes/{name}"] = np.array([codes[value] for value in table.values()], dtype=np.int32)
     for name, phrases in extractor.lexicons.gazetteers.items():
         lists[f"gazetteer/{name}"] = sorted(" ".join(p) for p in phrases)
     for name, strings in lists.items():
@@ -68,6 +70,7 @@ def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dic
         "fields": list(dictionary.values),
         "clusters": list(extractor.lexicons.clusters),
         "gazetteers": list(extractor.lexicons.gazetteers),
+        "lexicons": list(extractor.lexicons.sources),
         "n_keys": len(dictionary.keys),
         **header,
     }
@@ -195,16 +198,13 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Array]) -> tuple[Extracto
 def _extractor(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Extractor:
     values = {str(f): _strings(arrays, f"values/{f}") for f in header["fields"]}
     keys = [_array(arrays, f"keys/{i}", np.int64, (None,)) for i in range(header["n_keys"])]
-    clusters = {
-        str(n): dict(zip(_strings(arrays, f"cluster-words/{n}"), _strings(arrays, f"clusters/{n}")))
-        for n in header["clusters"]
-    }
+    clusters = {str(n): _clusters(arrays, str(n)) for n in header["clusters"]}
     gazetteers = {
         str(n): frozenset(tuple(p.split(" ")) for p in _strings(arrays, f"gazetteer/{n}")) for n in header["gazetteers"]
     }
     extractor = Extractor(
         templates=Templates.parse(header["templates"]),
-        lexicons=Lexicons(clusters, gazetteers),
+        lexicons=Lexicons(clusters, gazetteers, tuple(str(line) for line in header.get("lexicons", ()))),
         min_count=header["min_count"],
         hash_bits=header["hash_bits"],
         dictionary=Dictionary(values, keys),
@@ -214,6 +214,16 @@ def _extractor(header: dict[str, Any], arrays: dict[str, Array], n_features: int
     if extractor.hash_bits is None:
         _check_keys(extractor)
     return extractor
+
+
+def _clusters(arrays: dict[str, Array], name: str) -> dict[str, str]:
+    words, values = _strings(arrays, f"cluster-words/{name}"), _strings(arrays, f"clusters/{name}")
+    if f"cluster-codes/{name}" not in arrays:  # taggers of 0.1.0 have a cluster for every word
+        return dict(zip(words, values))
+    codes = _array(arrays, f"cluster-codes/{name}", np.int32, (len(words),))
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(values):
+        raise StoreError(f"the clusters {name!r} hold numbers that do not exist")
+    return {word: values[code] for word, code in zip(words, codes.tolist())}
 
 
 def _check_keys(extractor: Extractor) -> None:

@@ -19,17 +19,19 @@ Beyond the ends of a sequence every field has the value <s> or </s>.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lasca.errors import ParameterError
 
-__all__ = ["TEMPLATE_SETS", "Part", "Template", "Templates"]
+__all__ = ["TEMPLATE_SETS", "Part", "Template", "Templates", "with_lists"]
 
 _PART = re.compile(r"(?P<field>[a-z]+\d*(?::[^\[\]|\s]+)?)\[(?P<low>[+-]?\d+)(?:\.\.(?P<high>[+-]?\d+))?\]")
 _FIELDS = re.compile(
     r"word|lower|digits|shape|short|case|kind|length|(low)?(prefix|suffix)[1-9]|cluster:[^:]+(:[1-9]\d?)?|gazetteer:.+"
 )
 _FARTHEST = 20
+_DEPTHS = (4, 6, 8, 11)  # where paths of clusters are cut
 
 TEMPLATE_SETS = {
     "basic": """
@@ -113,6 +115,31 @@ class Templates:
     def fields(self) -> list[str]:
         """The fields the templates use."""
         return list(dict.fromkeys(p.field for t in self.items for p in t.parts))
+
+
+def with_lists(templates: str, clusters: Mapping[str, Mapping[str, str]], gazetteers: Iterable[str]) -> str:
+    """Return templates that name every list that was given; nothing that was given is left unused in silence.
+
+    A ready set is extended: by the clusters of the words around (and by the tops of their paths, where clusters are
+    paths of 0 and 1), and by what gazetteers say of a token and its neighbours. Templates of one's own are not touched:
+    if they leave out a list, that is an error.
+    """
+    named = {p.field.split(":")[1] for t in Templates.parse(templates).items for p in t.parts if ":" in p.field}
+    unused = [name for name in (*clusters, *gazetteers) if name not in named]
+    if not unused:
+        return templates
+    if templates.strip() not in TEMPLATE_SETS:
+        raise ParameterError(
+            "templates", templates, "a ready set, which is extended, or templates that name every list that is given: "
+            + ", ".join(f"{'cluster' if name in clusters else 'gazetteer'}:{name}[0]" for name in unused)
+        )  # fmt: skip
+    lines = [TEMPLATE_SETS[templates.strip()]]
+    for name, table in clusters.items():
+        lines.append(f"cluster:{name}[-2..2]")
+        if all(not value.strip("01") for value in set(table.values())):
+            lines.extend(f"cluster:{name}:{depth}[-1..1]" for depth in _DEPTHS)
+    lines.extend(f"gazetteer:{name}[-1..1]" for name in gazetteers)
+    return "\n".join(lines)
 
 
 def _read(word: str) -> list[Template]:

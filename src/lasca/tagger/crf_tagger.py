@@ -22,6 +22,7 @@ from lasca.crf.decode import marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.fitted import Fitted
+from lasca.crf.lexicons import ready_lexicons
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.prepare import (
     active_labels,
@@ -34,6 +35,7 @@ from lasca.crf.prepare import (
     targets_of,
 )
 from lasca.crf.runs import Report, Training
+from lasca.crf.templates import with_lists
 from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Estimator, check_choice, check_int, check_number
@@ -65,8 +67,12 @@ class CrfTagger(Estimator):
         held_out: share of sequences kept aside to stop early; the best weights on them are kept.
         patience: checks without improvement before stopping; checks are five iterations apart.
         constrained: predict only label sequences the tag scheme allows.
+        lexicons: "en", "de" or "es": use the ready word clusters, places and names of that language, which the extra
+            `lexicon` installs. Never used unless asked, so that a result does not depend on what happens to be
+            installed; `tagger.lexicon_sources` and the saved tagger say what was used.
         clusters: by name, a file (word, cluster; or Brown's paths) or a mapping.
-        gazetteers: by name, a file (a phrase a line) or phrases.
+        gazetteers: by name, a file (a phrase a line) or phrases. A ready set of templates is extended by clusters and
+            gazetteers; templates of one's own must name them.
         threads: None for all cores; changes the time, never the result.
         seed: for the held-out sequences and the perceptron's order.
     """
@@ -89,6 +95,7 @@ class CrfTagger(Estimator):
         held_out: float = 0.0,
         patience: int = 5,
         constrained: bool = True,
+        lexicons: str | None = None,
         clusters: Mapping[str, str | Path | Mapping[str, str]] | None = None,
         gazetteers: Mapping[str, str | Path | Iterable[str]] | None = None,
         threads: int | None = None,
@@ -109,6 +116,7 @@ class CrfTagger(Estimator):
         self.held_out = held_out
         self.patience = patience
         self.constrained = constrained
+        self.lexicons = lexicons
         self.clusters = clusters
         self.gazetteers = gazetteers
         self.threads = threads
@@ -134,6 +142,11 @@ class CrfTagger(Estimator):
     def n_parameters(self) -> int:
         """The number of parameters."""
         return self._fitted().weights.space.size
+
+    @property
+    def lexicon_sources(self) -> tuple[str, ...]:
+        """Which ready lexicons the features look into, with their sizes and the versions of their packages."""
+        return self._fitted().extractor.lexicons.sources
 
     def top_features(self, label: str, n: int = 20) -> list[tuple[str, float]]:
         """Return the features with the largest weights for a label; needs a dictionary (no hashing)."""
@@ -172,9 +185,11 @@ class CrfTagger(Estimator):
         labels = tuple(corpus.labels)
         scheme = schemes.detect(labels)
         text = self.templates if self.templates != "auto" else "pos" if scheme is None or scheme == "IO" else "ner"
+        lists = self._lexicons()
         extractor = Extractor(
-            templates=text, lexicons=self._lexicons(), min_count=self.min_count, hash_bits=self.hash_bits
-        )
+            templates=with_lists(text, lists.clusters, lists.gazetteers), lexicons=lists, min_count=self.min_count,
+            hash_bits=self.hash_bits,
+        )  # fmt: skip
         features = extractor.fit(tokens, offsets)
         training = Training(
             features, targets, len(active), self.states, weights, self.held_out, self.patience, self.seed, progress
@@ -271,7 +286,8 @@ class CrfTagger(Estimator):
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets, costs and held-out sequences")
 
     def _lexicons(self) -> Lexicons:
-        return Lexicons(
+        own = Lexicons(
             {name: read_clusters(source) for name, source in (self.clusters or {}).items()},
             {name: read_gazetteer(source) for name, source in (self.gazetteers or {}).items()},
         )
+        return own if self.lexicons is None else ready_lexicons(self.lexicons).joined(own)

@@ -1,0 +1,111 @@
+"""Taggers learned from the Mechanical Turk crowd of CoNLL-2003, on texts they have not seen.
+
+    python experiments/taggers.py [--truth bsc] [--candidates crf,crf+lexicons,...] [--sets dev] [--gold] [--json FILE]
+
+Truth: a model's name (fitted here on the annotated sentences, 6,056) or a folder of `lasca aggregate`. No gold enters
+training or any choice; with --gold the same taggers are trained on the gold of the same sentences, as a yardstick.
+Sets: `dev` are the sentences of eng.train that are not in the corpus, `testb` is eng.testb, `testa2000` the first 2,000
+sentences of eng.testa (the published protocol). Span F1 as conlleval counts it. CPU seconds are of this process.
+
+The data are found as the tests find them: LASCA_DATA, else ../shared/data beside the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lasca import evaluate, schemes
+from lasca.corpus import CrowdCorpus
+from lasca.runs.source import read
+from lasca.runs.truth_folder import load_truth
+from lasca.tagger import CrfTagger
+from lasca.truth import model_class
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("LASCA_DATA") or ROOT.parent / "shared" / "data")
+Sentences = list[list[str]]
+
+CANDIDATES: dict[str, Callable[[], Any]] = {
+    "crf": lambda: CrfTagger(),
+    "crf+lexicons": lambda: CrfTagger(lexicons="en"),
+}
+
+
+def read_conll(path: Path) -> tuple[Sentences, Sentences]:
+    """Read `token … label` lines as tokens and IOB2 labels."""
+    blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
+    rows = [[line.split() for line in b.splitlines() if line.strip() and "-DOCSTART-" not in line] for b in blocks]
+    rows = [row for row in rows if row]
+    labels = [[cells[-1] for cells in row] for row in rows]
+    names = sorted({name for row in labels for name in row})
+    if schemes.detect(names, labels) == "IOB1":
+        labels = [schemes.convert(row, "IOB2") for row in labels]
+    return [[cells[0] for cells in row] for row in rows], labels
+
+
+def texts(corpus: CrowdCorpus) -> dict[str, tuple[Sentences, Sentences]]:
+    folder = DATA / "conll2003"
+    known = {tuple(corpus.sequence(s)) for s in range(corpus.n_sequences)}
+    tokens, labels = read_conll(folder / "eng.train")
+    other = [i for i, row in enumerate(tokens) if tuple(row) not in known]
+    first = read_conll(folder / "eng.testa.bio")
+    return {
+        "dev": ([tokens[i] for i in other], [labels[i] for i in other]),
+        "testb": read_conll(folder / "eng.testb"),
+        "testa2000": (first[0][:2000], first[1][:2000]),
+    }
+
+
+def annotated(corpus: CrowdCorpus) -> CrowdCorpus:
+    return corpus.select(sequences=np.flatnonzero(corpus.annotated_sequences))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--truth", default="bsc", help="a truth model, or a folder of `lasca aggregate`")
+    parser.add_argument("--candidates", default=",".join(CANDIDATES))
+    parser.add_argument("--sets", default="dev")
+    parser.add_argument("--gold", action="store_true", help="also train on gold, as a yardstick")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--save", type=Path, help="keep the fitted taggers in this folder")
+    options = parser.parse_args()
+    os.environ.setdefault("LASCA_DATA", str(DATA))
+    if Path(options.truth).is_dir():
+        corpus, truth = load_truth(options.truth)
+    else:
+        corpus = annotated(read("conll2003-mturk"))
+        truth = model_class(options.truth)().fit(corpus)
+    sets = texts(corpus)
+    names = list(corpus.label_names(corpus.golds["gold"]))
+    inferred = evaluate.spans(names, truth.sequences(), mode="lenient").f1
+    print(f"{truth.model}: {corpus.n_sequences:,} sentences, span F1 of the truth against gold {100 * inferred:.2f}")
+    results = []
+    for name in options.candidates.split(","):
+        for source, target in [("truth", truth), *([("gold", "gold")] if options.gold else [])]:
+            start = time.process_time()
+            tagger = CANDIDATES[name]().fit(corpus, target)
+            seconds = time.process_time() - start
+            row: dict[str, Any] = {"tagger": name, "trained on": source, "cpu": seconds}
+            for which in options.sets.split(","):
+                tokens, gold = sets[which]
+                row[which] = 100 * evaluate.spans(gold, tagger.predict(tokens), mode="lenient").f1
+            if options.save:
+                tagger.save(options.save / f"{name}-{source}", overwrite=True)
+            print("  ".join(f"{k} {v:.2f}" if isinstance(v, float) else str(v) for k, v in row.items()), flush=True)
+            results.append(row)
+    if options.json:
+        options.json.write_text(
+            json.dumps({"truth": truth.model, "inferred": 100 * inferred, "rows": results}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    main()
