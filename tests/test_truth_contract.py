@@ -200,7 +200,7 @@ def test_predictions_of_models_do_not_vote(name: str, corpus: CrowdCorpus, fitte
         np.concatenate([corpus.annotation_annotator, np.full(corpus.n_tokens, corpus.n_annotators)]),
         np.concatenate([corpus.annotation_label, np.zeros(corpus.n_tokens, int)]),
     )
-    with_model = replace(with_model, roles=("annotator",) * corpus.n_annotators + ("model",))
+    with_model = replace(with_model, kinds=("person",) * corpus.n_annotators + ("model",), votes=())
     truth, again = truth_of(name, corpus, fitted), model(name).fit(with_model)
     check(again, with_model)
     np.testing.assert_allclose(again.proba, truth.proba, atol=SAMPLED.get(name, 0.02))

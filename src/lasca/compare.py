@@ -106,13 +106,15 @@ def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, npt.NDArray[np.bool
 
 
 def score(corpus: CrowdCorpus, truth: Truth, gold: str, sequences: npt.NDArray[np.bool_]) -> Scores:
-    """Score a truth against a gold on the sequences of a mask."""
+    """Score a truth against a gold on the sequences of a mask.
+
+    Tokens that nobody labelled have no truth: they are left out, but of spans, which need their neighbours.
+    """
     expert = corpus.golds[gold]
-    tokens = evaluate.tokens_from_codes(
-        expert, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=sequences
-    )
+    asked = np.where(truth.voted, expert, np.int16(-1))
+    tokens = evaluate.tokens_from_codes(asked, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=sequences)
     mask = np.repeat(sequences, np.diff(corpus.offsets))
-    sure = evaluate.calibration(truth.proba, expert, mask=mask)
+    sure = evaluate.calibration(truth.proba, asked, mask=mask)
     spans = None
     if schemes.detect(corpus.labels) is not None:
         spans = evaluate.spans_from_codes(expert, truth.labels, corpus.offsets, corpus.labels, sequences=sequences)

@@ -32,7 +32,10 @@ _BLOCK = 200_000  # tokens that are tagged at a time
 
 
 def targets_of(corpus: CrowdCorpus, truth: Any, soft: bool) -> Array:
-    """Return the targets a tagger learns from: hard labels with −1 for unknown, or probabilities."""
+    """Return the targets a tagger learns from: hard labels with −1 for unknown, or probabilities.
+
+    Of a Truth, the labels of tokens that somebody labelled: the others have no truth.
+    """
     if isinstance(truth, str):
         if truth not in corpus.golds:
             raise ParameterError("truth", truth, "a Truth or the name of a gold: " + ", ".join(corpus.golds))
@@ -42,7 +45,7 @@ def targets_of(corpus: CrowdCorpus, truth: Any, soft: bool) -> Array:
     elif soft:
         found = np.asarray(truth.proba, dtype=np.float32)
     else:
-        found = np.asarray(truth.labels)
+        found = np.asarray(truth.codes if hasattr(truth, "codes") else truth.labels)
     n_tokens = int(corpus.offsets[-1])
     if len(found) != n_tokens:
         raise ModelError(f"the truth has labels for {len(found)} tokens, the corpus has {n_tokens}")

@@ -50,10 +50,11 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
     """Score the truth against a gold on the sequences somebody annotated; None where the gold has no label there."""
     expert = corpus.golds[gold]
     chosen = corpus.annotated_sequences
-    mask = np.repeat(chosen, np.diff(corpus.offsets))
+    mask = np.repeat(chosen, np.diff(corpus.offsets)) & truth.voted
     if not (mask & (expert >= 0)).any():
         return None
-    tokens = evaluate.tokens_from_codes(expert, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=chosen)
+    asked = np.where(truth.voted, expert, np.int16(-1))  # tokens nobody labelled have no truth
+    tokens = evaluate.tokens_from_codes(asked, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=chosen)
     sure = evaluate.calibration(truth.proba, expert, mask=mask)
     spans = None
     if schemes.detect(corpus.labels) is not None:

@@ -40,7 +40,7 @@ def save_truth(corpus: CrowdCorpus, truth: Truth, path: str | Path, *, overwrite
 def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
     """Write what people want first: the labels in three formats, the annotators, and their clusters."""
     for name, file in LABEL_FILES:
-        formats.WRITERS[name](corpus, folder / file, labels=truth.labels, proba=truth.proba)
+        formats.WRITERS[name](corpus, folder / file, labels=truth.codes, proba=truth.proba)
     write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
     if truth.clusters is not None:
         write_json(folder / "clusters.json", _clusters(corpus, truth))

@@ -9,7 +9,17 @@ from lasca.errors import ParameterError
 from lasca.truth.base import Posterior, TruthModel, Votes
 from lasca.truth.result import Clusters, Truth
 
-__all__ = ["MODEL_NAMES", "TRUTH_MODELS", "Clusters", "Posterior", "Truth", "TruthModel", "Votes", "model_class"]
+__all__ = [
+    "MODEL_NAMES",
+    "TRUTH_MODELS",
+    "Clusters",
+    "Posterior",
+    "Truth",
+    "TruthModel",
+    "Votes",
+    "model_class",
+    "supporting",
+]
 
 _MODELS = {
     "mv": ("majority", "MajorityVote"),
@@ -33,6 +43,11 @@ def model_class(name: str) -> type[TruthModel]:
     module, cls = _MODELS[name]
     found: type[TruthModel] = getattr(import_module(f"lasca.truth.{module}"), cls)
     return found
+
+
+def supporting(*what: str) -> tuple[str, ...]:
+    """Return the names of the models that can take all of this: "known", "soft", "families", "update"."""
+    return tuple(name for name in MODEL_NAMES if set(what) <= model_class(name).supports)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import betaincinv
 
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, KnownLabels, SoftVotes
 from lasca.errors import ModelError
 from lasca.estimator import Estimator
 from lasca.truth.result import Clusters, Truth
@@ -34,11 +34,29 @@ class Votes:
     n_labels: int
     offsets: npt.NDArray[np.int64]
     """The sequences: n_sequences + 1 borders, in tokens."""
+    soft: SoftVotes | None = None
+    """Votes that are distributions; those that are uniform say nothing and are left out."""
+    known: KnownLabels | None = None
+    """What is known of some tokens beforehand."""
 
     @property
     def n_tokens(self) -> int:
         """How many tokens there are."""
         return len(self.start) - 1
+
+    @property
+    def n_votes(self) -> int:
+        """How many votes there are, hard and soft."""
+        return len(self.label) + (0 if self.soft is None else len(self.soft))
+
+    @property
+    def voted(self) -> npt.NDArray[np.bool_]:
+        """Whether anybody said anything of a token, or something is known of it."""
+        found = np.diff(self.start) > 0
+        for rows in (self.soft, self.known):
+            if rows is not None:
+                found[rows.token] = True
+        return found
 
     @classmethod
     def of(cls, corpus: CrowdCorpus) -> Votes:
@@ -51,7 +69,15 @@ class Votes:
             annotator, label = annotator[stays], label[stays]
             for array in (start, annotator, label):  # as those of a corpus are: kernels are compiled for one kind only
                 array.flags.writeable = False
-        return cls(start, annotator, label, corpus.n_annotators, corpus.n_labels, corpus.offsets)
+        soft = None if corpus.soft is None else _that_say_something(corpus.soft, counts)
+        return cls(start, annotator, label, corpus.n_annotators, corpus.n_labels, corpus.offsets, soft, corpus.known)
+
+
+def _that_say_something(soft: SoftVotes, counts: npt.NDArray[np.bool_]) -> SoftVotes | None:
+    """Return the soft votes of those who vote that are not uniform."""
+    spread = soft.proba.max(axis=1) - soft.proba.min(axis=1)
+    stays = counts[soft.annotator] & (spread > 1e-6)
+    return SoftVotes(soft.token[stays], soft.annotator[stays], soft.proba[stays]) if stays.any() else None
 
 
 @dataclass(frozen=True)
@@ -67,36 +93,121 @@ class Posterior:
     trace: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """What the parameters were made of (expected counts): a later fit can go on from there (`history=`)."""
+
+
+SUPPORTS = {
+    "known": "known labels",
+    "soft": "soft votes",
+    "families": "families of annotators",
+    "update": "history=: going on from an earlier truth",
+}
+"""What a model may be able to take, and how it is called in messages."""
 
 
 class TruthModel(Estimator, ABC):
-    """A model that infers the true labels from the crowd's. Subclasses give `name` and `_infer`."""
+    """A model that infers the true labels from the crowd's. Subclasses give `name`, `summary` and `_infer`."""
 
     name: ClassVar[str]
+    """The short name, as on the command line."""
+    summary: ClassVar[str] = ""
+    """What the model is, in one line."""
+    supports: ClassVar[frozenset[str]] = frozenset()
+    """What it can take beyond hard votes: some of "known", "soft", "families", "update" (see SUPPORTS)."""
 
-    def fit(self, corpus: CrowdCorpus, *, progress: Progress | None = None) -> Truth:
-        """Infer the true labels, their probabilities, and what each annotator is worth."""
+    def fit(
+        self,
+        corpus: CrowdCorpus,
+        *,
+        known: npt.ArrayLike | KnownLabels | None = None,
+        history: Truth | None = None,
+        progress: Progress | None = None,
+    ) -> Truth:
+        """Infer the true labels, their probabilities, and what each annotator is worth.
+
+        `known` are labels that are known beforehand, as `CrowdCorpus.with_known` takes them (they replace those of
+        the corpus); `history` is an earlier truth of the same model to go on from: what it learned of annotators
+        and labels, matched by name, counts as it was.
+        """
+        corpus = corpus if known is None else corpus.with_known(known)
         if corpus.n_tokens == 0:
             raise ModelError("the corpus has no tokens: there is nothing to infer")
         votes = Votes.of(corpus)
-        if len(votes.label) == 0:
+        if votes.n_votes == 0:
             raise ModelError("nobody labelled anything: there is nothing to infer", hint="Check the load report")
-        posterior = self._infer(corpus, votes, progress or _silent)
-        if posterior.labels is None and (votes.annotator == votes.annotator[0]).all():
+        self._check_support(votes, history)
+        ignored = self._ignored(corpus)
+        if history is None:
+            posterior = self._infer(corpus, votes, progress or _silent)
+        else:
+            posterior = self._update(corpus, votes, history, progress or _silent)
+        if posterior.labels is None and history is None:
             posterior = _as_said(votes, posterior)
+        posterior = replace(_clamped(votes, posterior), warnings=posterior.warnings + ignored)
         return _truth(self, corpus, votes, posterior)
 
     @abstractmethod
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         """Check the parameters and run the inference."""
 
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        """Run the inference from an earlier truth on; for models that support "update"."""
+        raise NotImplementedError
+
+    def _check_support(self, votes: Votes, history: Truth | None) -> None:
+        """Refuse by name what this model cannot take."""
+        given = {"known": votes.known, "soft": votes.soft, "update": history}
+        for what, value in given.items():
+            if value is not None and what not in self.supports:
+                raise ModelError(f"{self.name} cannot take {SUPPORTS[what]}", hint=_without(what))
+        if history is not None and history.model != self.name:
+            raise ModelError(
+                f"{self.name} cannot go on from a truth of another model", got=history.model, hint=_without("update")
+            )
+
+    def _ignored(self, corpus: CrowdCorpus) -> tuple[str, ...]:
+        """Say what this model was given and does not look at."""
+        if "families" in self.supports or all(family is None for family in corpus.families):
+            return ()
+        return (f"{self.name} does not know families of annotators: everybody counts as one voice",)
+
 
 def _silent(share: float, words: str) -> None:
     pass
 
 
+def _without(what: str) -> str:
+    """Say how to go on without what a model cannot take."""
+    return {
+        "known": "Take another model (lasca.truth.supporting('known')), or forget them: corpus.with_known(None)",
+        "soft": "Take another model (lasca.truth.supporting('soft')), or leave out who gives them: corpus.with_voters",
+        "update": "Fit without history=, or take another model (lasca.truth.supporting('update'))",
+    }[what]
+
+
+def _clamped(votes: Votes, posterior: Posterior) -> Posterior:
+    """Make sure that what is known holds to the letter (models take it into account in their inference)."""
+    if votes.known is None:
+        return posterior
+    token, allowed = votes.known.token, votes.known.allowed
+    proba = np.array(posterior.proba)
+    inside = np.where(allowed, proba[token], 0)
+    lost = inside.sum(axis=1) <= 0  # all that is allowed underflowed
+    inside[lost] = allowed[lost]
+    proba[token] = inside / inside.sum(axis=1, keepdims=True)
+    labels = posterior.labels
+    if labels is not None:
+        labels = np.array(labels)
+        wrong = ~allowed[np.arange(len(token)), labels[token]]
+        labels[token[wrong]] = proba[token[wrong]].argmax(axis=1)
+    return replace(posterior, proba=proba, labels=labels)
+
+
 def _as_said(votes: Votes, posterior: Posterior) -> Posterior:
     """With one annotator nothing speaks against what they said: where they said something, it is the truth."""
+    if votes.soft is not None or votes.known is not None or (votes.annotator != votes.annotator[0]).any():
+        return posterior
     voted = np.flatnonzero(np.diff(votes.start))
     proba = np.array(posterior.proba)
     proba[voted] = 0
@@ -127,6 +238,8 @@ def _truth(model: TruthModel, corpus: CrowdCorpus, votes: Votes, posterior: Post
         trace=np.asarray(posterior.trace, dtype=np.float64),
         diagnostics=posterior.diagnostics,
         warnings=posterior.warnings + _identifiability(votes),
+        voted=votes.voted,
+        statistics=posterior.statistics,
     )
 
 
@@ -167,7 +280,7 @@ def _annotator_table(corpus: CrowdCorpus, proba: npt.NDArray[np.float32], cluste
 
 def _identifiability(votes: Votes) -> tuple[str, ...]:
     per_token = np.diff(votes.start)
-    if (per_token >= 2).any():
+    if (per_token >= 2).any() or votes.soft is not None or votes.known is not None:
         return ()
     if len(np.unique(votes.annotator)) == 1:
         return ("there is one annotator only: the truth is what they said, and their reliability cannot be known",)

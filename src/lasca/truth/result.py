@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,8 @@ from lasca.files import check_sums, whole_folder
 
 __all__ = ["Clusters", "Truth"]
 
-VERSION = 1
+VERSION = 2
+OLDER = (1,)  # versions that can still be read: 1 had neither `voted` nor `statistics`
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +70,29 @@ class Truth:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     """Plain numbers and lists: iterations, converged, R-hat, ESS, … as the model has them."""
     warnings: tuple[str, ...] = ()
+    voted: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Whether anybody said anything of a token, or something is known of it. The others have no truth: what stands
+    there is a guess, and is left out of training, scores and written files. Left out: everything was voted on."""
+    statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """What the parameters were made of (expected counts), by name; a later fit can go on from there (`history=`)."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
-        object.__setattr__(self, "diagnostics", MappingProxyType(dict(self.diagnostics)))
-        for name in ("offsets", "labels", "proba", "confusion", "trace"):
-            getattr(self, name).flags.writeable = False
+        for name in ("params", "diagnostics", "statistics"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        if len(self.voted) != len(self.labels):
+            object.__setattr__(self, "voted", np.ones(len(self.labels), np.bool_))
+        for array in (self.offsets, self.labels, self.proba, self.confusion, self.trace, self.voted):
+            array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let truths be copied and sent to other processes (LASCA itself stores no pickles)."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return _again, (type(self), {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()})
+
+    @property
+    def codes(self) -> npt.NDArray[np.int16]:
+        """The inferred label of each token that anybody labelled, -1 for the others."""
+        return np.where(self.voted, self.labels, np.int16(-1))
 
     def sequences(self) -> list[list[str]]:
         """Return the labels as lists of strings, one list per sequence."""
@@ -103,10 +121,11 @@ class Truth:
             "warnings": list(self.warnings),
             "reliable": None if self.clusters is None else self.clusters.reliable,
         }
-        names = ("offsets", "labels", "proba", "confusion", "trace")
+        names = ("offsets", "labels", "proba", "confusion", "trace", "voted")
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
         if self.clusters is not None:
             arrays |= {f"clusters.{n}": getattr(self.clusters, n) for n in ("assignment", "proba", "shared")}
+        arrays |= {f"statistics.{name}": array for name, array in self.statistics.items()}
         with whole_folder(path, overwrite=overwrite) as folder:
             (folder / "truth.json").write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
             save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "arrays.safetensors")
@@ -120,10 +139,17 @@ class Truth:
         try:
             check_sums(folder, "truth.json", "arrays.safetensors", "annotators.parquet", "sequences.parquet")
             header = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
-            if header["lasca"] != "truth" or header["version"] != VERSION:
-                raise StoreError("not a truth of this version of LASCA", where=str(folder), got=header["version"])
+            if header["lasca"] != "truth" or header["version"] not in (VERSION, *OLDER):
+                raise StoreError(
+                    "not a truth of this version of LASCA",
+                    where=str(folder),
+                    got=header["version"],
+                    hint="Make it anew: lasca aggregate DATA -o FOLDER",
+                )
             arrays = load_file(folder / "arrays.safetensors")
             ids = pq.read_table(folder / "sequences.parquet").column("id").combine_chunks()
+            kept = [name for name in arrays if name.startswith("statistics.")]
+            statistics = {name.removeprefix("statistics."): arrays.pop(name) for name in kept}
             clusters = None
             if header["reliable"] is not None:
                 parts = {n: arrays.pop(f"clusters.{n}") for n in ("assignment", "proba", "shared")}
@@ -137,12 +163,17 @@ class Truth:
                 clusters=clusters,
                 diagnostics=header["diagnostics"],
                 warnings=tuple(header["warnings"]),
+                statistics=statistics,
                 **arrays,
             )
         except OSError as error:
             raise StoreError("there is no truth to load", where=str(folder), got=error.strerror) from error
         except (pa.ArrowException, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise StoreError("the saved truth is damaged", where=str(folder), got=str(error)) from error
+
+
+def _again(cls: type[Truth], values: dict[str, Any]) -> Truth:
+    return cls(**values)
 
 
 def _plain(value: Any) -> Any:

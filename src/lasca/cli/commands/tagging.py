@@ -209,7 +209,7 @@ def _gold_labels(data: str, name: str | None) -> Labelled:
     if corpus.golds or name is not None:
         return _labelled(corpus, corpus.golds[find_gold(corpus, name, data, "Leave out --gold-name: it has a truth")])
     say("note: there are no gold labels in GOLD; the truth inferred there takes their place", "cyan")
-    return _labelled(corpus, truth.labels)
+    return _labelled(corpus, truth.codes)
 
 
 def _labels_to_judge(data: str) -> Labelled:
