@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from lasca.kernels.compiled import kernel
 
 __all__ = ["crowdtruth_labels", "crowdtruth_pass", "rank1_pass", "vote_entropy"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, share, max_iter, tol, mu, vote_omega):
     """Fit A ≈ ω μᵀ on the observed cells of sequences lo..hi by alternating least squares.
 
@@ -86,7 +87,7 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
     return unfinished
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fitted(first, last, begin, annotator, place, omega, cell):
     """Return the μ of one token that fits its cells best, given ω: Σ ω A / Σ ω²."""
     up, down = 0.0, 0.0
@@ -98,7 +99,7 @@ def _fitted(first, last, begin, annotator, place, omega, cell):
     return up / down
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scale(s, offsets, start, annotator, place, members, n_members, omega, share, cell, mu, vote_omega):
     """Give μ its last value for the ω found, scale both, write ω to the votes and forget the members."""
     begin = start[offsets[s]]
@@ -123,7 +124,7 @@ def _scale(s, offsets, start, annotator, place, members, n_members, omega, share
         place[members[m]] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def vote_entropy(start, label, n_labels, entropy):
     """Entropy of the shares of the labels each token was given, in nats; nan with fewer than two votes."""
     given = np.zeros(n_labels, np.int64)
@@ -143,7 +144,7 @@ def vote_entropy(start, label, n_labels, entropy):
         entropy[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, new_worker):
     """One step of CrowdTruth's mutual updates: unit and worker quality from those of the step before.
 
@@ -183,7 +184,7 @@ def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, ne
         new_worker[who] = sums[0, who] / max(sums[1, who], 1e-4) * (sums[2, who] / max(sums[3, who], 1e-4))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def crowdtruth_labels(start, annotator, label, unit, worker, both, either, quality):
     """Write each label's quality: how probable it is that one annotator gives it where another one did.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from lasca.kernels.compiled import kernel
 
 __all__ = ["GRID", "SCALE", "two_truths_pairs", "two_truths_pass"]
 
@@ -22,7 +23,7 @@ _LEAST = 1e-5  # explanations of a token less probable than this add nothing to 
 _BLOCK = 16  # votes between two rescalings of the products
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
     """List the labels voted for, in order, and the ordered pairs to try: voted with voted, then voted with near."""
     n_labels = seen.shape[0]
@@ -48,7 +49,7 @@ def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
     return n_pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rescale(one, two, n_pairs):
     """Divide all explanations by the largest one; return its logarithm."""
     n_levels, n_labels = one.shape
@@ -70,7 +71,7 @@ def _rescale(one, two, n_pairs):
     return math.log(top)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows):
     """Fill in weight × likelihood of every explanation of one token, up to a common factor; return its logarithm."""
     n_levels, n_labels = w_one.shape
@@ -106,13 +107,13 @@ def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_
     return log_scale
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _whole(x):
     """Return x as a multiple of 1/SCALE."""
     return np.int64(x * SCALE + 0.5)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _learn(
     first, last, annotator, label, psi, pi, pair_a, pair_b, n_pairs, one, two, total,
     used, mine, counts, n_one, n_two, n_pair,
@@ -161,7 +162,7 @@ def _learn(
                     counts[annotator[first + v], d, label[first + v], t] += _whole(mine[t, v])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_truths_pass(
     lo,
     hi,
@@ -221,7 +222,7 @@ def two_truths_pass(
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_truths_pairs(
     lo,
     hi,

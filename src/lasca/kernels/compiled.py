@@ -1,69 +1,105 @@
-"""Where compiled kernels are kept, for systems where neither the package nor the home of the user can be written.
+"""How kernels are compiled and kept: `kernel` is the decorator of all of them.
 
-Numba keeps them beside the sources, or in the user's cache folder; NUMBA_CACHE_DIR names another place. Where it can
-write nowhere it refuses to work. Its files are pickles, which run code when they are read: a folder in the common
-temporary place is used only if nobody but this user can have put something there.
+It is Numba's `njit` with `nogil`, and a cache that is looked at before a kernel is compiled for types it has not seen.
+Where the files lie, and when they are too old to be used, is told in `lasca.kernels.places`. Nothing is set for other
+users of Numba in the same process.
 """
 
+# mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
-import stat
-import tempfile
+import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numba
+from numba import njit
+from numba.core.caching import IndexDataCacheFile, _Cache
+from numba.core.compiler import CompileResult
 
-from lasca.errors import StoreError
+from lasca.kernels.places import current_place
 
-__all__ = ["ensure_place", "private_folder"]
-
-
-def ensure_place() -> None:
-    """Let Numba keep compiled kernels in a private temporary folder if it finds no other place."""
-    if _has_place():
-        return
-    try:
-        settings: Any = numba.config
-        settings.CACHE_DIR = str(private_folder())
-    except OSError as error:
-        raise StoreError(
-            f"compiled code can be kept nowhere: {error.strerror or error}",
-            hint="Set NUMBA_CACHE_DIR to a folder that can be written",
-        ) from error
+__all__ = ["kernel"]
 
 
-def _has_place() -> bool:
-    def kernel() -> None:
-        """Nothing: it is only asked where this would be kept."""
-
-    try:
-        numba.njit(cache=True)(kernel)
-    except RuntimeError:
-        return False
-    return True
-
-
-def private_folder() -> Path:
-    """Return a temporary folder of this user alone: always the same one if it is safe, else one for this process."""
-    if hasattr(os, "getuid"):
-        folder = Path(tempfile.gettempdir()) / f"lasca-kernels-{os.getuid()}"
-        with suppress(OSError):  # a file or a dangling link is there
-            folder.mkdir(mode=0o700, exist_ok=True)
-        if _is_private(folder):
-            return folder
-    fresh = tempfile.mkdtemp(prefix="lasca-kernels-")
-    atexit.register(shutil.rmtree, fresh, ignore_errors=True)
-    return Path(fresh)
+def kernel(function: Any = None, **options: Any) -> Any:
+    """Compile a function when it is first called, and keep the machine code; the options are those of `njit`."""
+    if function is None:
+        return lambda function: kernel(function, **options)
+    compiled: Any = njit(nogil=True, **options)(function)
+    if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
+        compiled._cache = _Kept(function)
+    return compiled
 
 
-def _is_private(folder: Path) -> bool:
-    try:
-        found = folder.lstat()  # not what a link points at
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+class _Files(IndexDataCacheFile):
+    """A file for each signature of a kernel, named by it.
+
+    Numba lists them in an index that every process reads, adds to and writes back: two that compile at once can leave
+    one signature with the code of another. Files that cannot be read are as none.
+    """
+
+    def __init__(self, folder: Path, function: Any) -> None:
+        super().__init__(str(folder), f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}", None)
+
+    def _file(self, key: Any) -> str:
+        name = self._index_name.removesuffix(".nbi")
+        return f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write a file, whole or not at all."""
+        self._save_data(self._file(key), (key, data))
+
+    def load(self, key: Any) -> Any:
+        """Return what was kept for a key, or None."""
+        try:
+            kept, data = self._load_data(self._file(key))
+        except Exception:  # there is none, or it is damaged
+            return None
+        return data if kept == key else None
+
+
+class _Kept(_Cache):
+    """The cache of one kernel, in the place of this process."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function, self._enabled = function, True
+
+    @property
+    def cache_path(self) -> str:
+        """Return the folder that is written to."""
+        return str(current_place().folder)
+
+    def enable(self) -> None:
+        """Use the cache."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Use it no more."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Do nothing: what is too old is never found."""
+
+    def _key(self, signature: Any, codegen: Any) -> Any:
+        code = self._function.__code__
+        return signature, codegen.magic_tuple(), hashlib.sha256(code.co_code).hexdigest(), code.co_firstlineno
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled kernel for a signature, or None."""
+        target_context.refresh()
+        key = self._key(sig, target_context.codegen())
+        for folder in current_place() if self._enabled else ():
+            found = _Files(folder, self._function).load(key)
+            if found is not None:
+                return CompileResult._rebuild(target_context, *found)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel; a full disk is no reason to stop."""
+        if self._enabled and not data.library.has_dynamic_globals:
+            folder = current_place().folder
+            with suppress(OSError):
+                folder.mkdir(exist_ok=True)  # somebody may have cleaned up
+                _Files(folder, self._function).save(self._key(sig, data.codegen), data._reduce())

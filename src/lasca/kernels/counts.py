@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import simd
+from lasca.kernels.compiled import kernel
 
 __all__ = [
     "MAX_SIMD_WIDTH",
@@ -35,7 +35,7 @@ MAX_SIMD_WIDTH = 32
 TINY = 1e-200
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def vote_counts(annotator, label, n_annotators, n_labels):  # type: ignore[no-untyped-def]
     """Return how often each annotator gave each label, (n_annotators, n_labels)."""
     counts = np.zeros((n_annotators, n_labels))
@@ -44,7 +44,7 @@ def vote_counts(annotator, label, n_annotators, n_labels):  # type: ignore[no-un
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def vote_shares(start, label, out):  # type: ignore[no-untyped-def]
     """Write the shares of each token's votes into out (n_tokens, n_labels); zeros where nobody voted."""
     for i in range(len(start) - 1):
@@ -56,7 +56,7 @@ def vote_shares(start, label, out):  # type: ignore[no-untyped-def]
             out[i] /= n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_counts(start, annotator, label, n_annotators, n_labels):  # type: ignore[no-untyped-def]
     """Return counts (annotator, given, true) and totals (true) with the shares of a token's votes as posterior."""
     counts, totals = np.zeros((n_annotators, n_labels, n_labels)), np.zeros(n_labels)
@@ -69,7 +69,7 @@ def share_counts(start, annotator, label, n_annotators, n_labels):  # type: igno
     return counts, totals
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_space(first, last, rows, log_table, log_prior, n_labels, row):  # type: ignore[no-untyped-def]
     """Fill `row` with a token's posterior, computed in logs; return the log evidence."""
     for t in range(n_labels):
@@ -89,7 +89,7 @@ def _log_space(first, last, rows, log_table, log_prior, n_labels, row):  # type:
     return largest + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def confusion_pass(  # type: ignore[no-untyped-def]
     first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, counts, totals, proba
 ):
@@ -132,7 +132,7 @@ def confusion_pass(  # type: ignore[no-untyped-def]
     return evidence + math.log(product)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def confusion_pass_wide(  # type: ignore[no-untyped-def]
     first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, counts, totals, proba
 ):
@@ -167,7 +167,7 @@ def confusion_pass_wide(  # type: ignore[no-untyped-def]
     return evidence
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def agreement_pass(first, last, start, annotator, label, odds, n_labels, agreed, proba):  # type: ignore[no-untyped-def]
     """Do one pass over tokens first..last for models where a vote only favours the label it gives.
 
@@ -208,7 +208,7 @@ def agreement_pass(first, last, start, annotator, label, odds, n_labels, agreed,
     return evidence + math.log(product)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _agreement_in_logs(first, last, annotator, label, odds, n_labels, weight):  # type: ignore[no-untyped-def]
     """Fill `weight` with the posterior of a token, computed in logs; return the log of the sum of its weights."""
     weight[:] = 0.0

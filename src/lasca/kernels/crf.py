@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import simd
+from lasca.kernels.compiled import kernel
 from lasca.kernels.crf_log import log_cost_pass
 from lasca.kernels.crf_rows import exponentiate, longest, restrict, scatter_rows, score_rows
 
@@ -40,7 +40,7 @@ HARD, SOFT, PARTIAL = 0, 1, 2
 _SURE = 1e-60
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _product(x, at, M, n_labels, blocks):
     """Return x · M for one row x."""
     width = 4 * len(blocks)
@@ -54,7 +54,7 @@ def _product(x, at, M, n_labels, blocks):
     return simd.add(even, odd)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _forward(e, length, n_labels, M, blocks, alpha, scale):
     """Fill alpha; return (log of the sum over all paths, sum of the last alpha row).
 
@@ -79,7 +79,7 @@ def _forward(e, length, n_labels, M, blocks, alpha, scale):
     return log_z + math.log(product) + math.log(last), last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_pairs(alpha, u, length, n_labels, blocks, pairs):
     """pairs[k, :] += sum over positions of alpha[i - 1, k] · u[i, :]."""
     width = 4 * len(blocks)
@@ -99,7 +99,7 @@ def _add_pairs(alpha, u, length, n_labels, blocks, pairs):
         simd.store(pairs, k * width, x)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _backward(e, length, n_labels, MT, blocks, alpha, scale, weight, u, pairs, out):
     """Add weight × node marginals to `out` and weight × pair marginals (without M) to `pairs`.
 
@@ -117,7 +117,7 @@ def _backward(e, length, n_labels, MT, blocks, alpha, scale, weight, u, pairs, o
     _add_pairs(alpha, u, length, n_labels, blocks, pairs)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha):
     """Fill the cost part of the expectation semiring; return its last row's sum."""
     width = 4 * len(blocks)
@@ -132,7 +132,7 @@ def _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha):
     return simd.total(row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost_backward(e, length, n_labels, MT, blocks, alpha, scale, cost, ralpha, weight, u, ru, pairs, out):
     """As `_backward`, under q(z') ∝ cost(z') p(z'); `weight` already holds 1 / sum of the last ralpha row."""
     width = 4 * len(blocks)
@@ -151,7 +151,7 @@ def _cost_backward(e, length, n_labels, MT, blocks, alpha, scale, cost, ralpha, 
     _add_pairs(alpha, ru, length, n_labels, blocks, pairs)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, out):
     """Cost of each label at each position (`costs` holds a row per true label); an allowed label costs nothing."""
     width = 4 * len(blocks)
@@ -175,7 +175,7 @@ def _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor
                 out[at + j] = 0.0 if j >= n_labels or allowed[first + i, j] else factor * least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves):
     """Start the rows with −weight × targets, count target moves; return the targets' node score."""
     width = 4 * len(blocks)
@@ -199,7 +199,7 @@ def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks
     return score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def chain_gradient(
     objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs,
     hard, soft, allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves,
@@ -262,7 +262,7 @@ def chain_gradient(
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def chain_marginals(sequences, offsets, slots, scores, M, MT, shift, mask, n_labels, blocks, out, log_z):
     """Write the node marginals of some sequences to `out` (n_tokens, n_labels) and their log sums over paths."""
     width = 4 * len(blocks)

@@ -9,15 +9,15 @@ first and last token's scores (0, or −1e30 where a label cannot begin or end a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import simd
+from lasca.kernels.compiled import kernel
 from lasca.kernels.crf_rows import longest, score_rows
 
 __all__ = ["n_best_paths", "perceptron_epoch", "viterbi_paths"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, out, at):
     """Write the best labels to out[at:]; among equals the earlier label wins. Returns the score."""
     width = 4 * len(blocks)
@@ -43,7 +43,7 @@ def _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, 
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def viterbi_paths(sequences, offsets, slots, scores, A, first_row, last_row, n_labels, blocks, out):
     """Write the best labels of some sequences to `out` (one per token)."""
     width = 4 * len(blocks)
@@ -57,7 +57,7 @@ def viterbi_paths(sequences, offsets, slots, scores, A, first_row, last_row, n_l
             _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, out, first)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _offer(values, labels, ranks, n, value, label, rank):
     """Insert a candidate into a list of the n best, best first; among equals the earlier one stays first."""
     if not value > values[n - 1]:
@@ -69,7 +69,7 @@ def _offer(values, labels, ranks, n, value, label, rank):
     values[r], labels[r], ranks[r] = value, label, rank
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def n_best_paths(first, length, slots, scores, A, first_row, last_row, n_labels, n, blocks):
     """Return the labels (n, length) and scores of the n best paths of one sequence; missing ones score −inf."""
     width = 4 * len(blocks)
@@ -103,7 +103,7 @@ def n_best_paths(first, length, slots, scores, A, first_row, last_row, n_labels,
     return paths, top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _feature_rows(slots, first, length, bundle_start, bundle_feature, weights, blocks, out):
     width = 4 * len(blocks)
     for i in range(length):
@@ -115,7 +115,7 @@ def _feature_rows(slots, first, length, bundle_start, bundle_feature, weights, b
         simd.store(out, i * width, row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _update(slots, i, bundle_start, bundle_feature, label, amount, late, seen, width, weights, sums):
     for s in range(slots.shape[1]):
         b = slots[i, s]
@@ -126,7 +126,7 @@ def _update(slots, i, bundle_start, bundle_feature, label, amount, late, seen, w
                 sums[p] += late * amount
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def perceptron_epoch(
     sequences, offsets, slots, bundle_start, bundle_feature, gold, seen, seen_moves, n_labels, blocks,
     weights, sums, A, A_sums, step,

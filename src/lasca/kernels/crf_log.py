@@ -11,23 +11,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import simd
+from lasca.kernels.compiled import kernel
 
 __all__ = ["log_cost_pass"]
 
 _ZERO = -1e30
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(a, b):
     """log(exp(a) + exp(b))."""
     top = max(a, b)
     return top if top <= 0.5 * _ZERO else top + math.log1p(math.exp(min(a, b) - top))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_product(x, at, A, n_labels, blocks, best, sums):
     """best + log(sums) is the log of exp(x) · exp(A) for one row x."""
     width = 4 * len(blocks)
@@ -42,7 +42,7 @@ def _log_product(x, at, A, n_labels, blocks, best, sums):
     simd.store(sums, 0, row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_cost_pass(scores, length, n_labels, A, AT, cost, weight, blocks, rows, direct):
     """Add weight × marginals under q(z') ∝ cost(z') exp(score(z')) to `rows` and `direct`; return log of q's sum.
 
@@ -72,7 +72,7 @@ def log_cost_pass(scores, length, n_labels, A, AT, cost, weight, blocks, rows, d
     return log_sum
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_backward(scores, length, n_labels, A, AT, lcost, alpha, ralpha, log_sum, weight, blocks, rows, direct):
     width = 4 * len(blocks)
     b, rb = np.zeros(width), np.full(width, _ZERO)

@@ -7,16 +7,16 @@ The layout is described in `lasca.kernels.crf`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import simd
+from lasca.kernels.compiled import kernel
 
 __all__ = ["bundle_scores", "exponentiate", "feature_gradient", "longest", "restrict", "scatter_rows", "score_rows"]
 
 _FLOOR = -300.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bundle_scores(lo, hi, bundle_start, bundle_feature, feature_start, feature_label, weights, blocks, scores):
     """Sum the weights of the features of bundles lo..hi into their score rows."""
     width = 4 * len(blocks)
@@ -31,7 +31,7 @@ def bundle_scores(lo, hi, bundle_start, bundle_feature, feature_start, feature_l
                 simd.poke(scores, at, simd.peek(scores, at) + simd.peek(weights, p))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def feature_gradient(lo, hi, bundle_start, bundle_feature, feature_start, feature_label, rows, blocks, gradient):
     """Add the rows of bundles lo..hi, summed over chunks in order, to the gradient of their features' parameters."""
     width = 4 * len(blocks)
@@ -54,7 +54,7 @@ def feature_gradient(lo, hi, bundle_start, bundle_feature, feature_start, featur
                 simd.poke(gradient, p, value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_rows(slots, first, length, scores, blocks, out):
     """Sum the bundle rows of each token of a sequence into `out`."""
     width, n_slots = 4 * len(blocks), slots.shape[1]
@@ -65,7 +65,7 @@ def score_rows(slots, first, length, scores, blocks, out):
         simd.store(out, i * width, row)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exponentiate(e, length, mask, blocks):
     """Turn score rows into exp(score − row's best); return the sum of the rows' bests."""
     width = 4 * len(blocks)
@@ -82,7 +82,7 @@ def exponentiate(e, length, mask, blocks):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter_rows(slots, first, length, rows, blocks, gradient):
     """Add each token's row to the gradient rows of its bundles."""
     width, n_slots = 4 * len(blocks), slots.shape[1]
@@ -93,7 +93,7 @@ def scatter_rows(slots, first, length, rows, blocks, gradient):
             simd.store(gradient, at, simd.add(simd.load(gradient, at, blocks), row))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def restrict(e, allowed, first, length, n_labels, width):
     """Set to 0 what is not allowed."""
     for i in range(length):
@@ -102,7 +102,7 @@ def restrict(e, allowed, first, length, n_labels, width):
                 e[i * width + j] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longest(sequences, offsets):
     """Return the length of the longest of some sequences."""
     most = 0

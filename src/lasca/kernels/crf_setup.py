@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from lasca.kernels.compiled import kernel
 
 __all__ = ["build_table", "find_keys", "number_found", "observed_pairs"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def observed_pairs(sequences, offsets, slots, bundle_start, bundle_feature, allowed, n_features):
     """Return which (feature, label) and (label, next label) pairs occur in some sequences."""
     n_labels = allowed.shape[1]
@@ -37,13 +38,13 @@ def observed_pairs(sequences, offsets, slots, bundle_start, bundle_feature, allo
     return seen, moves
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(key, mask):
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def build_table(keys):
     """Return an open-addressing table of key numbers (−1 = empty), its size a power of two above twice the keys."""
     size = 2
@@ -58,7 +59,7 @@ def build_table(keys):
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_keys(keys, table, wanted):
     """Return the number of each wanted key, −1 where it is not among the keys (or negative)."""
     out = np.full(len(wanted), -1, dtype=np.int64)
@@ -75,7 +76,7 @@ def find_keys(keys, table, wanted):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_found(ids, n_ids):
     """Return the different ids in the order they come up (−1 included, if it does) and each id's place in that list."""
     place_of = np.full(n_ids + 1, -1, dtype=np.int32)

@@ -23,9 +23,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import random as rnd
+from lasca.kernels.compiled import kernel
 from lasca.kernels.simd import load, mul, store
 
 __all__ = [
@@ -48,7 +48,7 @@ def padded(n_states: int) -> int:
     return (n_states + 3) // 4 * 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rising(x: float, n: int) -> float:
     """Return lnΓ(x + n) − lnΓ(x): exact for few counts, where the difference of two lnΓ would cancel."""
     if n <= 12:
@@ -59,7 +59,7 @@ def rising(x: float, n: int) -> float:
     return math.lgamma(x + n) - math.lgamma(x)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-untyped-def]
     """Count n_lts, n_lt and n_t from scratch."""
     counts[:] = 0
@@ -73,7 +73,7 @@ def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-
             rows[annotator[k], t] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
     """Write n_lts + ηβ as (l, s, t) and 1 / (n_lt + η) as (l, t), rows padded with zeros."""
     L, S, T = counts.shape
@@ -85,7 +85,7 @@ def _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width):  # type:
                 table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[k, t, s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight):  # type: ignore[no-untyped-def]
     """Multiply `weight` by the ratios of the votes first..last-1; the token itself is taken out of column `old`."""
     T, width = counts.shape[2], len(weight)
@@ -104,7 +104,7 @@ def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, mass, ta
     weight[old] = own / below
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rescale(weight):  # type: ignore[no-untyped-def]
     """Divide by the largest weight."""
     top = 0.0
@@ -114,7 +114,7 @@ def _rescale(weight):  # type: ignore[no-untyped-def]
         weight[t] /= top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
     """Give a token another state: counts and tables follow."""
     T = counts.shape[2]
@@ -127,7 +127,7 @@ def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo
             inverse[m * width + t] = 1.0 / (rows[m, t] + mass[c[m], t])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_z(  # type: ignore[no-untyped-def]
     start, annotator, label, z, c, pseudo, mass, counts, rows, totals, epsilon, table, inverse, weight, proba, rng
 ):
@@ -178,7 +178,7 @@ def sweep_z(  # type: ignore[no-untyped-def]
     return changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def annotator_score(counts, rows, beta, eta):  # type: ignore[no-untyped-def]
     """Return ln p(labels of one annotator | states, β, η of a cluster): the bracket of the joint, for η's states."""
     total = 0.0
@@ -191,7 +191,7 @@ def annotator_score(counts, rows, beta, eta):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_c(c, members, counts, rows, beta, eta, epsilon, rng, proba):  # type: ignore[no-untyped-def]
     """Draw every c_l from its conditional (eq. 7); `epsilon` is ε_ν/C. Fills `proba` (L, C) with the conditionals."""
     C = len(members)
@@ -215,7 +215,7 @@ def sweep_c(c, members, counts, rows, beta, eta, epsilon, rng, proba):  # type: 
         members[new] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def swap(c, counts, rows, beta, eta, rng, n_tries):  # type: ignore[no-untyped-def]
     """Try to exchange the clusters of two annotators; n_c stays, so only the two brackets count. Returns successes."""
     done = 0
@@ -237,7 +237,7 @@ def swap(c, counts, rows, beta, eta, rng, n_tries):  # type: ignore[no-untyped-d
     return done
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hard_score(counts, rows, hard):  # type: ignore[no-untyped-def]
     """Return ln p(labels of one annotator at hard tokens): the part of the joint that no move but that of z changes."""
     T, total = counts.shape[1], 0.0
@@ -250,7 +250,7 @@ def _hard_score(counts, rows, hard):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_joint(c, members, counts, rows, totals, beta, eta, hard, alpha, rate, epsilon_nu, epsilon_gamma):  # type: ignore[no-untyped-def]
     """Return the log joint above, without its constant; the ε are those per cluster and per state."""
     total = 0.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from lasca.kernels.compiled import kernel
 from lasca.kernels.special import log_sigmoid
 
 __all__ = ["glad_pass"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _quality(first, last, annotator, right, ability, log_ease, mean, precision):  # type: ignore[no-untyped-def]
     """Return a token's part of the expected log joint as a function of its log ease, with slope and curvature."""
     off = log_ease - mean
@@ -29,7 +29,7 @@ def _quality(first, last, annotator, right, ability, log_ease, mean, precision):
     return value, slope, curvature
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _climb(first, last, annotator, right, ability, log_ease, mean, precision):  # type: ignore[no-untyped-def]
     """Return a log ease that is no worse: one gradient step scaled by the curvature, halved until it does not fall."""
     value, slope, curvature = _quality(first, last, annotator, right, ability, log_ease, mean, precision)
@@ -42,7 +42,7 @@ def _climb(first, last, annotator, right, ability, log_ease, mean, precision):  
     return log_ease
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def glad_pass(  # type: ignore[no-untyped-def]
     first,
     last,

@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from lasca.kernels.compiled import kernel
 from lasca.kernels.lattice_log import log_backward, log_forward, normalise_logs, safe_log
 
 __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
@@ -26,7 +26,7 @@ __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
 WIDEST = 300.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _longest(offsets):  # type: ignore[no-untyped-def]
     longest = 0
     for s in range(offsets.shape[0] - 1):
@@ -34,7 +34,7 @@ def _longest(offsets):  # type: ignore[no-untyped-def]
     return longest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         low, high = np.inf, -np.inf
@@ -47,7 +47,7 @@ def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
     """Fill alpha (rows sum to one), the weights of the labels and the scale of each token; return the log sum."""
     T = start.shape[0]
@@ -87,7 +87,7 @@ def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # 
     return log_sum
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _filter(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
     """Go forward, in logs if need be; return whether alpha is in logs, and the log sum."""
     if _too_wide(evidence, first, last):
@@ -95,7 +95,7 @@ def _filter(evidence, first, last, start, move, end, alpha, weight, scale):  # t
     return False, _forward(evidence, first, last, start, move, end, alpha, weight, scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  # type: ignore[no-untyped-def]
     """Write the marginals to `out` and add what `move` must be multiplied with, to give expected moves, to `pairs`."""
     T = move.shape[0]
@@ -117,7 +117,7 @@ def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  #
             out[first + i, k] = a * b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type: ignore[no-untyped-def]
     """Write each token's marginals to `out`; add expected first labels to `starts`, expected moves to `moves`.
 
@@ -151,7 +151,7 @@ def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def viterbi(offsets, evidence, start, move, end, path):  # type: ignore[no-untyped-def]
     """Write the heaviest path to `path` (int16); of equal ones the one with the lower label, from the end.
 
@@ -194,7 +194,7 @@ def viterbi(offsets, evidence, start, move, end, path):  # type: ignore[no-untyp
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: ignore[no-untyped-def]
     """Draw a path of each sequence by forward filtering, backward sampling; `uniform` has one number per token.
 
@@ -226,7 +226,7 @@ def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: i
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw(p, u):  # type: ignore[no-untyped-def]
     left = 0.0
     for t in range(p.shape[1]):

@@ -9,21 +9,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from lasca.kernels import random as rnd
+from lasca.kernels.compiled import kernel
 from lasca.kernels.gibbs import rising
 
 __all__ = ["beta_gain", "move_beta", "move_eta", "refresh_empty", "row_score"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _members_of(k, c):  # type: ignore[no-untyped-def]
     """Return the annotators of a cluster."""
     return np.flatnonzero(c == k)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_beta(c, counts, beta, eta, alpha, rng):  # type: ignore[no-untyped-def]
     """Move every β_tj with β_tt once, the other entries held (eq. 9). Returns the share of accepted moves.
 
@@ -43,7 +43,7 @@ def move_beta(c, counts, beta, eta, alpha, rng):  # type: ignore[no-untyped-def]
     return accepted / max(1, C * T * (T - 1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def beta_gain(group, counts, t, j, row, eta, alpha, new):  # type: ignore[no-untyped-def]
     """Return the log ratio of the joint when β_tj becomes `new` and β_tt the rest of their sum (eq. 9)."""
     old, old_own = row[j], row[t]
@@ -57,7 +57,7 @@ def beta_gain(group, counts, t, j, row, eta, alpha, new):  # type: ignore[no-unt
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move_pair(group, counts, t, j, row, eta, alpha, rng):  # type: ignore[no-untyped-def]
     """Propose a new β_tj (and with it β_tt) and accept or refuse it; returns 1 or 0."""
     old = row[j]
@@ -74,7 +74,7 @@ def _move_pair(group, counts, t, j, row, eta, alpha, rng):  # type: ignore[no-un
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_score(group, counts, rows, t, row, eta):  # type: ignore[no-untyped-def]
     """Return the part of the joint that depends on η_t of a cluster, without its prior (E3: Γ(ηβ_tj), not Γ(ηβ_t))."""
     total = 0.0
@@ -87,7 +87,7 @@ def row_score(group, counts, rows, t, row, eta):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_eta(c, counts, rows, beta, eta, rate, step, gain_rate, rng):  # type: ignore[no-untyped-def]
     """Move every η_t^c by a log-normal step on (0, ∞) (eq. 10; E4: the paper's bound 1 is dropped). Returns the rate.
 
@@ -114,7 +114,7 @@ def move_eta(c, counts, rows, beta, eta, rate, step, gain_rate, rng):  # type: i
     return accepted / (C * T)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refresh_empty(c, rows, beta, eta, alpha, rate, rng):  # type: ignore[no-untyped-def]
     """Draw β_t^c, η_t^c from their prior where no annotator of cluster c saw label t: there it is the conditional."""
     C, T = eta.shape

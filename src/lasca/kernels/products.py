@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from lasca.kernels.compiled import kernel
 
 __all__ = ["crossed", "times"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def crossed(a, b):
     """Return aᵀ b, (T, S), for a (n, T) and b (n, S)."""
     out = np.zeros((a.shape[1], b.shape[1]))
@@ -21,7 +22,7 @@ def crossed(a, b):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def times(a, table):
     """Return a · table, (n, S), for a (n, T) and a table (T, S)."""
     out = np.zeros((a.shape[0], table.shape[1]))

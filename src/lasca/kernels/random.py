@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from lasca.kernels.compiled import kernel
 
 __all__ = ["below", "dirichlet", "exponential", "gamma", "normal", "uniform"]
 
@@ -18,7 +19,7 @@ _SHIFT_19, _SHIFT_41 = np.uint64(19), np.uint64(41)
 _SCALE = 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(state: np.ndarray) -> float:
     """Return a number in the open interval (0, 1)."""
     total = state[0] + state[3]
@@ -33,25 +34,25 @@ def uniform(state: np.ndarray) -> float:
     return (float(bits >> _SHIFT_11) + 0.5) * _SCALE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def below(state: np.ndarray, n: int) -> int:
     """Return a whole number in 0..n-1 (n far below 2**53: the bias is below 1e-10)."""
     return min(int(uniform(state) * n), n - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def normal(state: np.ndarray) -> float:
     """Return a standard normal number (Box and Muller; the second one is not kept, so that the state is all)."""
     return math.sqrt(-2.0 * math.log(uniform(state))) * math.cos(2.0 * math.pi * uniform(state))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exponential(state: np.ndarray, rate: float) -> float:
     """Return an exponential number of mean 1 / rate."""
     return -math.log(uniform(state)) / rate
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gamma(state: np.ndarray, shape: float) -> float:
     """Return a gamma number of scale 1 (Marsaglia and Tsang 2000; shapes below 1 by their power of a uniform)."""
     boost = 1.0
@@ -64,10 +65,10 @@ def gamma(state: np.ndarray, shape: float) -> float:
         x = normal(state)
         v = (1.0 + k * x) ** 3
         if v > 0.0 and math.log(uniform(state)) < 0.5 * x * x + d - d * v + d * math.log(v):
-            return boost * d * v
+            return boost * d * v  # type: ignore[no-any-return]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dirichlet(state: np.ndarray, shape: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` with a draw from a Dirichlet; no entry is smaller than 1e-200, so that logarithms exist."""
     total = 0.0

@@ -8,12 +8,12 @@ the number of threads.
 
 from __future__ import annotations
 
-from numba import njit
+from lasca.kernels.compiled import kernel
 
 __all__ = ["add_row", "add_rows", "group_tokens", "previous_labels", "sum_by_row"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def previous_labels(offsets, start, annotator, label, none, out):  # type: ignore[no-untyped-def]
     """Write the label the same annotator gave the token before in the sequence, or `none`, for each annotation.
 
@@ -32,7 +32,7 @@ def previous_labels(offsets, start, annotator, label, none, out):  # type: ignor
                 out[j] = label[k] if k < stop and annotator[k] == annotator[j] else none
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_tokens(start, row, row_start, tokens):  # type: ignore[no-untyped-def]
     """List the tokens of each row in order: those of row r at tokens[row_start[r]:row_start[r + 1]]."""
     row_start[:] = 0
@@ -47,7 +47,7 @@ def group_tokens(start, row, row_start, tokens):  # type: ignore[no-untyped-def]
             at[row[j]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows(first, last, start, row, table, out):  # type: ignore[no-untyped-def]
     """Add the rows of the annotations of tokens first..last to out, whose row 0 is that of token `first`."""
     T = table.shape[1]
@@ -58,7 +58,7 @@ def add_rows(first, last, start, row, table, out):  # type: ignore[no-untyped-de
                 out[i - first, t] += table[r, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_row(first, last, row, table, out):  # type: ignore[no-untyped-def]
     """Add the one row of each of the tokens first..last to out; -1 is none."""
     T = table.shape[1]
@@ -69,7 +69,7 @@ def add_row(first, last, row, table, out):  # type: ignore[no-untyped-def]
                 out[i - first, t] += table[r, t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_by_row(first, last, row_start, tokens, proba, out):  # type: ignore[no-untyped-def]
     """Write the sums of the posteriors of the tokens of rows first..last to `out`."""
     T = proba.shape[1]

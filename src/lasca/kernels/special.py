@@ -6,15 +6,16 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import gammaln, psi
+
+from lasca.kernels.compiled import kernel
 
 __all__ = ["dirichlet_kl", "expected_log", "log_sigmoid"]
 
 Floats = npt.NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_sigmoid(x: float) -> float:
     """Return ln 1 / (1 + e^−x) without overflow."""
     if x < 0.0:

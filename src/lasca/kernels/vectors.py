@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from lasca.kernels.compiled import kernel
 
 __all__ = [
     "add_penalty",
@@ -21,7 +22,7 @@ __all__ = [
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def dot(a, b):
     """Return a · b. BLAS would start threads of its own, and sum in an order that depends on their number."""
     total = 0.0
@@ -30,7 +31,7 @@ def dot(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _subtract_and_dot(q, scale, y, s):
     """q −= scale · y, then return q · s, in one pass."""
     total = 0.0
@@ -41,7 +42,7 @@ def _subtract_and_dot(q, scale, y, s):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def lbfgs_direction(gradient, steps, changes, inner, newest, n_pairs, out):
     """Write −H·gradient by the two-loop recursion; `inner[k]` is steps[k] · changes[k].
 
@@ -75,7 +76,7 @@ def lbfgs_direction(gradient, steps, changes, inner, newest, n_pairs, out):
     return dot(gradient, out)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def add_penalty(x, l2, gradient):
     """gradient += 2 · l2 · x; return l2 · ‖x‖²."""
     total = 0.0
@@ -85,7 +86,7 @@ def add_penalty(x, l2, gradient):
     return l2 * total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_parts(parts, out):
     """out[i] = sum of parts[:, i], for as many i as the parts have."""
     for i in range(parts.shape[1]):
@@ -95,14 +96,14 @@ def sum_parts(parts, out):
             out[i] += parts[c, i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def step_to(x, length, direction, out):
     """out = x + length · direction."""
     for i in range(x.shape[0]):
         out[i] = x[i] + length * direction[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def remember(x, new_x, gradient, new_gradient, step, change):
     """Fill the pair (step, change of gradient), move x and gradient to the new ones; return step · change."""
     total = 0.0
@@ -115,7 +116,7 @@ def remember(x, new_x, gradient, new_gradient, step, change):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def owlqn_pseudo_gradient(x, gradient, l1, out):
     """Write the steepest-descent subgradient of f + l1 · ‖x‖₁; return ‖x‖₁."""
     norm = 0.0
@@ -132,7 +133,7 @@ def owlqn_pseudo_gradient(x, gradient, l1, out):
     return norm
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def owlqn_align(direction, pseudo):
     """Set to 0 what does not go down along the pseudo-gradient; return their product."""
     total = 0.0
@@ -143,7 +144,7 @@ def owlqn_align(direction, pseudo):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def owlqn_project(x, pseudo, length, direction, out):
     """Take a step and stay in the orthant of x (of −pseudo where x is 0); return (norm₁, pseudo · (out − x))."""
     norm, change = 0.0, 0.0
