@@ -35,6 +35,7 @@ READERS: Registry[Reader] = Registry(
             "conll-folder": "conll_folder",
             "mace": "mace_csv",
             "table": "long_table",
+            "llm-batch": "llm_batch",
             "lasca": "saved",
             "jsonl": "rows",
         }.items()
@@ -55,6 +56,7 @@ WRITERS: Registry[Writer] = Registry(
             "label-studio": ("label_studio_write", "write"),
             "mace": ("write_tables", "write_mace"),
             "table": ("write_tables", "write_long"),
+            "llm-batch": ("llm_batch_write", "write"),
             "lasca": ("write_tables", "write_saved"),
         }.items()
     },

@@ -34,7 +34,10 @@ datasets_app = typer.Typer(no_args_is_help=True, help="Public corpora: list them
 app.add_typer(datasets_app, name="datasets")
 
 MAX_ROWS = 60
-WRITTEN = "conll, jsonl, parquet, huggingface, label-studio, mace, table, or lasca: the package's own folder."
+WRITTEN = (
+    "conll, jsonl, parquet, huggingface, label-studio, mace, table, llm-batch (requests for language models), "
+    "or lasca: the package's own folder."
+)
 
 
 @app.command()
@@ -113,6 +116,13 @@ def convert(
     to: Annotated[str, typer.Option("--to", "-t", help=WRITTEN)],
     format: FormatOption = "auto",
     reader: ReaderOption = None,
+    writer: Annotated[
+        list[str] | None,
+        typer.Option("--writer", "-w", metavar="NAME=VALUE", help="An option of what is written, such as samples=3."),
+    ] = None,
+    guideline: Annotated[
+        Path | None, typer.Option(help="For llm-batch: the file that tells people how to label.")
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Read DATA in one format and write it in another."""
@@ -124,10 +134,11 @@ def convert(
         raise ParameterError("--to", to, "one of " + ", ".join(formats.WRITERS))
     folder = to == "lasca" or (to == "huggingface" and output.suffix.lower() != ".parquet")
     (check_output if folder else check_file)(output, data, overwrite=overwrite)
+    options = settings(writer, "--writer") | ({} if guideline is None else {"guideline": guideline})
     corpus = get_corpus(data, format, reader)
     show_load_report(corpus.load_report)
     with at_work(f"writing {to}"):
-        formats.write(corpus, output, to, **({"overwrite": overwrite} if folder else {}))
+        formats.write(corpus, output, to, **options, **({"overwrite": overwrite} if folder else {}))
     say(f"wrote {corpus.n_sequences:,} sequences to {output}")
 
 

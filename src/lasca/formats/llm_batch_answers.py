@@ -1,0 +1,256 @@
+"""What came back from a batch API: the envelopes of OpenAI and Anthropic, and the JSON inside a model's answer."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lasca.formats.llm_batch_match import Quoted
+
+__all__ = ["Answered", "LogProbs", "answers_of", "label_rows", "parse_answer", "quoted_spans"]
+
+CUT = ("length", "max_tokens", "max_output_tokens")  # why an answer stopped too early
+REFUSED = ("refusal", "content_filter")
+
+
+@dataclass(frozen=True)
+class LogProbs:
+    """The log-probability of each piece of an answer, where it begins and ends in it, and its likeliest rivals."""
+
+    start: list[int]
+    end: list[int]
+    value: list[float]
+    rivals: list[dict[str, float]]
+
+    def probability(self, start: int, end: int) -> float:
+        """Return the probability of what the answer says between two of its characters."""
+        inside = (v for s, e, v in zip(self.start, self.end, self.value) if s < end and e > start)
+        return min(1.0, math.exp(min(0.0, sum(inside))))
+
+    def rivals_at(self, at: int) -> dict[str, float]:
+        """Return the likeliest pieces at a character and their probabilities, the one that was taken among them."""
+        for s, e, others in zip(self.start, self.end, self.rivals):
+            if s <= at < e:
+                return others
+        return {}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One answer of a model to one request; `problem` says why there is none."""
+
+    custom_id: str
+    model: str
+    text: str
+    problem: str | None
+    logprobs: LogProbs | None
+
+
+def answers_of(row: Mapping[str, Any]) -> Iterator[Answered]:
+    """Yield the answers in one line of a result file: OpenAI (chat completions, responses) or Anthropic (messages)."""
+    custom_id = row.get("custom_id")
+    if not isinstance(custom_id, str):
+        return
+    if isinstance(row.get("result"), dict):
+        yield from _anthropic(custom_id, row["result"])
+        return
+    response = row.get("response")
+    if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
+        yield Answered(custom_id, "", "", "failed requests", None)
+        return
+    body, status = response["body"], response.get("status_code", 200)
+    if row.get("error") or body.get("error") or (isinstance(status, int) and status >= 400):
+        yield Answered(custom_id, _name(body), "", "failed requests", None)
+    elif isinstance(body.get("choices"), list):
+        yield from _chat(custom_id, body)
+    else:
+        yield from _responses(custom_id, body)
+
+
+def _name(body: Mapping[str, Any]) -> str:
+    return body["model"] if isinstance(body.get("model"), str) else ""
+
+
+def _anthropic(custom_id: str, result: Mapping[str, Any]) -> Iterator[Answered]:
+    message = result.get("message")
+    if result.get("type") != "succeeded" or not isinstance(message, dict):
+        yield Answered(custom_id, "", "", "failed requests", None)
+        return
+    text = _texts(message.get("content"), ("text",))
+    yield Answered(custom_id, _name(message), text, _problem(message.get("stop_reason"), text), None)
+
+
+def _chat(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
+    for choice in body["choices"]:
+        if not isinstance(choice, dict):
+            continue
+        message = choice.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        text = content if isinstance(content, str) else _texts(content, ("text", "output_text"))
+        problem = _problem(choice.get("finish_reason"), text)
+        if isinstance(message, dict) and message.get("refusal"):
+            problem = "refused answers"
+        given = choice.get("logprobs")
+        pieces = given.get("content") if isinstance(given, dict) else None
+        yield Answered(custom_id, _name(body), text, problem, _logprobs(pieces, text))
+
+
+def _responses(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
+    found: list[str] = []
+    pieces: list[Any] = []
+    for item in body["output"] if isinstance(body.get("output"), list) else ():
+        for part in item.get("content") or () if isinstance(item, dict) else ():
+            if isinstance(part, dict) and part.get("type") == "output_text" and isinstance(part.get("text"), str):
+                found.append(part["text"])
+                pieces += part["logprobs"] if isinstance(part.get("logprobs"), list) else []
+    details = body.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    text = "".join(found)
+    yield Answered(custom_id, _name(body), text, _problem(reason, text), _logprobs(pieces, text))
+
+
+def _texts(content: Any, kinds: Sequence[str]) -> str:
+    parts = content if isinstance(content, list) else []
+    return "".join(
+        part["text"]
+        for part in parts
+        if isinstance(part, dict) and part.get("type") in kinds and isinstance(part.get("text"), str)
+    )
+
+
+def _problem(reason: Any, text: str) -> str | None:
+    if reason in CUT:
+        return "answers cut off"
+    if reason in REFUSED:
+        return "refused answers"
+    return None if text.strip() else "empty answers"
+
+
+def _logprobs(pieces: Any, text: str) -> LogProbs | None:
+    """Return the log-probabilities if the pieces spell the answer (they may cut through characters)."""
+    if not isinstance(pieces, list) or not pieces:
+        return None
+    start, end, value, rivals = [], [], [], []
+    spelled, at_character = b"", _characters(text)
+    for piece in pieces:
+        raw = _bytes(piece)
+        if raw is None or not _is_logprob(piece.get("logprob")):
+            return None
+        start.append(at_character.get(len(spelled), -1))
+        spelled += raw
+        end.append(at_character.get(len(spelled), -1))
+        value.append(float(piece["logprob"]))
+        others = piece.get("top_logprobs")
+        rivals.append(
+            {
+                one["token"]: math.exp(min(0.0, one["logprob"]))
+                for one in (others if isinstance(others, list) else ())
+                if isinstance(one, dict) and isinstance(one.get("token"), str) and _is_logprob(one.get("logprob"))
+            }
+        )
+    if spelled != text.encode():
+        return None
+    for i in range(len(start)):  # a piece that begins or ends inside a character goes with its neighbours
+        start[i] = start[i] if start[i] >= 0 else (end[i - 1] if i else 0)
+        end[i] = end[i] if end[i] >= 0 else start[i]
+    return LogProbs(start, end, value, rivals)
+
+
+def _is_logprob(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value and value < 1e-3
+
+
+def _bytes(piece: Any) -> bytes | None:
+    if not isinstance(piece, dict) or not isinstance(piece.get("token"), str):
+        return None
+    raw = piece.get("bytes")
+    if isinstance(raw, list) and all(isinstance(b, int) and not isinstance(b, bool) and 0 <= b < 256 for b in raw):
+        return bytes(raw)
+    return str(piece["token"]).encode(errors="replace")
+
+
+def _characters(text: str) -> dict[int, int]:
+    """Return the character that begins at each byte."""
+    table, at = {}, 0
+    for i, char in enumerate(text):
+        table[at] = i
+        at += len(char.encode(errors="replace"))
+    table[at] = len(text)
+    return table
+
+
+# --- inside the answer -----------------------------------------------------------------------------------------------
+
+_LISTS = ("spans", "entities", "labels", "tokens", "annotations", "items", "results")
+_TEXTS = ("text", "quote", "span", "entity", "token", "word", "mention", "name")
+_LABELS = ("label", "type", "tag", "category", "class", "entity_type")
+_STARTS = ("start", "start_offset", "begin")
+
+
+def parse_answer(text: str) -> list[Any] | None:
+    """Return the list in an answer, behind whatever the model wrote around it; None if there is none."""
+    decoder = json.JSONDecoder()
+    best: list[Any] | None = None
+    at = 0
+    while (found := re.compile(r"[\[{]").search(text, at)) is not None:
+        try:
+            value, at = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            at = found.start() + 1
+            continue
+        items = _list_in(value)
+        if items is not None and (best is None or len(items) > len(best)):
+            best = items
+    return best
+
+
+def _list_in(value: Any) -> list[Any] | None:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        for name in _LISTS:
+            if isinstance(value.get(name), list):
+                return list(value[name])
+        if len(value) == 1 and isinstance(only := next(iter(value.values())), list):
+            return only
+    return None
+
+
+def quoted_spans(items: Sequence[Any]) -> tuple[list[Quoted], int]:
+    """Return the spans of an answer, and how many of its items are none.
+
+    An item is an object with a quote and a type under any of the usual names, or a pair [quote, type].
+    """
+    spans, unread = [], 0
+    for item in items:
+        text, label, start = None, None, None
+        if isinstance(item, dict):
+            text, label = _first(item, _TEXTS), _first(item, _LABELS)
+            hint = next((item[n] for n in _STARTS if isinstance(item.get(n), int)), None)
+            start = None if isinstance(hint, bool) else hint
+        elif isinstance(item, list) and len(item) == 2 and all(isinstance(x, str) for x in item):
+            text, label = item
+        if text is None or label is None:
+            unread += 1
+        else:
+            spans.append(Quoted(text, label, start))
+    return spans, unread
+
+
+def _first(item: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((item[n].strip() for n in names if isinstance(item.get(n), str) and item[n].strip()), None)
+
+
+def label_rows(items: Sequence[Any]) -> tuple[list[str | None], list[str]]:
+    """Return the words (None where only labels were given) and labels of an answer with one label per token."""
+    words: list[str | None] = []
+    labels: list[str] = []
+    for item in items:
+        spans = [] if isinstance(item, str) else quoted_spans([item])[0]
+        words.append(spans[0].text if spans else None)
+        labels.append(item.strip() if isinstance(item, str) else spans[0].label if spans else "")
+    return words, labels

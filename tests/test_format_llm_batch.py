@@ -1,0 +1,316 @@
+"""Language models as annotators: requests out, answers back, quotes found whatever was done to them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lasca
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats import llm_batch, write
+from lasca.formats.llm_batch_match import PlainText, Quoted, place_quotes
+from mutations import FEW, assert_only_lasca_errors, samples, source
+
+WORDS = ["“", "Ada", "Lovelace", "”", "visited", "New", "York", "–", "and", "New", "York", "'s", "mayor", "."]
+PEOPLE = ["O", "B-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O", "O", "O", "O", "O", "O", "O"]
+
+
+@pytest.fixture
+def corpus() -> CrowdCorpus:
+    return CrowdCorpus.from_sequences(
+        [WORDS, ["Nothing", "here", "."]], {"ann": [PEOPLE, ["O"] * 3]}, sequence_ids=["s1", "s2"]
+    )
+
+
+@pytest.fixture
+def guide(tmp_path: Path) -> Path:
+    path = tmp_path / "guide.md"
+    path.write_text("Mark persons and places.", encoding="utf-8")
+    return path
+
+
+def requests(corpus: CrowdCorpus, guide: Path, **options: Any) -> list[dict[str, Any]]:
+    path = guide.with_name("requests.jsonl")
+    write(corpus, path, "llm-batch", guideline=guide, **options)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def openai(id: str, *contents: Any, model: str = "gpt", **more: Any) -> dict[str, Any]:
+    texts = [c if isinstance(c, str) else json.dumps(c, ensure_ascii=False) for c in contents]
+    choices = [{"message": {"content": text}, "finish_reason": "stop", **more} for text in texts]
+    return {"custom_id": id, "response": {"status_code": 200, "body": {"model": model, "choices": choices}}}
+
+
+def anthropic(id: str, content: Any, stop: str = "end_turn") -> dict[str, Any]:
+    text = content if isinstance(content, str) else json.dumps(content)
+    message = {"model": "claude", "content": [{"type": "text", "text": text}], "stop_reason": stop}
+    return {"custom_id": id, "result": {"type": "succeeded", "message": message}}
+
+
+def spans(*pairs: tuple[str, str]) -> dict[str, Any]:
+    return {"spans": [{"text": text, "label": label} for text, label in pairs]}
+
+
+def read(corpus: CrowdCorpus, *rows: dict[str, Any], **options: Any) -> CrowdCorpus:
+    data = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
+    return llm_batch.read(source("results.jsonl", data), data=corpus, **options)
+
+
+def said(corpus: CrowdCorpus, name: str, sequence: str = "s1") -> list[str]:
+    rows = corpus.to_table().to_pylist()
+    return [row["label"] for row in rows if row["annotator"] == name and row["sequence"] == sequence]
+
+
+def test_the_samples_of_the_docstring(corpus: CrowdCorpus) -> None:
+    first, second = samples(llm_batch)
+    found = llm_batch.read(source("r.jsonl", (first + second).encode()), data=corpus)
+    assert found.annotators == ("ann", "claude-3-5-haiku", "gpt-4o-mini")
+    assert said(found, "gpt-4o-mini") == ["O", "B-PER", "I-PER", *["O"] * 11]
+    assert said(found, "claude-3-5-haiku") == ["O"] * 14
+    assert llm_batch.sniff(source("r.jsonl", first.encode())) > 0.9
+
+
+def test_what_openai_is_asked(corpus: CrowdCorpus, guide: Path) -> None:
+    rows = requests(corpus, guide, samples=3, logprobs=True, model="gpt", temperature=0.7)
+    assert len(rows) == 2
+    assert rows[0]["url"] == "/v1/chat/completions"
+    body = rows[0]["body"]
+    assert (body["model"], body["n"], body["temperature"], body["logprobs"]) == ("gpt", 3, 0.7, True)
+    system, user = body["messages"]
+    assert system["content"].startswith("Mark persons and places.")
+    assert "LOC, PER" in system["content"]
+    assert user["content"] == " ".join(WORDS)
+    assert all(label not in user["content"] for label in ("B-PER", "ann"))
+
+
+def test_what_anthropic_is_asked(corpus: CrowdCorpus, guide: Path) -> None:
+    rows = requests(corpus, guide, samples=2, model="claude-x")
+    assert len(rows) == 4
+    assert len({row["custom_id"] for row in rows}) == 4
+    assert all(len(row["custom_id"]) <= 64 and row["params"]["max_tokens"] > 0 for row in rows)
+    with pytest.raises(ParameterError, match="logprobs"):
+        requests(corpus, guide, model="claude-x", logprobs=True)
+
+
+def test_what_a_request_needs(corpus: CrowdCorpus, guide: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="guideline"):
+        write(corpus, tmp_path / "r.jsonl", "llm-batch")
+    with pytest.raises(ParameterError, match="guideline"):
+        write(corpus, tmp_path / "r.jsonl", "llm-batch", guideline=tmp_path / "none.md")
+    bare = CrowdCorpus.from_sequences([["Ada"]], {})
+    with pytest.raises(ParameterError, match="types"):
+        requests(bare, guide)
+    assert "PER, LOC" in requests(bare, guide, types="PER,LOC")[0]["body"]["messages"][0]["content"]
+
+
+def test_there_and_back(corpus: CrowdCorpus, guide: Path, tmp_path: Path) -> None:
+    ids = [row["custom_id"] for row in requests(corpus, guide)]
+    answers = [spans(("Ada Lovelace", "PER"), ("New York", "LOC"), ("New York", "LOC")), spans()]
+    results = tmp_path / "results.jsonl"
+    results.write_text("\n".join(json.dumps(openai(i, a)) for i, a in zip(ids, answers)), encoding="utf-8")
+    corpus.save(tmp_path / "crowd")
+    found = lasca.read(results, data=str(tmp_path / "crowd"))
+    assert said(found, "gpt") == ["O", "B-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O", "O", "B-LOC", "I-LOC", *"OOO"]
+    assert said(found, "ann") == PEOPLE
+    assert said(found, "gpt", "s2") == ["O"] * 3
+    assert found.kinds == ("person", "model")
+    assert found.votes == (True, True)
+    assert not lasca.read(results, data=str(tmp_path / "crowd"), votes=False).votes[1]
+    with pytest.raises(FormatError, match="do not hold the texts"):
+        lasca.read(results)
+    with pytest.raises(FormatError, match="requests, not what came back"):
+        lasca.read(tmp_path / "requests.jsonl", data=corpus)
+
+
+def test_answers_to_other_texts_are_refused_or_counted(corpus: CrowdCorpus) -> None:
+    with pytest.raises(FormatError, match="other texts"):
+        read(corpus, openai("lasca-0123", spans()))
+    found = read(corpus, openai("elsewhere", spans()), openai("s1", spans()))
+    assert found.load_report.counts["answers for other texts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("quote", "first", "last"),
+    [
+        ('"Ada Lovelace"', 0, 4),
+        ("Ada  Lovelace", 1, 3),
+        ("AdaLovelace", 1, 3),
+        ("“ Ada Lovelace ”", 0, 4),
+        ("**Ada Lovelace**", 1, 3),
+        ("ada lovelace", 1, 3),
+        ("New York - and", 5, 9),
+        ("New York’s mayor", 9, 13),
+        ("Yorks", None, None),
+    ],
+)
+def test_quotes_are_found_whatever_was_done_to_them(
+    corpus: CrowdCorpus, quote: str, first: int | None, last: int
+) -> None:
+    found = read(corpus, openai("s1", spans((quote, "PER"))))
+    got = said(found, "gpt")
+    if first is None:
+        assert got == ["O"] * 14
+        assert found.load_report.counts["quotes not in the text"] == 1
+    else:
+        assert [i for i, label in enumerate(got) if label != "O"] == list(range(first, last))
+
+
+def test_treebank_quotes_and_accents() -> None:
+    words = ["``", "Zoë", "''", "ran"]
+    one = CrowdCorpus.from_sequences([words], {"ann": [["O", "B-PER", "O", "O"]]}, sequence_ids=["s1"])
+    assert said(read(one, openai("s1", spans(('"Zoë"', "PER")))), "gpt") == ["B-PER", "I-PER", "I-PER", "O"]
+    assert said(read(one, openai("s1", spans(("Zoe\u0308", "PER")))), "gpt") == ["O", "B-PER", "O", "O"]
+
+
+def test_tokens_before_parts_of_tokens_and_the_order_of_the_answer() -> None:
+    words = ["Adam", "met", "Ada", "and", "Ada"]
+    text = PlainText(" ".join(words), [(0, 4), (5, 8), (9, 12), (13, 16), (17, 20)])
+    told: dict[str, int] = {}
+
+    def count(kind: str, n: int, example: str) -> None:
+        told[kind] = told.get(kind, 0) + n
+
+    quotes = [Quoted("Ada", "PER"), Quoted("Ada", "PER"), Quoted("Ada", "PER"), Quoted("Ada", "PER")]
+    assert [p.start for p in place_quotes(quotes, text, count, "x")] == [9, 17, 0]
+    assert told == {"quotes placed by their order": 1, "repeated quotes": 1}
+    assert [p.start for p in place_quotes([Quoted("Ada", "PER", 16)], text, count, "x")] == [17]
+
+
+def test_answers_that_are_none_are_missing_and_counted(corpus: CrowdCorpus) -> None:
+    found = read(
+        corpus,
+        openai("s1", "I cannot help with that."),
+        openai("s2", spans()),
+        anthropic("s1", spans(), stop="max_tokens"),
+        {"custom_id": "s1", "response": {"status_code": 500, "body": {"error": {"message": "no"}}}},
+        {"custom_id": "s1", "result": {"type": "errored", "error": {}}},
+    )
+    counts = found.load_report.counts
+    assert counts["answers that are not JSON"] == counts["answers cut off"] == 1
+    assert counts["failed requests"] == 2
+    assert said(found, "gpt") == []
+    assert said(found, "gpt", "s2") == ["O"] * 3
+
+
+def test_words_around_the_answer_and_other_names_of_its_fields(corpus: CrowdCorpus) -> None:
+    text = 'Here is [my] answer:\n```json\n{"entities": [{"entity": "Ada Lovelace", "type": "per"}]}\n```\nGood luck!'
+    assert said(read(corpus, openai("s1", text)), "gpt") == ["O", "B-PER", "I-PER", *["O"] * 11]
+    assert said(read(corpus, openai("s1", [["New York", "LOC"]])), "gpt")[5:7] == ["B-LOC", "I-LOC"]
+
+
+def test_unknown_types_are_missing_not_o(corpus: CrowdCorpus) -> None:
+    found = read(corpus, openai("s1", spans(("Ada Lovelace", "WRITER"), ("New York", "LOC"))))
+    assert len(said(found, "gpt")) == 12
+    assert found.load_report.counts["spans of an unknown type (their tokens are missing)"] == 1
+    told = read(corpus, openai("s1", spans(("Ada Lovelace", "WRITER"))), types="WRITER")
+    assert said(told, "gpt")[1:3] == ["B-WRITER", "I-WRITER"]
+    assert said(told, "ann") == PEOPLE
+
+
+def test_samples_are_one_soft_annotator(corpus: CrowdCorpus) -> None:
+    ada, none = spans(("Ada Lovelace", "PER")), spans()
+    for rows in (
+        [openai("s1", ada, ada, none)],
+        [anthropic("s1", ada), anthropic("s1", ada), anthropic("s1", none)],
+    ):
+        found = read(corpus, *rows)
+        assert found.n_annotators == 2
+        assert found.soft is not None
+        proba = found.soft.proba[found.soft.token == 1][0]
+        assert proba[found.labels.index("B-PER")] == pytest.approx(2 / 3)
+        assert proba[found.labels.index("O")] == pytest.approx(1 / 3)
+        assert len(found.soft) == 14
+
+
+def test_prompts_of_one_model_are_a_family(corpus: CrowdCorpus, guide: Path) -> None:
+    first = requests(corpus, guide)[0]["custom_id"]
+    guide.write_text("Another guideline.", encoding="utf-8")
+    second = requests(corpus, guide)[0]["custom_id"]
+    found = read(corpus, openai(first, spans()), openai(second, spans(("Ada", "PER"))))
+    assert found.n_annotators == 3
+    assert found.families == (None, "gpt", "gpt")
+
+
+def pieces(*pairs: tuple[str, float], **rivals: dict[str, float]) -> dict[str, Any]:
+    content = []
+    for token, p in pairs:
+        others = [{"token": t, "logprob": math.log(q)} for t, q in rivals.get(token, {}).items()]
+        content.append({"token": token, "logprob": math.log(p), "bytes": None, "top_logprobs": others})
+    return {"logprobs": {"content": content}}
+
+
+def test_log_probabilities(corpus: CrowdCorpus) -> None:
+    parts = [('{"spans": [{"text": "', 1.0), ("Ada", 0.9), (" Lovelace", 1.0), ('", "label": "', 1.0)]
+    parts += [("PER", 0.8), ('"}]}', 1.0)]
+    text = "".join(piece for piece, _ in parts)
+    found = read(corpus, openai("s1", text, **pieces(*parts, PER={"PER": 0.8, "LOC": 0.15})))
+    assert found.soft is not None
+    row = dict(zip(found.labels, found.soft.proba[found.soft.token == 1][0].tolist()))
+    assert row["B-PER"] == pytest.approx(0.72)
+    assert row["B-LOC"] == pytest.approx(0.135)
+    assert row["O"] == pytest.approx(0.145)
+    assert dict(zip(found.labels, found.soft.proba[found.soft.token == 0][0].tolist()))["O"] == 1
+
+
+def test_labels_for_tokens(guide: Path) -> None:
+    pos = CrowdCorpus.from_sequences([["Dogs", "bark"]], {"ann": [["NOUN", "VERB"]]}, sequence_ids=["s1"])
+    body = requests(pos, guide)[0]["body"]
+    assert body["messages"][1]["content"] == "Dogs\nbark"
+    assert said(read(pos, openai("s1", {"labels": ["noun", "VERB"]})), "gpt") == ["NOUN", "VERB"]
+    pairs = [{"token": "Dogs", "label": "NOUN"}, {"token": "!", "label": "X"}, {"token": "bark", "label": "VERB"}]
+    assert said(read(pos, openai("s1", pairs)), "gpt") == ["NOUN", "VERB"]
+    found = read(pos, openai("s1", {"labels": ["NOUN"]}), openai("s1", {"labels": ["NOUN", "WHAT"]}))
+    assert found.load_report.counts["answers with another number of labels"] == 1
+    assert found.load_report.counts["labels that are unknown"] == 1
+    assert said(found, "gpt") == ["NOUN"]
+
+
+def test_bioes_data_get_bioes_labels() -> None:
+    own = ["O", "B-PER", "E-PER", "S-LOC"]
+    corpus = CrowdCorpus.from_sequences([["a", "b", "c", "d"]], {"ann": [own]}, sequence_ids=["s1"])
+    assert said(read(corpus, openai("s1", spans(("b c", "PER"), ("d", "PER")))), "gpt") == [
+        "O",
+        "B-PER",
+        "E-PER",
+        "S-PER",
+    ]
+
+
+def test_a_name_that_is_taken_is_refused(corpus: CrowdCorpus) -> None:
+    with pytest.raises(FormatError, match="already"):
+        read(corpus, openai("s1", spans()), annotator="ann")
+
+
+def test_any_bytes_give_a_corpus_or_one_clear_error(corpus: CrowdCorpus) -> None:
+    valid = "\n".join(
+        json.dumps(row) for row in (openai("s1", spans(("Ada", "PER"))), anthropic("s2", spans(("here", "LOC"))))
+    ).encode()
+    assert_only_lasca_errors(lambda data: llm_batch.read(source("r.jsonl", data), data=corpus), valid, max_examples=FEW)
+
+
+@given(st.lists(st.sampled_from([*WORDS, "ad", "Yo", "x", "  ", "”"]), min_size=1, max_size=4))
+def test_what_is_placed_spells_the_quote(words: list[str]) -> None:
+    text = " ".join(WORDS)
+    chars, at = [], 0
+    for word in WORDS:
+        chars.append((at, at + len(word)))
+        at += len(word) + 1
+    quote = " ".join(words)
+    for place in place_quotes([Quoted(quote, "X")], PlainText(text, chars), lambda *_: None, "x"):
+        assert 0 <= place.start < place.end <= len(text)
+        kept = [c for c in text[place.start : place.end].casefold() if c.isalnum()]
+        assert kept == [c for c in quote.casefold() if c.isalnum()]
+
+
+def test_soft_votes_reach_the_models(corpus: CrowdCorpus) -> None:
+    found = read(corpus, openai("s1", spans(("Ada Lovelace", "PER")), spans()))
+    assert found.soft is not None
+    assert np.allclose(found.soft.proba.sum(axis=1), 1)
