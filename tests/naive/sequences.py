@@ -212,8 +212,12 @@ def hmm_crowd(
     moves: float,
     words: float,
     steps: int,
+    trust: float = 0.0,
 ) -> tuple[np.ndarray, list[float]]:
-    """HMM-Crowd by enumeration: the posterior and the objective of each step, with all variable terms of the priors."""
+    """HMM-Crowd by enumeration: the posterior and the objective of each step, with all variable terms of the priors.
+
+    `trust` are more pseudo-counts of right labels.
+    """
     T, L, bounds = corpus.n_labels, corpus.n_annotators, corpus.offsets.tolist()
     triples = sequence_annotations(corpus)
     codes = {w: k for k, w in enumerate(dict.fromkeys(corpus.tokens))}
@@ -227,10 +231,10 @@ def hmm_crowd(
             return digamma(n + pseudo) - digamma((n + pseudo).sum())
         return mode(n, pseudo)
 
-    def mode(n: np.ndarray, pseudo: float) -> np.ndarray:
+    def mode(n: np.ndarray, pseudo: float | np.ndarray) -> np.ndarray:
         nonlocal penalty
         p = (n + pseudo) / (n + pseudo).sum()
-        penalty -= pseudo * np.log(p).sum()
+        penalty -= (pseudo * np.log(p)).sum()
         return np.log(p)
 
     for step in range(steps + 1):
@@ -257,9 +261,9 @@ def hmm_crowd(
                 for i, other, _, s in triples:
                     n[s] += q[i, t] * (other == a)
                 if crowd == "matrix":
-                    log = mode(n, smoothing)
+                    log = mode(n, smoothing + trust * np.eye(T)[t])
                 else:
-                    right, wrong = mode(np.array([n[t], n.sum() - n[t]]), smoothing)
+                    right, wrong = mode(np.array([n[t], n.sum() - n[t]]), smoothing + trust * np.eye(2)[0])
                     log = np.full(T, wrong - math.log(T - 1))
                     log[t] = right
                 for i, other, _, s in triples:

@@ -1,0 +1,180 @@
+"""Plant known bugs one by one in a copy of the sources and see that a test fails with each.
+
+    python scripts/plant_bugs.py [WORD ...]
+
+Each bug was once planted by an examiner and caught by no test (tests/test_planted_bugs*.py). WORDs choose bugs whose
+file has one of them in its name. A bug whose place is no longer found has to be planted by hand where the code went.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE, SEQUENCE = "test_planted_bugs.py", "test_planted_bugs_sequence.py"
+
+BUGS = [  # file, what stands there, the bug, the tests that should see it
+    (
+        "formats/label_studio_write.py",
+        '"end": self.offset(span.end)',
+        '"end": self.offset(span.start) + span.end - span.start',
+        HERE,
+        "utf16",
+    ),
+    (
+        "formats/label_studio.py",
+        'as_time(given.get("updated_at")) or as_time(given.get("created_at"))',
+        'as_time(given.get("created_at")) or as_time(given.get("updated_at"))',
+        HERE,
+        "changed_last",
+    ),
+    ("formats/doccano.py", "if name.lower() in NOBODY", "if name in NOBODY", HERE, "nobody"),
+    ("formats/brat.py", "max(p[1] for p in places)", "places[-1][1]", HERE, "cover"),
+    (
+        "runs/checkpoints.py",
+        'same.items()) and source == dict(key["input"])',
+        "same.items())",
+        HERE,
+        "input_has_changed",
+    ),
+    ("report/text.py", "range(0x2066, 0x206A)", "range(0x2066, 0x2069)", HERE, "direction"),
+    (
+        "kernels/crf.py",
+        "            if in_logs:\n                outside = exponentiate",
+        "            if False:\n                outside = exponentiate",
+        HERE,
+        "partial_targets",
+    ),
+    (
+        "kernels/gibbs.py",
+        "annotator_score(counts[a], rows[a], beta[kb], eta[kb])",
+        "annotator_score(counts[a], rows[a], beta[kb], eta[ka])",
+        HERE,
+        "change_clusters",
+    ),
+    (
+        "kernels/ambiguity.py",
+        "log_scale += _rescale(one, two, n_pairs)",
+        "_rescale(one, two, n_pairs)",
+        HERE,
+        "many_votes",
+    ),
+    (
+        "truth/glad.py",
+        'check_number("ability_sd", self.ability_sd, low=0, open_low=True) ** -2',
+        'check_number("ability_sd", self.ability_sd, low=0, open_low=True) ** -1',
+        HERE,
+        "glad",
+    ),
+    (
+        "truth/glad.py",
+        'check_number("ease_sd", self.ease_sd, low=0, open_low=True) ** -2',
+        'check_number("ease_sd", self.ease_sd, low=0, open_low=True) ** -1',
+        HERE,
+        "glad",
+    ),
+    (
+        "truth/hmm_crowd.py",
+        "self.smoothing * self.n_labels + self.trust)",
+        "self.smoothing * self.n_labels)",
+        HERE,
+        "sole",
+    ),
+    (
+        "truth/bayesian_sequence.py",
+        "1.25 * max(votes.n_labels - 1, 1)",
+        "1.25 * votes.n_labels",
+        HERE,
+        "default_priors",
+    ),
+    ("truth/cluster_sampler.py", "self.eta += state.eta[order]", "self.eta += state.eta", HERE, "other_names"),
+    ("truth/sequence_rounds.py", "n[n > 1].sum()", "n[n > 0].sum()", SEQUENCE, "meet"),
+    (
+        "truth/hidden_fit.py",
+        "for chain, ok in zip(chains, good) if ok]",
+        "for chain, ok in zip(chains, good)]",
+        SEQUENCE,
+        "stuck",
+    ),
+    ("truth/hidden_fit.py", "    if absent is not None:\n", "    if False:\n", SEQUENCE, "drawn_rows"),
+    ("truth/text_evidence.py", "rank == sizes[document] - 1", "rank == sizes[document]", SEQUENCE, "first_three"),
+    (
+        "truth/hidden_states.py",
+        "weight = np.exp(expected_log(alpha))",
+        "weight = alpha / alpha.sum()",
+        SEQUENCE,
+        "markov",
+    ),
+    (
+        "truth/tempering.py",
+        "(states * means[row].reshape(-1, H, T))",
+        "(states * np.exp(parameters.crowd[row]).reshape(-1, H, T))",
+        SEQUENCE,
+        "held_out",
+    ),
+    (
+        "truth/tempering.py",
+        "    out, share = doubted(out, fit.texts, doubt)",
+        "    out, share = doubted(tempered(out, tau) if fit.texts else out, fit.texts, doubt)",
+        SEQUENCE,
+        "definition",
+    ),
+    ("ambiguity/two_truths.py", "return max(tried, key=", "return min(tried, key=", HERE, "two_fits"),
+    ("ambiguity/rank1.py", "    mu = np.round(mu, 9)", "    mu = mu + 0.0", HERE, "rank1"),
+    ("crf/optimise.py", "(trace[-1 - period] - trace[-1])", "(trace[-period] - trace[-1])", HERE, "improvement"),
+]
+
+
+def run(copy: Path, tests: str, word: str, cache: Path) -> int:
+    """Run the tests of one bug against a copy of the sources; return pytest's exit code."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+        "-k",
+        word,
+        f"tests/{tests}",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode
+
+
+def main(words: list[str]) -> int:
+    """Plant the bugs; return how many were not caught."""
+    missed = 0
+    with tempfile.TemporaryDirectory() as room:
+        copy, cache = Path(room) / "src", Path(room) / "cache"
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        chosen = [bug for bug in BUGS if not words or any(word in bug[0] for word in words)]
+        for tests in sorted({bug[3] for bug in chosen}):
+            if run(copy, tests, " or ".join(bug[4] for bug in chosen if bug[3] == tests), cache):
+                sys.exit(f"{tests} fails without any bug")
+        for file, right, wrong, tests, word in chosen:
+            path = copy / "lasca" / file
+            text = path.read_text("utf-8") if path.exists() else ""
+            if right not in text:
+                verdict = "NOT FOUND: has the code moved?"
+            else:
+                path.write_text(text.replace(right, wrong), "utf-8")
+                code = run(copy, tests, word, cache)
+                path.write_text(text, "utf-8")
+                verdict = "caught" if code == 1 else f"NOT CAUGHT (pytest says {code})"
+            missed += verdict != "caught"
+            sys.stdout.write(f"{verdict:32} {file}: {wrong.strip().splitlines()[0][:80]}\n")
+            sys.stdout.flush()
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
