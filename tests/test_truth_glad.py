@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 import naive
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
 from lasca.errors import ParameterError
-from lasca.truth.base import Votes
-from lasca.truth.glad import Glad, Passes, Prior, State
+from lasca.truth.glad import Glad, GladLearner, Prior, blocks_of
+from lasca.truth.glad import State as Learned
 from truth_cases import big_crowd, crowd, triples
 
 LEARNED = Prior(1.0, 1.0, 1.0, 1.0, 0.1)
+
+
+class State(NamedTuple):
+    ability: np.ndarray
+    log_ease: np.ndarray
+    log_gamma: np.ndarray
+
+
+class Passes:
+    """Steps of the learner over one corpus as one block, with the ease in the state."""
+
+    def __init__(self, corpus: CrowdCorpus, prior: Prior) -> None:
+        votes = Votes.of(corpus)
+        self.block, self.learner = (
+            Block(votes, 0, votes.n_tokens),
+            GladLearner(votes.n_annotators, votes.n_labels, prior),
+        )
+
+    def step(self, state: State, proba: np.ndarray | None = None) -> tuple[State, float]:
+        local = replace(self.learner._local(self.block), log_ease=state.log_ease)
+        learned = Learned(state.ability, state.log_gamma)
+        if proba is not None:
+            self.learner.describe(learned, self.block, local, proba)
+        statistics, kept = self.learner.visit(learned, self.block, local)
+        after, objective = self.learner.update(learned, statistics)
+        return State(after.ability, kept.log_ease, after.log_gamma), objective
 
 
 def random_state(corpus: CrowdCorpus, seed: int) -> State:
@@ -30,7 +60,7 @@ def test_objective_and_posterior_equal_the_formula(seed: int) -> None:
     corpus = crowd(n_sequences=4, n_annotators=4, seed=seed, unlabelled=1)
     state = random_state(corpus, seed)
     proba = np.empty((corpus.n_tokens, 3), dtype=np.float32)
-    _, objective = Passes(Votes.of(corpus), LEARNED, 1).step(state, proba)
+    _, objective = Passes(corpus, LEARNED).step(state, proba)
     assert objective == pytest.approx(log_posterior(corpus, state), rel=1e-11)
     for token in range(corpus.n_tokens):
         weights = np.exp(state.log_gamma)
@@ -44,7 +74,7 @@ def test_objective_and_posterior_equal_the_formula(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_step_rises_from_any_state(seed: int) -> None:
     corpus = crowd(n_sequences=4, n_annotators=4, seed=seed)
-    passes = Passes(Votes.of(corpus), LEARNED, 1)
+    passes = Passes(corpus, LEARNED)
     state = random_state(corpus, seed)
     before = log_posterior(corpus, state)
     for _ in range(5):
@@ -57,7 +87,7 @@ def test_every_step_rises_from_any_state(seed: int) -> None:
 def test_where_it_ends_no_parameter_can_be_improved() -> None:
     """At convergence the gradient of the log posterior vanishes (finite differences)."""
     corpus = crowd(n_sequences=3, n_annotators=4, seed=5)
-    passes = Passes(Votes.of(corpus), Prior(1.0, 1.0, 1.0, 1.0, None), 1)
+    passes = Passes(corpus, Prior(1.0, 1.0, 1.0, 1.0, None))
     state = State(np.ones(4), np.ones(corpus.n_tokens), np.full(3, -np.log(3)))
     for _ in range(3000):
         state, _ = passes.step(state)
@@ -104,7 +134,7 @@ def test_disputed_tokens_are_harder() -> None:
     corpus = CrowdCorpus.from_sequences(
         [["x"] * 20], {f"{a}": [["A"] * 19 + ["A" if a < 3 else "B"]] for a in range(5)}
     )
-    passes = Passes(Votes.of(corpus), Prior(1.0, 1.0, 1.0, 1.0, None), 1)
+    passes = Passes(corpus, Prior(1.0, 1.0, 1.0, 1.0, None))
     state = State(np.ones(5), np.ones(20), np.full(2, -np.log(2)))
     for _ in range(50):
         state, _ = passes.step(state)
@@ -113,7 +143,7 @@ def test_disputed_tokens_are_harder() -> None:
 
 def test_threads_change_no_byte() -> None:
     corpus = big_crowd(n_tokens=12_000)
-    assert len(Passes(Votes.of(corpus), LEARNED, 1).chunks) > 1
+    assert len(blocks_of(Votes.of(corpus))) > 1
     runs = [Glad(max_iter=4, n_threads=n).fit(corpus) for n in (1, 2)]
     assert runs[0].proba.tobytes() == runs[1].proba.tobytes()
     assert runs[0].trace.tobytes() == runs[1].trace.tobytes()

@@ -11,9 +11,9 @@ import pytest
 import naive
 from lasca import datasets
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
 from lasca.errors import ParameterError
-from lasca.truth.base import Votes
-from lasca.truth.mace import Mace, Passes, Prior, random_start
+from lasca.truth.mace import Mace, MaceLearner, Prior, State, blocks_of
 from truth_cases import big_crowd, crowd, triples
 
 EXAMPLE = Path(__file__).parent / "data" / "mace"
@@ -24,6 +24,25 @@ def example() -> CrowdCorpus:
     cells = [line.split(",") for line in (EXAMPLE / "example.csv").read_text().splitlines()]
     annotations = {f"{a}": [[row[a] or None] for row in cells] for a in range(len(cells[0]))}
     return CrowdCorpus.from_sequences([["item"]] * len(cells), annotations)
+
+
+class Passes:
+    """E steps of the learner over one corpus as one block."""
+
+    def __init__(self, corpus: CrowdCorpus, noise: float = 0.5) -> None:
+        votes = Votes.of(corpus)
+        prior = Prior(np.array([0.5, 0.5]), 10.0, True)
+        self.block = Block(votes, 0, votes.n_tokens)
+        self.learner = MaceLearner(votes.n_annotators, votes.n_labels, prior, noise)
+        self.summary = self.learner.summarise(self.block)
+
+    def run(self, state: State) -> tuple:
+        return self.learner.counted(state, self.learner.visit(state, self.block, None)[0])
+
+
+def random_start(corpus: CrowdCorpus, noise: float, rng: np.random.Generator) -> State:
+    passes = Passes(corpus, noise)
+    return passes.learner.start(passes.summary, rng)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -56,7 +75,7 @@ def test_equals_enumeration_of_truths_and_coins(seed: int, variational: bool) ->
     corpus = crowd(n_sequences=5, n_annotators=4, seed=seed, unlabelled=1)
     votes = triples(corpus)
     theta_prior, xi_prior = ((0.3, 0.9), 4.0) if variational else ((0.02, 0.02), 0.02)
-    start = random_start(Votes.of(corpus), 0.5, np.random.default_rng(seed).spawn(1)[0])
+    start = random_start(corpus, 0.5, np.random.default_rng(seed).spawn(1)[0])
     proba, evidence = naive.mace(
         votes,
         corpus.n_tokens,
@@ -74,20 +93,20 @@ def test_equals_enumeration_of_truths_and_coins(seed: int, variational: bool) ->
     truth = model.fit(corpus)
     np.testing.assert_allclose(truth.proba, proba, atol=1e-6)
     assert len(truth.trace) == 5
-    passes = Passes(Votes.of(corpus), 1)
+    passes = Passes(corpus)
     knowing, strategy, found = passes.run(start)
     assert found == pytest.approx(evidence[0], rel=1e-12)
-    state = Prior(np.array(theta_prior), xi_prior, variational).state(knowing, strategy)
+    state = Prior(np.array(theta_prior), xi_prior, variational).state(knowing, strategy, *passes.summary)
     assert passes.run(state)[2] == pytest.approx(evidence[1], rel=1e-12)
     assert truth.trace[0] == pytest.approx(evidence[1] + state.penalty, rel=1e-12)
 
 
 def test_the_elbo_is_what_its_definition_says() -> None:
     corpus = crowd(n_sequences=4, n_annotators=3, seed=7)
-    votes, passes = triples(corpus), Passes(Votes.of(corpus), 1)
+    votes, passes = triples(corpus), Passes(corpus)
     prior = Prior(np.array([0.5, 0.7]), 3.0, True)
-    knowing, strategy, _ = passes.run(random_start(Votes.of(corpus), 0.5, np.random.default_rng(0)))
-    state = prior.state(knowing, strategy)
+    knowing, strategy, _ = passes.run(random_start(corpus, 0.5, np.random.default_rng(0)))
+    state = prior.state(knowing, strategy, *passes.summary)
     a, b = state.knowing, state.strategy
     kl = naive.dirichlet_expectation(a, a) - naive.dirichlet_expectation(prior.theta, a)
     kl += naive.dirichlet_expectation(b, b) - naive.dirichlet_expectation(np.full(3, 3.0), b)
@@ -97,8 +116,8 @@ def test_the_elbo_is_what_its_definition_says() -> None:
 
 def test_expected_counts_equal_enumeration() -> None:
     corpus = crowd(n_sequences=4, n_annotators=4, seed=2)
-    start = random_start(Votes.of(corpus), 0.5, np.random.default_rng(3))
-    knowing, strategy, _ = Passes(Votes.of(corpus), 1).run(start)
+    start = random_start(corpus, 0.5, np.random.default_rng(3))
+    knowing, strategy, _ = Passes(corpus).run(start)
     _, coins, guesses, _ = naive.mace_e_step(
         triples(corpus), corpus.n_tokens, np.exp(start.log_theta), np.exp(start.log_xi)
     )
@@ -133,7 +152,7 @@ def test_restarts_differ() -> None:
 @pytest.mark.parametrize("variational", [True, False])
 def test_threads_change_no_byte(variational: bool) -> None:
     corpus = big_crowd()
-    assert len(Passes(Votes.of(corpus), 1).chunks) > 1
+    assert len(blocks_of(Votes.of(corpus))) > 1
     runs = [Mace(variational=variational, restarts=2, max_iter=5, n_threads=n).fit(corpus) for n in (1, 2)]
     assert runs[0].proba.tobytes() == runs[1].proba.tobytes()
     assert runs[0].trace.tobytes() == runs[1].trace.tobytes()

@@ -157,3 +157,56 @@ def glad_log_posterior(
         total += math.log(evidence) - (log_ease[token] - mean[1]) ** 2 / (2 * sd[1] ** 2)
     total -= sum((a - mean[0]) ** 2 for a in ability) / (2 * sd[0] ** 2)
     return total + smoothing * float(np.log(gamma).sum())
+
+
+def ds_with_soft(votes, soft, psi, gamma, n_tokens):
+    """Return counts (annotator, true, given), label counts and log evidence of Dawid–Skene, soft votes summed over."""
+    T = len(gamma)
+    counts, totals, evidence = np.zeros_like(psi), np.zeros(T), 0.0
+    for i in range(n_tokens):
+        hard = [(a, s) for j, a, s in votes if j == i]
+        mine = [(a, p / p.sum()) for j, a, p in ((j, a, np.asarray(p, float)) for j, a, p in soft) if j == i]
+        if not hard and not mine:
+            continue
+        weight = np.array(gamma)
+        for t in range(T):
+            for a, s in hard:
+                weight[t] *= psi[a, t, s]
+            for a, p in mine:
+                weight[t] *= sum(p[s] * psi[a, t, s] for s in range(T))
+        evidence += np.log(weight.sum())
+        q = weight / weight.sum()
+        totals += q
+        for t in range(T):
+            for a, s in hard:
+                counts[a, t, s] += q[t]
+            for a, p in mine:
+                given = np.array([p[s] * psi[a, t, s] for s in range(T)])
+                counts[a, t] += q[t] * given / given.sum()
+    return counts, totals, evidence
+
+
+def incremental_ds(votes, old_counts, old_totals, n_tokens, n_steps, *, smoothing, agreement):
+    """Run incremental EM: the old counts (annotator, true, given) stay, E and M steps are over the new tokens alone.
+
+    The first posterior is the shares of the new votes; returned is the posterior after `n_steps` M steps.
+    """
+    T = len(old_totals)
+    q = np.zeros((n_tokens, T))
+    for i, _, s in votes:
+        q[i, s] += 1
+    voted = q.sum(axis=1) > 0
+    q[voted] /= q[voted].sum(axis=1, keepdims=True)
+    for _ in range(n_steps + 1):
+        psi = old_counts + smoothing + agreement * np.eye(T)
+        for i, a, s in votes:
+            psi[a, :, s] += q[i]
+        psi = psi / psi.sum(axis=2, keepdims=True)
+        gamma = old_totals + smoothing + q[voted].sum(axis=0)
+        gamma = gamma / gamma.sum()
+        q = np.tile(np.log(gamma), (n_tokens, 1))
+        for i, a, s in votes:
+            q[i] += np.log(psi[a, :, s])
+        q = np.exp(q - q.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+    return q

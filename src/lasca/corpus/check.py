@@ -41,7 +41,7 @@ def checked(corpus: CrowdCorpus) -> dict[str, Any]:
     if len(kinds) != len(annotators) or any(kind not in KINDS for kind in kinds):
         raise CorpusError(f"kinds must be one of {', '.join(KINDS)} for each annotator", got=corpus.kinds)
     families = tuple(corpus.families) or (None,) * len(annotators)
-    if len(families) != len(annotators) or not all(f is None or (isinstance(f, str) and f) for f in families):
+    if len(families) != len(annotators) or any(f == "" for f in families):
         raise CorpusError("families must be a name or None for each annotator", got=corpus.families)
     votes = tuple(corpus.votes) or tuple(kind != "model" for kind in kinds)
     if len(votes) != len(annotators) or not all(isinstance(v, bool | np.bool_) for v in votes):

@@ -145,8 +145,8 @@ def _same_people(corpora: Sequence[CrowdCorpus]) -> dict[str, tuple[str, str | N
     """Return kind, family and vote of every annotator; corpora that differ in them are refused."""
     who: dict[str, tuple[str, str | None, bool]] = {}
     for corpus in corpora:
-        for name, *about in zip(corpus.annotators, corpus.kinds, corpus.families, corpus.votes):
-            if who.setdefault(name, tuple(about)) != tuple(about):
+        for name, about in zip(corpus.annotators, zip(corpus.kinds, corpus.families, corpus.votes)):
+            if who.setdefault(name, about) != about:
                 one, other = (
                     f"{k}{'' if f is None else f' of family {f}'}, {'votes' if v else 'does not vote'}"
                     for k, f, v in (who[name], about)
@@ -259,7 +259,7 @@ def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
 def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> Any:
     rows: list[list[str] | None] = [None] * n_tokens
     for token, allowed in zip(known.token.tolist(), known.allowed):
-        rows[token] = [labels[t] for t in np.flatnonzero(allowed)]
+        rows[token] = [labels[t] for t in np.flatnonzero(allowed).tolist()]
     return pa.array(rows, pa.list_(pa.large_string()))
 
 

@@ -1,5 +1,16 @@
-"""Where work runs: the threads of this process (a Dask cluster will be a second engine with the same calls)."""
+"""Where work runs: threads, processes; a cluster would be one more engine with the same calls."""
 
 from lasca.engine.threads import available_threads, chunks, run_ordered, run_summed
+from lasca.engine.work import Engine, Processes, Threads, Work, added
 
-__all__ = ["available_threads", "chunks", "run_ordered", "run_summed"]
+__all__ = [
+    "Engine",
+    "Processes",
+    "Threads",
+    "Work",
+    "added",
+    "available_threads",
+    "chunks",
+    "run_ordered",
+    "run_summed",
+]

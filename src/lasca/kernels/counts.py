@@ -3,8 +3,12 @@
 Votes are CSR by token: those of token i stand at start[i]:start[i + 1] of `annotator` and `label`. A *row* belongs to
 a pair (annotator a, given label s) and stands at (a * n_labels + s) * width of a flat table, one entry per true label;
 `width` is n_labels rounded up to a multiple of 4, and what is beyond n_labels is 0. `rows` has this place for every
-vote. So both halves of an iteration – multiply the rows of a token's votes, add its posterior to the rows of its votes
-– run along memory.
+vote of a block of tokens. So both halves of an iteration – multiply the rows of a token's votes, add its posterior to
+the rows of its votes – run along memory.
+
+Some tokens are special: something is known of them, or they have soft votes. special[i − first] is the place of token
+i in the rows of `factor`, which multiply its likelihoods, or -1; `special` is empty where no token is. Their posteriors
+are written to `post`, for what is computed of soft votes beside the pass.
 
 Likelihoods are multiplied as plain numbers; where the largest product of a token gets below 1e-200 it is computed
 again in log space. Above that border a label whose product underflows has a posterior below 1e-100: nothing is lost.
@@ -25,6 +29,8 @@ __all__ = [
     "confusion_pass",
     "confusion_pass_wide",
     "share_counts",
+    "soft_counts",
+    "soft_factor",
     "vote_counts",
     "vote_shares",
 ]
@@ -70,10 +76,12 @@ def share_counts(start, annotator, label, n_annotators, n_labels):  # type: igno
 
 
 @kernel
-def _log_space(first, last, rows, log_table, log_prior, n_labels, row):  # type: ignore[no-untyped-def]
+def _log_space(first, last, rows, log_table, log_prior, n_labels, factor, at, row):  # type: ignore[no-untyped-def]
     """Fill `row` with a token's posterior, computed in logs; return the log evidence."""
     for t in range(n_labels):
         row[t] = log_prior[t]
+        if at >= 0:
+            row[t] += math.log(factor[at + t]) if factor[at + t] > 0.0 else -np.inf
     for j in range(first, last):
         for t in range(n_labels):
             row[t] += log_table[rows[j] + t]
@@ -91,56 +99,66 @@ def _log_space(first, last, rows, log_table, log_prior, n_labels, row):  # type:
 
 @kernel
 def confusion_pass(  # type: ignore[no-untyped-def]
-    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, counts, totals, proba
-):
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, special, factor, post,
+    counts, totals, proba,
+):  # fmt: skip
     """Do one pass over tokens first..last and return their log evidence.
 
     Each token's posterior ∝ prior × the rows of its votes. It is added to the rows of its votes in `counts` and, if
-    it has votes, to `totals`; it is written to `proba` (n_tokens, n_labels) unless that has no rows. A token without
-    votes adds no evidence.
+    it has votes or is special, to `totals`; it is written to `proba` (last - first, n_labels) unless that has no rows.
+    A token of which nothing is said adds no evidence.
     """
     width = 4 * len(blocks)
+    base = start[first]
     row = np.zeros(width)
     evidence = 0.0
     product = 1.0  # the product of the tokens' evidence: one logarithm per many tokens
     start_row = simd.load(prior, 0, blocks)  # type: ignore[call-arg, var-annotated]
     sums = simd.splat(0.0, blocks)
     for i in range(first, last):
-        a, b = start[i], start[i + 1]
+        a, b = start[i] - base, start[i + 1] - base
         p = start_row
         for j in range(a, b):
             p = simd.mul(p, simd.load(table, rows[j], blocks))
+        at = special[i - first] * width if len(special) > 0 else -1
+        if at >= 0:
+            p = simd.mul(p, simd.load(factor, at, blocks))
         total = simd.total(p)
         if total < TINY:
-            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, row)
+            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
             p = simd.load(row, 0, blocks)
         else:
             p = simd.mul(p, simd.splat(1.0 / total, blocks))
-            product *= total if b > a else 1.0
+            product *= total if b > a or at >= 0 else 1.0
             if product < 1e-100 or product > 1e100:
                 evidence += math.log(product)
                 product = 1.0
-        if b > a:
+        if b > a or at >= 0:
             sums = simd.add(sums, p)
             for j in range(a, b):
                 simd.store(counts, rows[j], simd.add(simd.load(counts, rows[j], blocks), p))
+        if at >= 0:
+            simd.store(post, at, p)
         if len(proba) > 0:
             simd.store(row, 0, p)
             for t in range(n_labels):
-                proba[i, t] = row[t]
+                proba[i - first, t] = row[t]
     simd.store(totals, 0, sums)
     return evidence + math.log(product)
 
 
 @kernel
 def confusion_pass_wide(  # type: ignore[no-untyped-def]
-    first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, counts, totals, proba
-):
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, special, factor, post,
+    counts, totals, proba,
+):  # fmt: skip
     """Do what `confusion_pass` does, for rows of any width."""
     row = np.zeros(width)
     evidence = 0.0
+    base = start[first]
     for i in range(first, last):
-        a, b = start[i], start[i + 1]
+        a, b = start[i] - base, start[i + 1] - base
+        at = special[i - first] * width if len(special) > 0 else -1
         for t in range(n_labels):
             row[t] = prior[t]
         for j in range(a, b):
@@ -148,32 +166,76 @@ def confusion_pass_wide(  # type: ignore[no-untyped-def]
                 row[t] *= table[rows[j] + t]
         total = 0.0
         for t in range(n_labels):
+            if at >= 0:
+                row[t] *= factor[at + t]
             total += row[t]
         if total < TINY:
-            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, row)
+            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
         else:
-            evidence += math.log(total) if b > a else 0.0
+            evidence += math.log(total) if b > a or at >= 0 else 0.0
             for t in range(n_labels):
                 row[t] /= total
-        if b > a:
+        if b > a or at >= 0:
             for t in range(n_labels):
                 totals[t] += row[t]
+                if at >= 0:
+                    post[at + t] = row[t]
             for j in range(a, b):
                 for t in range(n_labels):
                     counts[rows[j] + t] += row[t]
         if len(proba) > 0:
             for t in range(n_labels):
-                proba[i, t] = row[t]
+                proba[i - first, t] = row[t]
     return evidence
 
 
 @kernel
-def agreement_pass(first, last, start, annotator, label, odds, n_labels, agreed, proba):  # type: ignore[no-untyped-def]
+def soft_factor(place, annotator, proba, psi, factor):  # type: ignore[no-untyped-def]
+    """Multiply the rows of `factor` (n_special, width) by what soft votes say, and return the log of the scales.
+
+    Vote n is on the special token place[n]; it says Σ_s p(s) ψ[a, s, t] of label t, scaled to a largest entry of 1.
+    """
+    n_labels = psi.shape[1]
+    row = np.empty(n_labels)
+    scales = 0.0
+    for n in range(len(place)):
+        largest = 0.0
+        for t in range(n_labels):
+            row[t] = 0.0
+            for s in range(n_labels):
+                row[t] += proba[n, s] * psi[annotator[n], s, t]
+            largest = max(largest, row[t])
+        for t in range(n_labels):
+            factor[place[n], t] *= row[t] / largest
+        scales += math.log(largest)
+    return scales
+
+
+@kernel
+def soft_counts(place, annotator, proba, psi, post, counts):  # type: ignore[no-untyped-def]
+    """Add what soft votes may have been to counts (annotator, given, true): post[t] p(s) ψ[a, s, t] / Σ_s p(s) ψ."""
+    n_labels = psi.shape[1]
+    for n in range(len(place)):
+        a = annotator[n]
+        for t in range(n_labels):
+            total = 0.0
+            for s in range(n_labels):
+                total += proba[n, s] * psi[a, s, t]
+            if total > 0.0:
+                for s in range(n_labels):
+                    counts[a, s, t] += post[place[n], t] * proba[n, s] * psi[a, s, t] / total
+
+
+@kernel
+def agreement_pass(  # type: ignore[no-untyped-def]
+    first, last, start, annotator, label, odds, n_labels, special, factor, post, agreed, proba
+):
     """Do one pass over tokens first..last for models where a vote only favours the label it gives.
 
     A label's weight is the product of odds[a, s] >= 1 over the annotators a who gave it, 1 if nobody did. The posterior
-    of each vote's label is added to agreed[a, s]; the posterior of the token is written to `proba` unless that has no
-    rows. Returns the sum of the logs of the sums of weights. Only labels that got votes are ever touched.
+    of each vote's label is added to agreed[a, s]; the posterior of the token is written to `proba` (last - first,
+    n_labels) unless that has no rows. Returns the sum of the logs of the sums of weights. Only labels that got votes
+    are ever touched, but of special tokens, whose weights are multiplied by rows of `factor` (n_special, n_labels).
     """
     weight = np.ones(n_labels)
     evidence = 0.0
@@ -185,19 +247,31 @@ def agreement_pass(first, last, start, annotator, label, odds, n_labels, agreed,
             old = weight[label[j]]
             weight[label[j]] = old * odds[annotator[j], label[j]]
             total += weight[label[j]] - old
+        at = special[i - first] if len(special) > 0 else -1
         if not total <= 1.0 / TINY:  # or it overflowed
-            total = _agreement_in_logs(a, b, annotator, label, odds, n_labels, weight)
+            total = _agreement_in_logs(a, b, annotator, label, odds, n_labels, factor, at, weight)
             evidence += total
+            total = 1.0
+        elif at >= 0:
+            total = 0.0
+            for t in range(n_labels):
+                weight[t] *= factor[at, t]
+                total += weight[t]
+            evidence += math.log(total)
+            for t in range(n_labels):
+                weight[t] /= total
             total = 1.0
         else:
             product *= total
             if product > 1e100:
                 evidence += math.log(product)
                 product = 1.0
+        if at >= 0:
+            post[at] = weight
         share = 1.0 / total
         if len(proba) > 0:
             for t in range(n_labels):
-                proba[i, t] = weight[t] * share
+                proba[i - first, t] = weight[t] * share
         for j in range(a, b):
             agreed[annotator[j], label[j]] += weight[label[j]] * share
         if total == 1.0:
@@ -209,11 +283,16 @@ def agreement_pass(first, last, start, annotator, label, odds, n_labels, agreed,
 
 
 @kernel
-def _agreement_in_logs(first, last, annotator, label, odds, n_labels, weight):  # type: ignore[no-untyped-def]
+def _agreement_in_logs(  # type: ignore[no-untyped-def]
+    first, last, annotator, label, odds, n_labels, factor, at, weight
+):
     """Fill `weight` with the posterior of a token, computed in logs; return the log of the sum of its weights."""
     weight[:] = 0.0
     for j in range(first, last):
         weight[label[j]] += math.log(odds[annotator[j], label[j]])
+    if at >= 0:
+        for t in range(n_labels):
+            weight[t] += math.log(factor[at, t]) if factor[at, t] > 0.0 else -np.inf
     largest = weight.max()
     total = 0.0
     for t in range(n_labels):

@@ -56,6 +56,8 @@ def glad_pass(  # type: ignore[no-untyped-def]
     mean,
     precision,
     most,
+    special,
+    allowed,
     sums,
     totals,
     proba,
@@ -63,9 +65,10 @@ def glad_pass(  # type: ignore[no-untyped-def]
     """Do one pass over tokens first..last and return their log evidence.
 
     Each token's posterior is computed at (ability, log_ease), written to `proba` unless that has no rows, and added
-    to `totals` if the token has votes. Its log ease then climbs into `new_ease`; and sums[a] collects, at the new
-    ease, numerator and denominator of annotator a's ability (see lasca.truth.glad). `most` is the largest number of
-    votes of a token.
+    to `totals` if the token has votes or is special. Its log ease then climbs into `new_ease`; and sums[a] collects, at
+    the new ease, numerator and denominator of annotator a's ability (see lasca.truth.glad). `most` is the largest
+    number of votes of a token. `log_ease`, `new_ease`, `proba` and `special` begin with token `first`; special[i] is
+    the row of `allowed` (1 or 0 for each label) of a token of which something is known, else -1 (empty: of none).
     """
     n_labels = len(log_prior)
     row, right = np.empty(n_labels), np.empty(most)
@@ -73,8 +76,13 @@ def glad_pass(  # type: ignore[no-untyped-def]
     evidence = 0.0
     for i in range(first, last):
         a, b = start[i], start[i + 1]
-        ease = math.exp(log_ease[i])
+        ease = math.exp(log_ease[i - first])
         row[:] = log_prior
+        at = special[i - first] if len(special) > 0 else -1
+        if at >= 0:
+            for t in range(n_labels):
+                if allowed[at, t] == 0.0:
+                    row[t] = -np.inf
         for j in range(a, b):
             x = ability[annotator[j]] * ease
             evidence += log_sigmoid(-x) - log_others
@@ -87,16 +95,18 @@ def glad_pass(  # type: ignore[no-untyped-def]
         evidence += largest + math.log(total)
         row /= total
         if len(proba) > 0:
-            proba[i] = row
+            proba[i - first] = row
         if b == a:
-            new_ease[i] = mean
+            new_ease[i - first] = mean
+            if at >= 0:
+                totals += row
             continue
         for t in range(n_labels):
             totals[t] += row[t]
         for j in range(a, b):
             right[j - a] = row[label[j]]
-        new_ease[i] = _climb(a, b, annotator, right, ability, log_ease[i], mean, precision)
-        ease = math.exp(new_ease[i])
+        new_ease[i - first] = _climb(a, b, annotator, right, ability, log_ease[i - first], mean, precision)
+        ease = math.exp(new_ease[i - first])
         for j in range(a, b):
             x = ability[annotator[j]] * ease
             weight = 0.25 if abs(x) < 1e-6 else math.tanh(0.5 * x) / (2.0 * x)

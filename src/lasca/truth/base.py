@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -12,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import betaincinv
 
-from lasca.corpus import CrowdCorpus, KnownLabels, SoftVotes
+from lasca.corpus import CrowdCorpus, KnownLabels
+from lasca.corpus.votes import Votes
+from lasca.engine import Engine, Threads, Work
 from lasca.errors import ModelError
 from lasca.estimator import Estimator
 from lasca.truth.result import Clusters, Truth
@@ -21,63 +24,6 @@ __all__ = ["Posterior", "Progress", "TruthModel", "Votes"]
 
 Progress = Callable[[float, str], None]
 """Called now and then with the share of the work that is done and a few words on it."""
-
-
-@dataclass(frozen=True)
-class Votes:
-    """The annotations of those who vote (see `CrowdCorpus.votes`) as kernels see them, sorted by token."""
-
-    start: npt.NDArray[np.int64]
-    annotator: npt.NDArray[np.int32]
-    label: npt.NDArray[np.int16]
-    n_annotators: int
-    n_labels: int
-    offsets: npt.NDArray[np.int64]
-    """The sequences: n_sequences + 1 borders, in tokens."""
-    soft: SoftVotes | None = None
-    """Votes that are distributions; those that are uniform say nothing and are left out."""
-    known: KnownLabels | None = None
-    """What is known of some tokens beforehand."""
-
-    @property
-    def n_tokens(self) -> int:
-        """How many tokens there are."""
-        return len(self.start) - 1
-
-    @property
-    def n_votes(self) -> int:
-        """How many votes there are, hard and soft."""
-        return len(self.label) + (0 if self.soft is None else len(self.soft))
-
-    @property
-    def voted(self) -> npt.NDArray[np.bool_]:
-        """Whether anybody said anything of a token, or something is known of it."""
-        found = np.diff(self.start) > 0
-        for rows in (self.soft, self.known):
-            if rows is not None:
-                found[rows.token] = True
-        return found
-
-    @classmethod
-    def of(cls, corpus: CrowdCorpus) -> Votes:
-        """Take the votes out of a corpus; annotators keep their codes."""
-        start, annotator, label = corpus.token_start, corpus.annotation_annotator, corpus.annotation_label
-        counts = np.array(corpus.votes, dtype=bool)
-        if not counts.all():
-            stays = counts[annotator]
-            start = np.concatenate(([0], np.cumsum(stays)))[start]
-            annotator, label = annotator[stays], label[stays]
-            for array in (start, annotator, label):  # as those of a corpus are: kernels are compiled for one kind only
-                array.flags.writeable = False
-        soft = None if corpus.soft is None else _that_say_something(corpus.soft, counts)
-        return cls(start, annotator, label, corpus.n_annotators, corpus.n_labels, corpus.offsets, soft, corpus.known)
-
-
-def _that_say_something(soft: SoftVotes, counts: npt.NDArray[np.bool_]) -> SoftVotes | None:
-    """Return the soft votes of those who vote that are not uniform."""
-    spread = soft.proba.max(axis=1) - soft.proba.min(axis=1)
-    stays = counts[soft.annotator] & (spread > 1e-6)
-    return SoftVotes(soft.token[stays], soft.annotator[stays], soft.proba[stays]) if stays.any() else None
 
 
 @dataclass(frozen=True)
@@ -150,6 +96,19 @@ class TruthModel(Estimator, ABC):
     @abstractmethod
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         """Check the parameters and run the inference."""
+
+    engine: Engine | None = None
+    """What runs the visits of a learner; None: the threads of this process. Not a parameter: it changes no byte."""
+
+    @contextmanager
+    def _work(self, learner: Any, blocks: Sequence[Any]) -> Iterator[Work]:
+        """Open work on blocks, for models that are learners."""
+        engine = self.engine or Threads(getattr(self, "n_threads", None))
+        work = engine.open(learner, blocks)
+        try:
+            yield work
+        finally:
+            work.close()
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
         """Run the inference from an earlier truth on; for models that support "update"."""

@@ -17,19 +17,24 @@ nobody labelled are not part of the model, which does not move the optimum, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, chunks, run_summed
+from lasca.corpus.votes import Block, Votes, cut_into_blocks
+from lasca.engine import added
+from lasca.errors import ModelError
 from lasca.estimator import check_number
 from lasca.kernels import counts as kernels
 from lasca.kernels.simd import block_tuple
 from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import loop_settings, run_em
+from lasca.learn import loop_settings, run_learner
+from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.result import Truth
+from lasca.truth.special import Special, as_rows, expected_counts, shares_of, special_tokens
 
 __all__ = ["DawidSkene"]
 
@@ -45,58 +50,154 @@ class Parameters:
     log_gamma: Floats
     penalty: float
     """ln p(Ψ, γ) up to a constant (EM), or −KL(q || p) (VB): the objective is this plus the log evidence."""
+    given: Floats
+    """How often each annotator gave each label."""
+
+    @cached_property
+    def shift(self) -> Floats:
+        """The largest entry of each row of log Ψ: rows of the table are scaled to a largest entry of 1."""
+        return np.asarray(self.log_psi.max(axis=2))
+
+    @cached_property
+    def log_table(self) -> Floats:
+        """The rows of all pairs (annotator, given label) behind each other, widened to a multiple of 4."""
+        A, T, _ = self.log_psi.shape
+        wide = np.full((A, T, -(-T // 4) * 4), -np.inf)
+        wide[:, :, :T] = self.log_psi - self.shift[:, :, None]
+        return wide.ravel()
+
+    @cached_property
+    def table(self) -> Floats:
+        """The same as plain numbers."""
+        return np.exp(self.log_table)
+
+    @cached_property
+    def log_row(self) -> Floats:
+        """Log γ, widened."""
+        T = len(self.log_gamma)
+        wide = np.full(-(-T // 4) * 4, -np.inf)
+        wide[:T] = self.log_gamma
+        return wide
+
+    @cached_property
+    def row(self) -> Floats:
+        """The same as plain numbers."""
+        return np.exp(self.log_row)
 
 
-class Passes:
-    """Passes over the votes of one corpus, in chunks of tokens and threads; sums are taken in the order of chunks."""
+@dataclass(frozen=True)
+class Local:
+    """What is kept of a block: the place of each vote's row, and the special tokens."""
 
-    def __init__(self, votes: Votes, n_threads: int) -> None:
-        self.votes, self.n_threads = votes, n_threads
-        self.width = -(-votes.n_labels // 4) * 4
-        table = votes.n_annotators * votes.n_labels * self.width
-        self.chunks = chunks(votes.start, max(50_000, len(votes.label) // 64, 4 * table))
-        cell = votes.annotator * np.int32(votes.n_labels) + votes.label
-        self.rows = cell * np.int64(self.width) if table >= 2**31 else cell * np.int32(self.width)
-        self.n_given = kernels.vote_counts(votes.annotator, votes.label, votes.n_annotators, votes.n_labels)
+    rows: npt.NDArray[Any]
+    special: Special
 
-    def run(self, parameters: Parameters, proba: npt.NDArray[np.float32] = NO_PROBA) -> tuple[Floats, Floats, float]:
+
+@dataclass(frozen=True)
+class ConfusionLearner:
+    """Dawid–Skene as a learner: the settings, and what every step does (see `lasca.learn`)."""
+
+    n_annotators: int
+    n_labels: int
+    prior: Floats
+    """What is added to the counts of (annotator or 1, true, given): the prior, and an earlier truth's counts."""
+    class_prior: Floats
+    """What is added to the counts of true labels (n_labels)."""
+    variational: bool
+
+    @property
+    def width(self) -> int:
+        """The length of a row of the kernels' tables."""
+        return -(-self.n_labels // 4) * 4
+
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return expected counts with the shares of the votes as posterior, counts of labels given, and of tokens."""
+        votes, special = block.votes, special_tokens(block)
+        if len(special):
+            counts, totals = expected_counts(block, special, shares_of(block, special))
+        else:
+            start = votes.start[block.first : block.last + 1]
+            counts, totals = kernels.share_counts(start, votes.annotator, votes.label, self.n_annotators, self.n_labels)
+        a, b = int(votes.start[block.first]), int(votes.start[block.last])
+        given = kernels.vote_counts(votes.annotator[a:b], votes.label[a:b], self.n_annotators, self.n_labels)
+        return counts, totals, given, len(block)
+
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> Parameters:
+        """Return the M step of the shares of the votes, or of confusion matrices drawn at random."""
+        counts, totals, given, n_tokens = summary
+        if rng is None:
+            return self._parameters(counts, totals, given)
+        return self._parameters(*_random_counts(given, n_tokens, rng), given)
+
+    def visit(self, state: Parameters, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
         """Return expected counts (annotator, given, true), expected label counts, and the log evidence."""
-        votes, T, width = self.votes, self.votes.n_labels, self.width
-        shift = parameters.log_psi.max(axis=2)  # each row is scaled to a largest entry of 1
-        log_table = np.full((votes.n_annotators, T, width), -np.inf)
-        log_table[:, :, :T] = parameters.log_psi - shift[:, :, None]
-        log_prior = np.full(width, -np.inf)
-        log_prior[:T] = parameters.log_gamma
-        table, prior = np.exp(log_table.ravel()), np.exp(log_prior)
-        arrays = (votes.start, self.rows, table, log_table.ravel(), prior, log_prior, T)
+        return self._pass(state, block, local or self._local(block), NO_PROBA)
 
-        def work(chunk: tuple[int, int]) -> tuple[Any, Any, float]:
-            sums, totals = np.zeros(len(table)), np.zeros(width)
-            if width <= kernels.MAX_SIMD_WIDTH:
-                found = kernels.confusion_pass(*chunk, *arrays, block_tuple(width), sums, totals, proba)
-            else:
-                found = kernels.confusion_pass_wide(*chunk, *arrays, width, sums, totals, proba)
-            return sums, totals, found
+    def update(self, state: Parameters, statistics: tuple[Any, ...]) -> tuple[Parameters, float]:
+        """Do the M step; the objective is that of the state given."""
+        counts, totals, evidence = statistics
+        evidence += float((state.given * state.shift).sum())
+        return self._parameters(counts, totals, state.given), evidence + state.penalty
 
-        sums, totals, evidence = run_summed(work, self.chunks, self.n_threads)
-        evidence += float((self.n_given * shift).sum())
-        return sums.reshape(votes.n_annotators, T, width)[:, :, :T], totals[:T], evidence
+    def describe(self, state: Parameters, block: Block, local: Local | None, out: Any) -> tuple[Any, ...]:
+        """Write the posterior of each token to `out`; return the statistics."""
+        statistics, _ = self._pass(state, block, local or self._local(block), out)
+        return statistics
+
+    def _local(self, block: Block) -> Local:
+        votes = block.votes
+        a, b = int(votes.start[block.first]), int(votes.start[block.last])
+        cell = votes.annotator[a:b] * np.int32(self.n_labels) + votes.label[a:b]
+        is_large = self.n_annotators * self.n_labels * self.width >= 2**31
+        return Local(cell * (np.int64(self.width) if is_large else np.int32(self.width)), special_tokens(block))
+
+    def _pass(
+        self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]
+    ) -> tuple[tuple[Any, ...], Local]:
+        T, width, special = self.n_labels, self.width, local.special
+        sums, totals = np.zeros(state.table.size), np.zeros(width)
+        factor, evidence = as_rows(special.allowed, width), 0.0
+        psi = np.exp(state.log_psi) if len(special.place) else state.log_psi
+        if len(special.place):
+            evidence = kernels.soft_factor(special.place, special.annotator, special.proba, psi, factor)
+        post = np.zeros_like(factor)
+        arrays = (block.votes.start, local.rows, state.table, state.log_table, state.row, state.log_row, T)
+        rest = (special.index, factor.ravel(), post.ravel(), sums, totals, proba)
+        if width <= kernels.MAX_SIMD_WIDTH:
+            evidence += kernels.confusion_pass(block.first, block.last, *arrays, block_tuple(width), *rest)
+        else:
+            evidence += kernels.confusion_pass_wide(block.first, block.last, *arrays, width, *rest)
+        counts = sums.reshape(self.n_annotators, T, width)[:, :, :T]
+        if len(special.place):
+            kernels.soft_counts(special.place, special.annotator, special.proba, psi, post, counts)
+        return (counts, totals[:T], evidence), local
+
+    def _parameters(self, counts: Floats, totals: Floats, given: Floats) -> Parameters:
+        make = variational if self.variational else mode
+        return make(counts, totals, self.prior, self.class_prior, given)
+
+    def confusion(self, counts: Floats) -> Floats:
+        """Return the confusion matrices of expected counts (annotator, true, given)."""
+        psi = counts.transpose(0, 2, 1) + self.prior
+        return np.asarray(psi / psi.sum(axis=2, keepdims=True))
 
 
-def mode(counts: Floats, totals: Floats, prior: Floats, smoothing: float) -> Parameters:
+def mode(counts: Floats, totals: Floats, prior: Floats, class_prior: Floats, given: Floats) -> Parameters:
     """Return the M step of EM: counts with the prior's added (true, given), normalised over the given label."""
-    psi = counts + prior.T
+    extra = np.swapaxes(prior, -1, -2)
+    psi = counts + extra
     log_psi = np.log(psi) - np.log(psi.sum(axis=1, keepdims=True))
-    log_gamma = np.log((totals + smoothing) / (totals + smoothing).sum())
-    return Parameters(log_psi, log_gamma, float((prior.T * log_psi).sum() + smoothing * log_gamma.sum()))
+    log_gamma = np.log((totals + class_prior) / (totals + class_prior).sum())
+    penalty = float((extra * log_psi).sum() + (class_prior * log_gamma).sum())
+    return Parameters(log_psi, log_gamma, penalty, given)
 
 
-def variational(counts: Floats, totals: Floats, prior: Floats, class_prior: float) -> Parameters:
+def variational(counts: Floats, totals: Floats, prior: Floats, class_prior: Floats, given: Floats) -> Parameters:
     """Return the expected logs of Ψ and γ under their Dirichlet posteriors; `prior` is (true, given)."""
     alpha = counts.transpose(0, 2, 1) + prior
     nu = totals + class_prior
-    penalty = -dirichlet_kl(alpha, prior) - dirichlet_kl(nu, np.full(len(nu), class_prior))
-    return Parameters(expected_log(alpha).transpose(0, 2, 1), expected_log(nu), penalty)
+    penalty = -dirichlet_kl(alpha, np.broadcast_to(prior, alpha.shape)) - dirichlet_kl(nu, class_prior)
+    return Parameters(expected_log(alpha).transpose(0, 2, 1), expected_log(nu), penalty, given)
 
 
 class DawidSkene(TruthModel):
@@ -110,6 +211,8 @@ class DawidSkene(TruthModel):
     """
 
     name = "ds"
+    summary = "Dawid–Skene: one confusion matrix per annotator, by EM or Variational Bayes (IBCC)"
+    supports = frozenset({"known", "soft", "update"})
 
     def __init__(
         self,
@@ -150,46 +253,80 @@ class DawidSkene(TruthModel):
         np.fill_diagonal(prior, diagonal)
         return prior, smoothing
 
-    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+    def _learner(self, votes: Votes, history: History | None = None) -> ConfusionLearner:
         T = votes.n_labels
         prior, smoothing = self._prior(T)
-        class_prior = check_number("class_prior", self.class_prior, low=0, open_low=True)
-        passes = Passes(votes, available_threads(self.n_threads))
+        class_prior = np.full(T, check_number("class_prior", self.class_prior, low=0, open_low=True))
+        if not self.variational:
+            class_prior = np.full(T, smoothing)
+        if history is not None:
+            prior, class_prior = prior + history.counts.transpose(0, 2, 1), class_prior + history.totals
+        return ConfusionLearner(votes.n_annotators, T, prior, class_prior, bool(self.variational))
 
-        def parameters(counts: Floats, totals: Floats) -> Parameters:
-            if self.variational:
-                return variational(counts, totals, prior, class_prior)
-            return mode(counts, totals, prior, smoothing)
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        return self._fitted(votes, progress, None)
 
-        def initial(rng: np.random.Generator) -> Parameters:
-            return parameters(*_random_counts(votes, rng))
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        return self._fitted(votes, progress, History.of(history, corpus))
 
-        def step(state: Parameters) -> tuple[Parameters, float]:
-            counts, totals, evidence = passes.run(state)
-            return parameters(counts, totals), evidence + state.penalty
-
-        counts, totals = kernels.share_counts(votes.start, votes.annotator, votes.label, votes.n_annotators, T)
-        run = run_em(
-            initial,
-            step,
-            first=parameters(counts, totals),
-            **loop_settings(self),
-            scale=len(votes.label),
-            progress=progress,
+    def _fitted(self, votes: Votes, progress: Progress, history: History | None) -> Posterior:
+        learner = self._learner(votes, history)
+        with self._work(learner, blocks_of(votes)) as work:
+            run = run_learner(learner, work, loop_settings(self), scale=votes.n_votes, progress=progress)
+            proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
+            counts, totals, _ = added(work.describe(run.state, proba))
+        kept = {"counts": counts, "totals": totals}
+        if history is not None:
+            kept = {"counts": counts + history.counts, "totals": totals + history.totals}
+        return Posterior(
+            proba, learner.confusion(counts), trace=run.trace, diagnostics=run.diagnostics(), statistics=kept
         )
-        proba = np.empty((votes.n_tokens, T), dtype=np.float32)
-        counts, _, _ = passes.run(run.state, proba)
-        confusion = counts.transpose(0, 2, 1) + prior
-        confusion /= confusion.sum(axis=2, keepdims=True)
-        return Posterior(proba, confusion, trace=run.trace, diagnostics=run.diagnostics())
 
 
-def _random_counts(votes: Votes, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def blocks_of(votes: Votes) -> list[Block]:
+    """Cut votes into blocks that are large beside the tables of counts that are added up."""
+    table = votes.n_annotators * votes.n_labels * -(-votes.n_labels // 4) * 4
+    return cut_into_blocks(votes, max(50_000, len(votes.label) // 64, 4 * table))
+
+
+@dataclass(frozen=True)
+class History:
+    """The statistics of an earlier truth over the annotators and labels of a corpus, matched by name.
+
+    They stay as they were and act as counts that were seen before: one sweep of incremental EM (Neal & Hinton 1998)
+    over the new tokens alone.
+    """
+
+    counts: Floats
+    """(annotator, given, true)."""
+    totals: Floats
+
+    @classmethod
+    def of(cls, truth: Truth, corpus: CrowdCorpus) -> History:
+        """Match by name; annotators and labels that the corpus does not have are an error, new ones have no past."""
+        people = truth.annotators.column("name").to_pylist()
+        if "counts" not in truth.statistics:
+            raise ModelError("this truth holds no statistics to go on from", hint="Fit it anew with this version")
+        lost = [name for name in truth.label_names if name not in corpus.labels]
+        if lost:
+            raise ModelError(
+                "the history has labels that the corpus does not have", got=", ".join(lost), hint="Name them: labels="
+            )
+        label = np.array([corpus.labels.index(name) for name in truth.label_names])
+        T = corpus.n_labels
+        counts, totals = np.zeros((corpus.n_annotators, T, T)), np.zeros(T)
+        totals[label] = truth.statistics["totals"]
+        code = {name: i for i, name in enumerate(corpus.annotators)}
+        for a, name in enumerate(people):
+            if name in code:
+                counts[code[name]][np.ix_(label, label)] = truth.statistics["counts"][a]
+        return cls(counts, totals)
+
+
+def _random_counts(given: Floats, n_tokens: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return counts as of confusion matrices drawn at random, with 30 to 90 percent on the diagonal."""
-    T = votes.n_labels
-    rows = rng.dirichlet(np.ones(T), size=(votes.n_annotators, T)).transpose(0, 2, 1)
-    right = rng.uniform(0.3, 0.9, size=(votes.n_annotators, 1, T))
-    n = np.bincount(votes.annotator, minlength=votes.n_annotators)[:, None, None]
-    counts = n / T * (right * np.eye(T) + (1 - right) * rows)
-    totals = np.bincount(votes.label, minlength=T) / max(len(votes.label), 1) * votes.n_tokens
-    return counts, totals
+    A, T = given.shape
+    rows = rng.dirichlet(np.ones(T), size=(A, T)).transpose(0, 2, 1)
+    right = rng.uniform(0.3, 0.9, size=(A, 1, T))
+    counts = given.sum(axis=1)[:, None, None] / T * (right * np.eye(T) + (1 - right) * rows)
+    return counts, given.sum(axis=0) / max(given.sum(), 1) * n_tokens

@@ -20,18 +20,19 @@ steps above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, chunks, run_summed
+from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import check_choice, check_number
 from lasca.kernels.glad import glad_pass
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import loop_settings, run_em
+from lasca.learn import loop_settings, run_learner
+from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Glad"]
 
@@ -41,11 +42,20 @@ NO_PROBA = np.empty((0, 0), dtype=np.float32)
 
 @dataclass(frozen=True)
 class State:
-    """Abilities, log ease of the tokens, log label frequencies."""
+    """Abilities, log label frequencies; the log ease of the tokens is kept with their blocks."""
 
     ability: Floats
-    log_ease: Floats
     log_gamma: Floats
+
+
+@dataclass(frozen=True)
+class Local:
+    """What is kept of a block: the log ease of its tokens, which of them have votes, and what is known."""
+
+    log_ease: Floats
+    voted: npt.NDArray[np.bool_]
+    most: int
+    special: Special
 
 
 @dataclass(frozen=True)
@@ -58,41 +68,70 @@ class Prior:
     ease_precision: float
     smoothing: float | None
 
-    def log_density(self, state: State, voted: npt.NDArray[np.bool_]) -> float:
-        """Return ln p(α, ln β, γ) up to a constant; the ease of tokens without votes is not part of the model."""
+    def log_density(self, state: State, distance: float) -> float:
+        """Return ln p(α, ln β, γ) up to a constant; `distance` is Σ (ln β − mean)² over tokens that have votes."""
         ability = self.ability_precision * ((state.ability - self.ability_mean) ** 2).sum()
-        ease = self.ease_precision * ((state.log_ease - self.ease_mean) ** 2)[voted].sum()
+        ease = self.ease_precision * distance
         gamma = 0.0 if self.smoothing is None else self.smoothing * state.log_gamma.sum()
         return float(gamma - 0.5 * (ability + ease))
 
 
-class Passes:
-    """EM steps over the votes of one corpus, in chunks of tokens and threads."""
+@dataclass(frozen=True)
+class GladLearner:
+    """Glad as a learner: the settings, and what every step does (see `lasca.learn`)."""
 
-    def __init__(self, votes: Votes, prior: Prior, n_threads: int) -> None:
-        self.votes, self.prior, self.n_threads = votes, prior, n_threads
-        self.chunks = chunks(votes.start, max(20_000, len(votes.label) // 64, 4 * votes.n_annotators))
-        per_token = np.diff(votes.start)
-        self.voted, self.most = per_token > 0, int(per_token.max(initial=1))
+    n_annotators: int
+    n_labels: int
+    prior: Prior
 
-    def step(self, state: State, proba: npt.NDArray[np.float32] = NO_PROBA) -> tuple[State, float]:
-        """Return the next state and the log posterior of this one."""
-        votes, prior = self.votes, self.prior
-        log_ease = np.empty_like(state.log_ease)
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return nothing: the start is the prior's."""
+        return ()
 
-        def work(chunk: tuple[int, int]) -> tuple[Any, Any, float]:
-            sums, totals = np.zeros((votes.n_annotators, 2)), np.zeros(votes.n_labels)
-            arrays = (votes.start, votes.annotator, votes.label, state.ability, state.log_ease, log_ease)
-            constants = (state.log_gamma, prior.ease_mean, prior.ease_precision, self.most)
-            return sums, totals, glad_pass(*chunk, *arrays, *constants, sums, totals, proba)
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+        """Return abilities at the prior mean, or drawn around it."""
+        ability = np.full(self.n_annotators, self.prior.ability_mean)
+        if rng is not None:
+            ability = self.prior.ability_mean + 0.5 * rng.standard_normal(self.n_annotators)
+        return State(ability, np.full(self.n_labels, -np.log(self.n_labels)))
 
-        sums, totals, evidence = run_summed(work, self.chunks, self.n_threads)
+    def visit(self, state: State, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
+        """Return the sums that abilities are made of, expected label counts, the log evidence and Σ (ln β − mean)²."""
+        return self._pass(state, block, local or self._local(block), NO_PROBA)
+
+    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+        """Do the M step of abilities and label frequencies; the objective is that of the state given."""
+        sums, totals, evidence, distance = statistics
+        prior = self.prior
         numerator = sums[:, 0] + prior.ability_precision * prior.ability_mean
         ability = numerator / (sums[:, 1] + prior.ability_precision)
         log_gamma = state.log_gamma
         if prior.smoothing is not None:
             log_gamma = np.log((totals + prior.smoothing) / (totals + prior.smoothing).sum())
-        return State(ability, log_ease, log_gamma), evidence + prior.log_density(state, self.voted)
+        return State(ability, log_gamma), evidence + prior.log_density(state, distance)
+
+    def describe(self, state: State, block: Block, local: Local | None, out: Any) -> Floats:
+        """Write the posterior of each token to `out`; return the log ease of the tokens that have votes."""
+        local = local or self._local(block)
+        self._pass(state, block, local, out)
+        return local.log_ease[local.voted]
+
+    def _local(self, block: Block) -> Local:
+        per_token = np.diff(block.votes.start[block.first : block.last + 1])
+        ease = np.full(len(block), self.prior.ease_mean)
+        return Local(ease, per_token > 0, int(per_token.max(initial=1)), special_tokens(block))
+
+    def _pass(
+        self, state: State, block: Block, local: Local, proba: npt.NDArray[np.float32]
+    ) -> tuple[tuple[Any, ...], Local]:
+        votes, prior, special = block.votes, self.prior, local.special
+        log_ease = np.empty_like(local.log_ease)
+        sums, totals = np.zeros((self.n_annotators, 2)), np.zeros(self.n_labels)
+        arrays = (votes.start, votes.annotator, votes.label, state.ability, local.log_ease, log_ease, state.log_gamma)
+        constants = (prior.ease_mean, prior.ease_precision, local.most, special.index, special.allowed)
+        evidence = glad_pass(block.first, block.last, *arrays, *constants, sums, totals, proba)
+        distance = ((local.log_ease - prior.ease_mean) ** 2)[local.voted].sum()
+        return (sums, totals, evidence, distance), replace(local, log_ease=log_ease)
 
 
 class Glad(TruthModel):
@@ -107,6 +146,8 @@ class Glad(TruthModel):
     """
 
     name = "glad"
+    summary = "GLAD: one ability per annotator, one ease per token"
+    supports = frozenset({"known"})
 
     def __init__(
         self,
@@ -148,27 +189,19 @@ class Glad(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         prior = self._prior()
-        passes = Passes(votes, prior, available_threads(self.n_threads))
         T = votes.n_labels
         if T == 1:  # there is nothing to be wrong about
             return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
-
-        def start(ability: Floats) -> State:
-            return State(ability, np.full(votes.n_tokens, prior.ease_mean), np.full(T, -np.log(T)))
-
-        def initial(rng: np.random.Generator) -> State:
-            return start(prior.ability_mean + 0.5 * rng.standard_normal(votes.n_annotators))
-
-        run = run_em(
-            initial,
-            passes.step,
-            first=start(np.full(votes.n_annotators, prior.ability_mean)),
-            **loop_settings(self),
-            scale=len(votes.label),
-            progress=progress,
-        )
-        proba = np.empty((votes.n_tokens, T), dtype=np.float32)
-        passes.step(run.state, proba)
-        quantiles = np.quantile(np.exp(run.state.log_ease[passes.voted]), [0.05, 0.25, 0.5, 0.75, 0.95])
+        learner = GladLearner(votes.n_annotators, T, prior)
+        with self._work(learner, blocks_of(votes)) as work:
+            run = run_learner(learner, work, loop_settings(self), scale=votes.n_votes, progress=progress)
+            proba = np.empty((votes.n_tokens, T), dtype=np.float32)
+            ease = np.exp(np.concatenate(work.describe(run.state, proba)))
+        quantiles = np.quantile(ease, [0.05, 0.25, 0.5, 0.75, 0.95])
         spread = {"ability": run.state.ability.tolist(), "ease_quantiles": quantiles.tolist()}
         return Posterior(proba, trace=run.trace, diagnostics=run.diagnostics() | spread)
+
+
+def blocks_of(votes: Votes) -> list[Block]:
+    """Cut votes into blocks that are large beside the tables of sums that are added up."""
+    return cut_into_blocks(votes, max(20_000, len(votes.label) // 64, 4 * votes.n_annotators))

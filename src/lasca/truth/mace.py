@@ -20,17 +20,20 @@ runs stop early once they converge (`tol=0` runs all iterations as the original)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads, chunks, run_summed
+from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import check_number
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import loop_settings, run_em
+from lasca.learn import loop_settings, run_learner
+from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Mace"]
 
@@ -52,6 +55,19 @@ class State:
     knowing: Floats
     """(n_annotators, 2): expected counts with the prior added: their shares are the posterior means."""
     strategy: Floats
+    given: Floats
+    """How often each annotator gave each label."""
+    n_tokens: int
+
+    @cached_property
+    def log_guess(self) -> Floats:
+        """(n_annotators, n_labels): log of guesses · ξ."""
+        return self.log_theta[:, :1] + self.log_xi
+
+    @cached_property
+    def odds(self) -> Floats:
+        """(n_annotators, n_labels): by how much a vote favours its label."""
+        return 1.0 + np.exp(np.minimum(self.log_theta[:, 1:] - self.log_guess, 600.0))
 
 
 @dataclass(frozen=True)
@@ -62,57 +78,90 @@ class Prior:
     xi: float
     variational: bool
 
-    def state(self, knowing: Floats, strategy: Floats) -> State:
+    def state(self, knowing: Floats, strategy: Floats, given: Floats, n_tokens: int) -> State:
         """Return the M step."""
         a, b = knowing + self.theta, strategy + self.xi
         if self.variational:
             penalty = -dirichlet_kl(a, self.theta) - dirichlet_kl(b, np.full(b.shape[1], self.xi))
-            return State(expected_log(a), expected_log(b), penalty, a, b)
+            return State(expected_log(a), expected_log(b), penalty, a, b, given, n_tokens)
         log_theta = np.log(a / a.sum(axis=1, keepdims=True))
         log_xi = np.log(b / b.sum(axis=1, keepdims=True))
         penalty = float((self.theta * log_theta).sum() + self.xi * log_xi.sum())
-        return State(log_theta, log_xi, penalty, a, b)
+        return State(log_theta, log_xi, penalty, a, b, given, n_tokens)
 
 
-class Passes:
-    """E steps over the votes of one corpus, in chunks of tokens and threads."""
+@dataclass(frozen=True)
+class MaceLearner:
+    """Mace as a learner: the settings, and what every step does (see `lasca.learn`).
 
-    def __init__(self, votes: Votes, n_threads: int) -> None:
-        self.votes, self.n_threads = votes, n_threads
-        self.given = vote_counts(votes.annotator, votes.label, votes.n_annotators, votes.n_labels)
-        self.chunks = chunks(votes.start, max(50_000, len(votes.label) // 64, 4 * self.given.size))
+    With g = guesses · ξ_s, a vote's likelihood is g where s is not true and g + knows where it is. So g is common
+    to all labels, a vote multiplies the weight of its own label by 1 + knows / g, and it was known with
+    probability p(s is true) · knows / (g + knows). A soft vote p: g = guesses · Σ_s p(s) ξ_s, and g + knows · p(t).
+    """
 
-    def run(self, state: State, proba: npt.NDArray[np.float32] = NO_PROBA) -> tuple[Floats, Floats, float]:
-        """Return expected counts of (guesses, knows) and of labels guessed, and the log evidence.
+    n_annotators: int
+    n_labels: int
+    prior: Prior
+    noise: float
 
-        With g = guesses · ξ_s, a vote's likelihood is g where s is not true and g + knows where it is. So g is common
-        to all labels, a vote multiplies the weight of its own label by 1 + knows / g, and it was known with
-        probability p(s is true) · knows / (g + knows).
-        """
-        votes = self.votes
-        log_guess = state.log_theta[:, :1] + state.log_xi
-        log_ratio = np.minimum(state.log_theta[:, 1:] - log_guess, 600.0)
-        odds = 1.0 + np.exp(log_ratio)
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return how often each annotator gave each label, and the number of tokens."""
+        votes = block.votes
+        a, b = int(votes.start[block.first]), int(votes.start[block.last])
+        return vote_counts(votes.annotator[a:b], votes.label[a:b], self.n_annotators, self.n_labels), len(block)
 
-        def work(chunk: tuple[int, int]) -> tuple[Floats, float]:
-            agreed = np.zeros_like(odds)
-            arrays = (votes.start, votes.annotator, votes.label, odds, votes.n_labels)
-            return agreed, agreement_pass(*chunk, *arrays, agreed, proba)
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+        """Return the original's start: 1 + noise · uniform, normalised."""
+        noise = np.zeros((self.n_annotators, 2 + self.n_labels))
+        if rng is not None:
+            noise = self.noise * rng.random(noise.shape)
+        theta, xi = np.split(1.0 + noise, [2], axis=1)
+        theta /= theta.sum(axis=1, keepdims=True)
+        xi /= xi.sum(axis=1, keepdims=True)
+        return State(np.log(theta), np.log(xi), -np.inf, theta, xi, *summary)
 
-        agreed, evidence = run_summed(work, self.chunks, self.n_threads)
-        evidence += float((self.given * log_guess).sum()) - votes.n_tokens * np.log(votes.n_labels)
-        known = np.minimum(agreed * (1.0 - 1.0 / odds), self.given)
-        strategy = self.given - known
-        return np.stack([strategy.sum(axis=1), known.sum(axis=1)], axis=1), strategy, evidence
+    def visit(self, state: State, block: Block, local: Special | None) -> tuple[tuple[Any, ...], Special]:
+        """Return expected counts: votes that are true, soft votes that were known or guessed; and the log evidence."""
+        return self._pass(state, block, special_tokens(block) if local is None else local, NO_PROBA)
 
+    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+        """Do the M step; the objective is that of the state given."""
+        knowing, strategy, evidence = self.counted(state, statistics)
+        return self.prior.state(knowing, strategy, state.given, state.n_tokens), evidence + state.penalty
 
-def random_start(votes: Votes, noise: float, rng: np.random.Generator) -> State:
-    """Return the original's start: 1 + noise · uniform, normalised."""
-    theta, xi = np.split(1.0 + noise * rng.random((votes.n_annotators, 2 + votes.n_labels)), [2], axis=1)
-    theta /= theta.sum(axis=1, keepdims=True)
-    xi /= xi.sum(axis=1, keepdims=True)
-    penalty = -np.inf
-    return State(np.log(theta), np.log(xi), penalty, theta, xi)
+    def counted(self, state: State, statistics: tuple[Any, ...]) -> tuple[Floats, Floats, float]:
+        """Return expected counts of (guesses, knows) and of labels guessed, and the log evidence."""
+        agreed, soft_known, soft_guessed, evidence = statistics
+        evidence += float((state.given * state.log_guess).sum()) - state.n_tokens * np.log(self.n_labels)
+        known = np.minimum(agreed * (1.0 - 1.0 / state.odds), state.given)
+        strategy = state.given - known + soft_guessed
+        return np.stack([strategy.sum(axis=1), known.sum(axis=1) + soft_known], axis=1), strategy, evidence
+
+    def describe(self, state: State, block: Block, local: Special | None, out: Any) -> None:
+        """Write the posterior of each token to `out`."""
+        self._pass(state, block, special_tokens(block) if local is None else local, out)
+
+    def _pass(
+        self, state: State, block: Block, special: Special, proba: npt.NDArray[np.float32]
+    ) -> tuple[tuple[Any, ...], Special]:
+        votes, T = block.votes, self.n_labels
+        factor, evidence = special.allowed, 0.0
+        soft_known, soft_guessed = np.zeros(self.n_annotators), np.zeros((self.n_annotators, T))
+        if len(special.place):
+            who, p = special.annotator, special.proba
+            guess = p * np.exp(state.log_guess[who])  # of each label it may have been
+            knows = p * np.exp(state.log_theta[who, 1:])
+            total = guess.sum(axis=1, keepdims=True)
+            factor, evidence = special.allowed.copy(), float(np.log(total).sum())
+            np.multiply.at(factor, special.place, 1.0 + knows / total)
+        post, agreed = np.zeros_like(factor), np.zeros((self.n_annotators, T))
+        arrays = (votes.start, votes.annotator, votes.label, state.odds, T, special.index, factor, post)
+        evidence += agreement_pass(block.first, block.last, *arrays, agreed, proba)
+        if len(special.place):
+            true = post[special.place]
+            np.add.at(soft_known, who, (true * knows / (total + knows)).sum(axis=1))
+            np.add.at(soft_guessed, who, guess * (true / (total + knows)).sum(axis=1, keepdims=True))
+        return (agreed, soft_known, soft_guessed, evidence), special
 
 
 class Mace(TruthModel):
@@ -126,6 +175,8 @@ class Mace(TruthModel):
     """
 
     name = "mace"
+    summary = "MACE: each annotator knows the label or guesses from a habit"
+    supports = frozenset({"known", "soft"})
 
     def __init__(
         self,
@@ -166,29 +217,21 @@ class Mace(TruthModel):
         return Prior(np.full(2, smoothing), smoothing, False)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        prior = self._prior(votes.n_labels)
         noise = check_number("noise", self.noise, low=0)
-        passes = Passes(votes, available_threads(self.n_threads))
-
-        def initial(rng: np.random.Generator) -> State:
-            knowing, strategy, _ = passes.run(random_start(votes, noise, rng))
-            return prior.state(knowing, strategy)
-
-        def step(state: State) -> tuple[State, float]:
-            knowing, strategy, evidence = passes.run(state)
-            return prior.state(knowing, strategy), evidence + state.penalty
-
-        run = run_em(
-            initial,
-            step,
-            **loop_settings(self),
-            scale=len(votes.label),
-            progress=progress,
-        )
-        proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
-        passes.run(run.state, proba)
+        learner = MaceLearner(votes.n_annotators, votes.n_labels, self._prior(votes.n_labels), noise)
+        with self._work(learner, blocks_of(votes)) as work:
+            run = run_learner(
+                learner, work, loop_settings(self), scale=votes.n_votes, progress=progress, lucky=True, settle=True
+            )
+            proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
+            work.describe(run.state, proba)
         theta = run.state.knowing / run.state.knowing.sum(axis=1, keepdims=True)
         xi = run.state.strategy / run.state.strategy.sum(axis=1, keepdims=True)
         confusion = theta[:, :1, None] * xi[:, None, :] + theta[:, 1:, None] * np.eye(votes.n_labels)
         diagnostics = run.diagnostics() | {"competence": theta[:, 1].tolist()}
         return Posterior(proba, confusion, trace=run.trace, diagnostics=diagnostics)
+
+
+def blocks_of(votes: Votes) -> list[Block]:
+    """Cut votes into blocks that are large beside the tables of counts that are added up."""
+    return cut_into_blocks(votes, max(50_000, len(votes.label) // 64, 4 * votes.n_annotators * votes.n_labels))

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
 from lasca.estimator import check_choice
 from lasca.kernels.counts import vote_shares
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.special import shares_of, special_tokens
 
 __all__ = ["MajorityVote"]
 
@@ -23,7 +25,15 @@ TIES = ("frequency", "first")
 
 
 def shares_of_votes(votes: Votes) -> npt.NDArray[np.float32]:
-    """Return the shares of each token's votes, (n_tokens, n_labels); label frequencies where nobody voted."""
+    """Return the shares of each token's votes, (n_tokens, n_labels); label frequencies where nobody voted.
+
+    A soft vote counts by its probabilities. Only what is allowed has a share where something is known.
+    """
+    if votes.soft is not None or votes.known is not None:
+        block = Block(votes, 0, votes.n_tokens)
+        shares = shares_of(block, special_tokens(block))
+        shares[~votes.voted] = label_frequency(votes)
+        return shares.astype(np.float32)
     proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
     vote_shares(votes.start, votes.label, proba)
     proba[np.diff(votes.start) == 0] = label_frequency(votes)
@@ -32,7 +42,10 @@ def shares_of_votes(votes: Votes) -> npt.NDArray[np.float32]:
 
 def label_frequency(votes: Votes) -> npt.NDArray[np.float64]:
     """Return the share of each label among all votes."""
-    return np.bincount(votes.label, minlength=votes.n_labels) / max(len(votes.label), 1)
+    n = np.bincount(votes.label, minlength=votes.n_labels).astype(np.float64)
+    if votes.soft is not None:
+        n += votes.soft.proba.sum(axis=0, dtype=np.float64)
+    return np.asarray(n / max(votes.n_votes, 1))
 
 
 def winners(proba: npt.NDArray[np.float32], rank: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
@@ -49,6 +62,8 @@ class MajorityVote(TruthModel):
     """
 
     name = "mv"
+    summary = "majority vote: the label most annotators gave"
+    supports = frozenset({"known", "soft"})
 
     def __init__(self, *, ties: str = "frequency") -> None:
         self.ties = ties
@@ -61,7 +76,7 @@ class MajorityVote(TruthModel):
         else:
             rank = np.array([label == ties for label in corpus.labels], dtype=np.float64)
         labels = winners(proba, rank)
-        unvoted = np.diff(votes.start) == 0
+        unvoted = ~votes.voted
         tied = (proba == proba.max(axis=1, keepdims=True)).sum(axis=1) > 1
         progress(1.0, "votes counted")
         diagnostics = {"ties": int((tied & ~unvoted).sum()), "tokens_without_votes": int(unvoted.sum())}

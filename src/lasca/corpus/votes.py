@@ -1,0 +1,176 @@
+"""The votes of a corpus as kernels see them, and the blocks of tokens that work is cut into.
+
+A block is a run of whole documents. Where blocks begin and end depends on the data alone, never on the number of
+threads, shards or workers: what is added up block by block, in their order, is the same bytes everywhere. A shard –
+what one worker holds – is a run of blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus.evidence import KnownLabels, SoftVotes
+from lasca.corpus.record import CrowdCorpus
+
+__all__ = ["Block", "Votes", "cut_into_blocks", "cut_into_shards", "document_cuts"]
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The annotations of those who vote (see `CrowdCorpus.votes`) as kernels see them, sorted by token."""
+
+    start: npt.NDArray[np.int64]
+    annotator: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int16]
+    n_annotators: int
+    n_labels: int
+    offsets: npt.NDArray[np.int64]
+    """The sequences: n_sequences + 1 borders, in tokens."""
+    soft: SoftVotes | None = None
+    """Votes that are distributions; those that are uniform say nothing and are left out."""
+    known: KnownLabels | None = None
+    """What is known of some tokens beforehand."""
+    cuts: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    """The sequences at which a document begins that has no sequence before; None: every sequence may be cut off."""
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are."""
+        return len(self.start) - 1
+
+    @property
+    def n_votes(self) -> int:
+        """How many votes there are, hard and soft."""
+        return len(self.label) + (0 if self.soft is None else len(self.soft))
+
+    @property
+    def voted(self) -> npt.NDArray[np.bool_]:
+        """Whether anybody said anything of a token, or something is known of it."""
+        found = np.diff(self.start) > 0
+        for rows in (self.soft, self.known):
+            if rows is not None:
+                found[rows.token] = True
+        return found
+
+    @classmethod
+    def of(cls, corpus: CrowdCorpus) -> Votes:
+        """Take the votes out of a corpus; annotators keep their codes."""
+        start, annotator, label = corpus.token_start, corpus.annotation_annotator, corpus.annotation_label
+        counts = np.array(corpus.votes, dtype=bool)
+        if not counts.all():
+            stays = counts[annotator]
+            start = np.concatenate(([0], np.cumsum(stays)))[start]
+            annotator, label = annotator[stays], label[stays]
+            for array in (start, annotator, label):  # as those of a corpus are: kernels are compiled for one kind only
+                array.flags.writeable = False
+        soft = None if corpus.soft is None else _that_say_something(corpus.soft, counts)
+        return cls(
+            start,
+            annotator,
+            label,
+            corpus.n_annotators,
+            corpus.n_labels,
+            corpus.offsets,
+            soft,
+            corpus.known,
+            document_cuts(corpus),
+        )
+
+
+def _that_say_something(soft: SoftVotes, counts: npt.NDArray[np.bool_]) -> SoftVotes | None:
+    """Return the soft votes of those who vote that are not uniform."""
+    spread = soft.proba.max(axis=1) - soft.proba.min(axis=1)
+    stays = counts[soft.annotator] & (spread > 1e-6)
+    return SoftVotes(soft.token[stays], soft.annotator[stays], soft.proba[stays]) if stays.any() else None
+
+
+def document_cuts(corpus: CrowdCorpus) -> npt.NDArray[np.int64] | None:
+    """Return the sequences before which a corpus may be cut without cutting a document, the first one included.
+
+    Sequences of one document need not stand together: there is no cut between any two of them. None where the corpus
+    has no documents, or all of it is one: then every sequence may be cut off.
+    """
+    column = corpus.metadata.get("document")
+    if column is None or corpus.n_sequences == 0:
+        return None
+    code, names = column.codes()
+    if len(names) < 2:
+        return None
+    last = np.zeros(len(names), np.int64)
+    last[code] = np.arange(len(code))  # the last write counts
+    reach = np.maximum.accumulate(last[code])
+    return np.concatenate(([0], np.flatnonzero(reach[:-1] < np.arange(1, len(code))) + 1))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tokens first..last of the votes of a corpus. What is sent to another process is a copy of this part alone."""
+
+    votes: Votes
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    @property
+    def n_votes(self) -> int:
+        """How many hard votes there are in it."""
+        return int(self.votes.start[self.last] - self.votes.start[self.first])
+
+    def part(self, rows: SoftVotes | KnownLabels | None) -> slice:
+        """Return which rows of soft votes or known labels are about tokens of the block."""
+        if rows is None:
+            return slice(0, 0)
+        return slice(*np.searchsorted(rows.token, (self.first, self.last)).tolist())
+
+    def alone(self) -> Block:
+        """Return the block with copies of its own arrays, tokens numbered from 0."""
+        v, a, b = self.votes, self.first, self.last
+        i, j = int(v.start[a]), int(v.start[b])
+        soft = known = None
+        if v.soft is not None:
+            part = self.part(v.soft)
+            soft = SoftVotes(v.soft.token[part] - a, v.soft.annotator[part], v.soft.proba[part])
+        if v.known is not None:
+            part = self.part(v.known)
+            known = KnownLabels(v.known.token[part] - a, v.known.allowed[part])
+        arrays: list[Any] = [v.start[a : b + 1] - i, v.annotator[i:j].copy(), v.label[i:j].copy()]
+        for array in arrays:
+            array.flags.writeable = False
+        borders = np.array([0, b - a])
+        return Block(Votes(*arrays, v.n_annotators, v.n_labels, borders, soft, known), 0, b - a)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = self if self.first == 0 and self.last == self.votes.n_tokens else self.alone()
+        return _again, (own.votes,)
+
+
+def _again(votes: Votes) -> Block:
+    for array in (votes.start, votes.annotator, votes.label):
+        array.flags.writeable = False
+    return Block(votes, 0, votes.n_tokens)
+
+
+def cut_into_blocks(votes: Votes, target: int) -> list[Block]:
+    """Cut votes into blocks of whole documents with about `target` votes each."""
+    cuts = np.arange(len(votes.offsets) - 1) if votes.cuts is None else votes.cuts
+    borders = votes.offsets[cuts]
+    total = len(votes.label)
+    n_blocks = max(1, round(total / target))
+    wanted = total * np.arange(1, n_blocks) // n_blocks
+    at = np.searchsorted(votes.start[borders], wanted)
+    inner = borders[at[at < len(borders)]]
+    ends = np.unique(np.concatenate(([0], inner, [votes.n_tokens])))
+    return [Block(votes, int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def cut_into_shards(blocks: list[Block], n_shards: int) -> list[list[Block]]:
+    """Deal blocks to shards: runs of about the same length, in order."""
+    borders = np.unique(np.linspace(0, len(blocks), min(n_shards, len(blocks)) + 1).astype(int))
+    return [blocks[a:b] for a, b in pairwise(borders)]

@@ -1,0 +1,139 @@
+"""The one EM/VB loop: restarts, stopping, trace, and the best run kept.
+
+A model supplies two pure functions on a state of its own (any frozen record of arrays):
+
+    initial(rng) -> state                 a start; each restart has a generator of its own, spawned from `rng`
+    step(state) -> (state, objective)     one E and one M step; `objective` never falls from step to step
+
+`objective` may be that of the state given (what an E step yields for free: the log posterior of EM, the ELBO of VB) or
+that of the state returned, as the model likes, as long as it is always the same one. A state usually holds the
+parameters *and* the posterior they were made from, so that `run.state` is all a model needs for its result.
+
+    run = run_em(initial, step, **loop_settings(self), scale=n_votes, progress=progress, first=None)
+    run.state, run.trace, run.converged, run.diagnostics()
+
+`first`, if given, is the start of the first run (majority vote, say); the other runs start from `initial`.
+A run stops when the objective rises by less than `tol` per unit of `scale` (take the number of votes), or after
+`max_iter` steps; `tol=0` always runs `max_iter` steps. The run with the largest last objective is kept, the first one
+of these where they tie. The loop is the same whatever the number of threads: threads live inside `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.errors import ModelError
+from lasca.estimator import check_int, check_number, generator
+
+__all__ = ["EmRun", "LoopSettings", "loop_settings", "run_em"]
+
+State = TypeVar("State")
+
+
+class LoopSettings(TypedDict):
+    """The parameters of the loop that every EM model has."""
+
+    rng: np.random.Generator
+    restarts: int
+    max_iter: int
+    tol: float
+
+
+def loop_settings(model: Any) -> LoopSettings:
+    """Take the parameters of the loop from an estimator and check them."""
+    return {
+        "rng": generator(model.seed),
+        "restarts": check_int("restarts", model.restarts, low=1),
+        "max_iter": check_int("max_iter", model.max_iter, low=1),
+        "tol": check_number("tol", model.tol, low=0),
+    }
+
+
+@dataclass(frozen=True)
+class EmRun(Generic[State]):
+    """The best of the runs: where it ended and how it got there."""
+
+    state: State
+    trace: npt.NDArray[np.float64]
+    """The objective of each step of this run."""
+    converged: bool
+    restart: int
+    """Which run it was, from 0."""
+    objectives: tuple[float, ...]
+    """The last objective of every run."""
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Return plain numbers for `Truth.diagnostics`."""
+        return {
+            "iterations": len(self.trace),
+            "converged": self.converged,
+            "objective": float(self.trace[-1]),
+            "restart": self.restart,
+            "objectives": list(self.objectives),
+        }
+
+
+def run_em(
+    initial: Callable[[np.random.Generator], State],
+    step: Callable[[State], tuple[State, float]],
+    *,
+    rng: np.random.Generator,
+    restarts: int = 1,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    scale: float = 1.0,
+    progress: Callable[[float, str], None] | None = None,
+    first: State | None = None,
+    finished: Callable[[float], None] | None = None,
+) -> EmRun[State]:
+    """Run EM from every start and return the run with the largest last objective.
+
+    `finished` is told the last objective of each run when it ends.
+    """
+    best: tuple[State, list[float], bool, int] | None = None
+    objectives: list[float] = []
+    for restart, own_rng in enumerate(rng.spawn(restarts)):
+        state = first if restart == 0 and first is not None else initial(own_rng)
+
+        def report(done: float, words: str, restart: int = restart) -> None:
+            if progress is not None:
+                progress((restart + done) / restarts, words if restarts == 1 else f"start {restart + 1}, {words}")
+
+        state, trace, converged = _one_run(state, step, max_iter, tol * scale, report)
+        objectives.append(trace[-1])
+        if finished is not None:
+            finished(trace[-1])
+        if best is None or trace[-1] > best[1][-1]:
+            best = (state, trace, converged, restart)
+    assert best is not None  # restarts >= 1, checked by the models
+    state, trace, converged, restart = best
+    return EmRun(state, np.array(trace), converged, restart, tuple(objectives))
+
+
+def _one_run(
+    state: State,
+    step: Callable[[State], tuple[State, float]],
+    max_iter: int,
+    least_rise: float,
+    report: Callable[[float, str], None],
+) -> tuple[State, list[float], bool]:
+    trace: list[float] = []
+    for iteration in range(max_iter):
+        state, objective = step(state)
+        if not np.isfinite(objective):
+            raise ModelError(
+                "the objective is not a finite number",
+                where=f"iteration {iteration + 1}",
+                got=objective,
+                hint="Check that the priors are positive; if they are, this is a bug: please report it",
+            )
+        trace.append(float(objective))
+        report((iteration + 1) / max_iter, f"iteration {iteration + 1}")
+        if iteration and least_rise > 0 and trace[-1] - trace[-2] < least_rise:
+            return state, trace, True
+    return state, trace, False

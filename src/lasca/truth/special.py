@@ -1,0 +1,107 @@
+"""Special tokens of a block: those with soft votes, or of which something is known. Token models share this.
+
+A token model multiplies the likelihoods of a token's hard votes. What is known and what soft votes say are more factors
+of special tokens, one row each: 1 for a label that is allowed and 0 for one that is not, times what soft votes say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus.votes import Block
+from lasca.kernels.counts import vote_shares
+
+__all__ = ["NOTHING_SPECIAL", "Special", "as_rows", "expected_counts", "shares_of", "special_tokens"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Special:
+    """The special tokens of a block, in the order of the tokens."""
+
+    index: npt.NDArray[np.int32]
+    """The row of each token of the block, -1 for those that are not special; empty if none is."""
+    allowed: Floats
+    """(n_special, n_labels): 1 where a label is allowed, else 0."""
+    place: npt.NDArray[np.int64]
+    """The row of each soft vote."""
+    annotator: npt.NDArray[np.int32]
+    proba: Floats
+    """(n_soft, n_labels), rows that sum to 1."""
+
+    def __len__(self) -> int:
+        return len(self.allowed)
+
+
+NOTHING_SPECIAL = Special(
+    np.zeros(0, np.int32), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, 0))
+)
+
+
+def special_tokens(block: Block) -> Special:
+    """Find the special tokens of a block."""
+    votes = block.votes
+    known, soft = block.part(votes.known), block.part(votes.soft)
+    if known.start == known.stop and soft.start == soft.stop:
+        return NOTHING_SPECIAL
+    tokens = [rows.token[part] for rows, part in ((votes.known, known), (votes.soft, soft)) if rows is not None]
+    special = np.unique(np.concatenate(tokens))
+    index = np.full(len(block), -1, np.int32)
+    index[special - block.first] = np.arange(len(special), dtype=np.int32)
+    allowed = np.ones((len(special), votes.n_labels))
+    if votes.known is not None:
+        allowed[np.searchsorted(special, votes.known.token[known])] = votes.known.allowed[known]
+    place, annotator, proba = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, votes.n_labels))
+    if votes.soft is not None:
+        place = np.searchsorted(special, votes.soft.token[soft])
+        annotator, proba = votes.soft.annotator[soft], votes.soft.proba[soft].astype(np.float64)
+        proba /= proba.sum(axis=1, keepdims=True)
+    return Special(index, allowed, place, annotator, proba)
+
+
+def shares_of(block: Block, special: Special) -> Floats:
+    """Return the shares of the votes of each token, soft ones by their probabilities, of what is allowed.
+
+    Zeros where nothing is said; what is allowed in equal shares where no vote is for it.
+    """
+    votes = block.votes
+    start = votes.start[block.first : block.last + 1]
+    shares = np.empty((len(block), votes.n_labels))
+    vote_shares(start, votes.label, shares)
+    if not len(special):
+        return shares
+    n = np.diff(start)[special.index >= 0].astype(np.float64)[:, None]
+    sums = shares[special.index >= 0] * n
+    np.add.at(sums, special.place, special.proba)
+    sums *= special.allowed
+    lost = sums.sum(axis=1) <= 0
+    sums[lost] = special.allowed[lost]
+    shares[special.index >= 0] = sums / sums.sum(axis=1, keepdims=True)
+    return shares
+
+
+def expected_counts(block: Block, special: Special, q: Floats) -> tuple[Floats, Floats]:
+    """Return counts (annotator, given, true) and totals (true) with q as the posterior of each token."""
+    votes, T = block.votes, block.votes.n_labels
+    a, b = int(votes.start[block.first]), int(votes.start[block.last])
+    token = np.repeat(np.arange(len(block)), np.diff(votes.start[block.first : block.last + 1]))
+    cell = votes.annotator[a:b].astype(np.int64) * T + votes.label[a:b]
+    counts = np.zeros((votes.n_annotators * T, T))
+    for t in range(T):
+        counts[:, t] = np.bincount(cell, weights=q[token, t], minlength=len(counts))
+    counts = counts.reshape(votes.n_annotators, T, T)
+    at = np.flatnonzero(special.index >= 0)[special.place]
+    np.add.at(counts, special.annotator, special.proba[:, :, None] * q[at][:, None, :])
+    return counts, q.sum(axis=0)
+
+
+def as_rows(matrix: Floats, width: int) -> Any:
+    """Return rows widened to `width` with zeros, behind each other."""
+    wide = np.zeros((len(matrix), width))
+    wide[:, : matrix.shape[1]] = matrix
+    return wide

@@ -1,0 +1,333 @@
+"""Learners: the same bytes in processes as in threads, known labels, soft votes, history, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes, cut_into_blocks, cut_into_shards, document_cuts
+from lasca.engine import Processes, Threads
+from lasca.errors import ModelError
+from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class, supporting
+from lasca.truth.dawid_skene import DawidSkene
+from truth_cases import big_crowd, crowd, triples
+
+LEARNERS: dict[str, dict[str, Any]] = {
+    "ds": {"max_iter": 4},
+    "mace": {"max_iter": 3, "restarts": 2},
+    "glad": {"max_iter": 3, "restarts": 2},
+}
+FIELDS = ("labels", "proba", "confusion", "trace")
+
+
+def gold_questions(corpus: CrowdCorpus, n: int, seed: int = 0) -> np.ndarray:
+    """Return the gold of n tokens, -1 elsewhere."""
+    known = np.full(corpus.n_tokens, -1)
+    at = np.random.default_rng(seed).choice(corpus.n_tokens, n, replace=False)
+    known[at] = corpus.golds["gold"][at]
+    return known
+
+
+def rich_crowd() -> CrowdCorpus:
+    """A crowd with known labels and a soft annotator, large enough for many blocks."""
+    corpus = big_crowd(n_tokens=3_000, n_annotators=8, n_labels=4)
+    rng = np.random.default_rng(5)
+    proba = rng.dirichlet(np.ones(4), corpus.n_tokens) + np.eye(4)[corpus.golds["gold"]]
+    proba /= proba.sum(axis=1, keepdims=True)
+    proba[rng.random(corpus.n_tokens) < 0.5] = np.nan
+    return corpus.with_soft("soft", proba).with_known(gold_questions(corpus, 60))
+
+
+# --- blocks and engines -------------------------------------------------------------------------------------------
+
+
+def test_blocks_never_cut_a_document() -> None:
+    documents = [str(i // 7) for i in range(100)]
+    corpus = CrowdCorpus.from_sequences([["a", "b"]] * 100, {"x": [["A", "B"]] * 100}, metadata={"document": documents})
+    votes = Votes.of(corpus)
+    blocks = cut_into_blocks(votes, 20)
+    assert 5 < len(blocks) <= 10
+    assert [b.first for b in blocks[1:]] == [b.last for b in blocks[:-1]]
+    assert all(b.first % 14 == 0 for b in blocks)
+    assert [len(s) for s in cut_into_shards(blocks, 3)] == sorted(len(s) for s in cut_into_shards(blocks, 3))
+    scattered = CrowdCorpus.from_sequences(
+        [["a"]] * 6, {"x": [["A"]] * 6}, metadata={"document": ["p", "q", "p", "r", "s", "s"]}
+    )
+    cuts = document_cuts(scattered)
+    assert cuts is not None
+    assert cuts.tolist() == [0, 3, 4]  # p and q are interleaved: there is no cut between their sequences
+
+
+def test_a_block_alone_is_the_same_block() -> None:
+    votes = Votes.of(rich_crowd())
+    block = cut_into_blocks(votes, 1000)[2]
+    alone = block.alone()
+    assert (alone.first, alone.last, alone.n_votes) == (0, len(block), block.n_votes)
+    assert alone.votes.soft is not None
+    assert len(alone.votes.soft) == len(range(*block.part(votes.soft).indices(10**9)))
+    learner = DawidSkene()._learner(votes)
+    for one, other in zip(learner.summarise(block), learner.summarise(alone)):
+        assert np.array_equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def rich() -> CrowdCorpus:
+    return rich_crowd()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_seven_shards_in_processes_give_the_bytes_of_one_in_threads(
+    name: str, rich: CrowdCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = rich if "soft" in model_class(name).supports else rich.select(annotators=rich.annotators[:-1])
+    module = __import__(model_class(name).__module__, fromlist=["blocks_of"])
+    monkeypatch.setattr(module, "blocks_of", lambda votes: cut_into_blocks(votes, 1000))
+    assert len(module.blocks_of(Votes.of(corpus))) >= 14
+    truths = []
+    for engine in (Threads(2), Processes(7, "fork")):
+        model = model_class(name)(**LEARNERS[name])
+        model.engine = engine
+        truths.append(model.fit(corpus))
+    for field in FIELDS:
+        assert getattr(truths[0], field).tobytes() == getattr(truths[1], field).tobytes(), field
+    for key, array in truths[0].statistics.items():
+        assert array.tobytes() == truths[1].statistics[key].tobytes()
+
+
+class Failing:
+    """A learner whose visits fail."""
+
+    def summarise(self, block: Block) -> tuple[float]:
+        return (1 / 0,)
+
+
+def test_what_fails_in_a_process_is_told() -> None:
+    work = Processes(2, "fork").open(Failing(), cut_into_blocks(Votes.of(crowd()), 50))
+    with pytest.raises(ModelError, match="a part of the work failed: ZeroDivisionError: division by zero"):
+        work.summary()
+    work.close()
+
+
+# --- known labels -------------------------------------------------------------------------------------------------
+
+KNOWING = supporting("known")
+
+
+def fitted(name: str, corpus: CrowdCorpus, **options: Any) -> Truth:
+    quick = {"mace": {"restarts": 2}, "hc": {"n_chains": 2, "n_warmup": 20, "n_samples": 20, "n_clusters": 2}}
+    return model_class(name)(**quick.get(name, {})).fit(corpus, **options)
+
+
+def test_at_least_the_token_models_take_known_labels() -> None:
+    assert {"mv", "ds", "mace", "glad"} <= set(KNOWING)
+
+
+@pytest.mark.parametrize("name", KNOWING)
+def test_known_labels_hold_and_flags_too(name: str) -> None:
+    corpus = crowd(n_sequences=30, unlabelled=2)
+    rng = np.random.default_rng(0)
+    mask = np.ones((corpus.n_tokens, 3), bool)
+    known = corpus.golds["gold"]
+    at = rng.choice(corpus.n_tokens, 40, replace=False)
+    mask[at] = np.eye(3, dtype=bool)[known[at]]
+    both = np.setdiff1d(rng.choice(corpus.n_tokens, 20, replace=False), at)
+    mask[both] = ~np.eye(3, dtype=bool)[(known[both] + 1) % 3]  # one label is excluded
+    truth = fitted(name, corpus, known=mask)
+    assert (truth.labels[at] == known[at]).all()
+    assert (truth.proba[at, known[at]] == 1).all()
+    assert (truth.proba[~mask] == 0).all()
+    assert mask[np.arange(corpus.n_tokens), truth.labels].all()
+    assert truth.voted[at].all()
+    assert not np.array_equal(truth.proba, fitted(name, corpus).proba)
+
+
+@pytest.mark.parametrize("name", ["ds", "mace"])
+def test_gold_questions_bring_annotators_closer_to_the_truth(name: str) -> None:
+    """Four of seven err the same way: votes alone mislead, 50 known labels tell who does."""
+    rng = np.random.default_rng(3)
+    gold = rng.integers(0, 3, 1200)
+    said = np.repeat(gold[:, None], 7, axis=1)
+    wrong = rng.random((1200, 7)) < 0.1
+    said[wrong] = rng.integers(0, 3, wrong.sum())
+    together = rng.random(1200) < 0.45
+    said[together, :4] = ((gold[together] + 1) % 3)[:, None]
+    corpus = CrowdCorpus.from_codes(
+        tokens=["w"] * 1200,
+        offsets=np.arange(0, 1201, 12),
+        labels=["A", "B", "C"],
+        annotators=[f"{a}" for a in range(7)],
+        annotation_token=np.repeat(np.arange(1200), 7),
+        annotation_annotator=np.tile(np.arange(7), 1200),
+        annotation_label=said.ravel(),
+        sequence_ids=[str(i) for i in range(100)],
+        golds={"gold": gold},
+    )
+    true = np.zeros((7, 3, 3))
+    for a in range(7):
+        np.add.at(true[a], (gold, said[:, a]), 1)
+    true /= true.sum(axis=2, keepdims=True)
+    far = []
+    for known in (None, gold_questions(corpus, 50)):
+        truth = model_class(name)().fit(corpus, known=known)
+        far.append(np.abs(truth.confusion - true).mean())
+    assert far[1] < far[0]
+
+
+@pytest.mark.parametrize("name", ["ds", "mace", "glad"])
+@pytest.mark.parametrize("variational", [False, True])
+def test_the_objective_never_falls_with_all_evidence(name: str, variational: bool) -> None:
+    corpus = rich_crowd().select(sequences=np.arange(60))
+    if "soft" not in model_class(name).supports:
+        corpus = corpus.select(annotators=corpus.annotators[:-1])
+    options = {"variational": variational} if name != "glad" else {}
+    trace = model_class(name)(max_iter=20, tol=0, **options).fit(corpus).trace
+    assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
+
+
+# --- soft votes ---------------------------------------------------------------------------------------------------
+
+SOFT = supporting("soft")
+
+
+def softened(corpus: CrowdCorpus, who: int) -> CrowdCorpus:
+    """Return the corpus in which one annotator's votes are one-hot distributions; their name comes last."""
+    mine = corpus.annotation_annotator == who
+    proba = np.full((corpus.n_tokens, corpus.n_labels), np.nan)
+    proba[corpus.annotation_token[mine]] = np.eye(corpus.n_labels)[corpus.annotation_label[mine]]
+    others = [name for i, name in enumerate(corpus.annotators) if i != who]
+    return corpus.select(annotators=others).with_soft(corpus.annotators[who], proba, kind="person")
+
+
+@pytest.mark.parametrize("name", SOFT)
+@pytest.mark.parametrize("options", [{}, {"variational": False}, {"variational": True}])
+def test_one_hot_soft_votes_are_hard_votes(name: str, options: dict[str, Any]) -> None:
+    if "variational" in options and "variational" not in model_class(name)().get_params():
+        return
+    corpus = crowd(n_sequences=30, n_annotators=5)
+    options = options | ({"restarts": 1, "noise": 0.0} if name == "mace" else {})
+    options |= {"max_iter": 10, "tol": 0} if name != "mv" else {}
+    hard = model_class(name)(**options).fit(corpus)
+    soft = model_class(name)(**options).fit(softened(corpus, corpus.n_annotators - 1))
+    np.testing.assert_allclose(soft.proba.astype(float), hard.proba.astype(float), atol=1e-7)  # float32
+    np.testing.assert_allclose(soft.trace, hard.trace, rtol=1e-12)
+    for key in hard.statistics:
+        np.testing.assert_allclose(soft.statistics[key], hard.statistics[key], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_uniform_soft_votes_say_nothing(name: str) -> None:
+    corpus = crowd(n_sequences=20)
+    uniform = corpus.with_soft("unsure", np.full((corpus.n_tokens, 3), 1 / 3))
+    plain = fitted(name, corpus.with_soft("silent", np.full((corpus.n_tokens, 3), np.nan)))
+    assert fitted(name, uniform).proba.tobytes() == plain.proba.tobytes()
+
+
+def test_soft_counts_equal_the_sum_over_what_the_vote_may_have_been() -> None:
+    """One step of EM, against enumeration of true label and given label."""
+    corpus = crowd(n_sequences=3, n_annotators=3, seed=4)
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), corpus.n_tokens)
+    proba[::3] = np.nan
+    rich = corpus.with_soft("soft", proba)
+    votes = Votes.of(rich)
+    learner = DawidSkene()._learner(votes)
+    block = Block(votes, 0, votes.n_tokens)
+    state = learner.start(learner.summarise(block), np.random.default_rng(1))
+    (counts, totals, evidence), _ = learner.visit(state, block, None)
+    assert votes.soft is not None
+    soft = [(int(i), int(a), p) for i, a, p in zip(votes.soft.token, votes.soft.annotator, votes.soft.proba)]
+    psi, gamma = np.exp(state.log_psi).transpose(0, 2, 1), np.exp(state.log_gamma)
+    expected = naive.ds_with_soft(triples(corpus), soft, psi, gamma, corpus.n_tokens)
+    np.testing.assert_allclose(counts.transpose(0, 2, 1), expected[0], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(totals, expected[1], rtol=1e-6)
+    assert evidence + (state.given * state.shift).sum() == pytest.approx(expected[2], rel=1e-6)
+
+
+# --- history ------------------------------------------------------------------------------------------------------
+
+
+def test_statistics_of_two_halves_add_up_to_the_whole() -> None:
+    corpus = rich_crowd()
+    votes = Votes.of(corpus)
+    learner = DawidSkene()._learner(votes)
+    blocks = cut_into_blocks(votes, 1000)
+    work = Threads(1).open(learner, blocks)
+    state = learner.start(work.summary(), None)
+    whole = work.sum(state)
+    halves = [Threads(1).open(learner, part).visits(state) for part in (blocks[:6], blocks[6:])]
+    total = list(halves[0][0])
+    for part in [*halves[0][1:], *halves[1]]:
+        total = [a + b for a, b in zip(total, part)]
+    for a, b in zip(whole, total):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_history_equals_naive_incremental_em() -> None:
+    corpus = crowd(n_sequences=40, n_annotators=4, coverage=1.0)
+    old, new = corpus.select(sequences=np.arange(25)), corpus.select(sequences=np.arange(25, 40))
+    model = DawidSkene(max_iter=7, tol=0)
+    before = model.fit(old)
+    after = model.fit(new, history=before)
+    counts, totals = before.statistics["counts"].transpose(0, 2, 1), before.statistics["totals"]
+    proba = naive.incremental_ds(triples(new), counts, totals, new.n_tokens, 7, smoothing=0.01, agreement=0.5)
+    np.testing.assert_allclose(after.proba, proba, atol=1e-6)
+    assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_history_is_as_good_as_a_joint_fit(seed: int) -> None:
+    corpus = crowd(n_sequences=300, n_annotators=6, coverage=0.6, seed=seed)
+    parts = [corpus.select(sequences=np.arange(a, b)) for a, b in ((0, 150), (150, 300))]
+    first = DawidSkene().fit(parts[0])
+    second = DawidSkene().fit(parts[1], history=first)
+    joint = DawidSkene().fit(corpus)
+    labels = np.concatenate([first.labels, second.labels])
+    gold = corpus.golds["gold"]
+    assert (labels == gold).mean() >= (joint.labels == gold).mean() - 0.003
+
+
+def test_history_matches_by_name_and_lets_newcomers_in(tmp_path: Any) -> None:
+    corpus = crowd(n_sequences=60, n_annotators=5)
+    old = corpus.select(sequences=np.arange(40), annotators=corpus.annotators[1:])
+    new = corpus.select(sequences=np.arange(40, 60), annotators=[*corpus.annotators[:2], corpus.annotators[4]])
+    before = DawidSkene().fit(old)
+    before.save(tmp_path / "truth")
+    truth = DawidSkene().fit(new, history=Truth.load(tmp_path / "truth"))
+    assert truth.proba.tobytes() == DawidSkene().fit(new, history=before).proba.tobytes()
+    assert truth.annotators.column("name").to_pylist() == list(new.annotators)
+    counts = truth.statistics["counts"]
+    n = np.bincount(new.annotation_annotator, minlength=3)
+    past = before.statistics["counts"].sum(axis=(1, 2))
+    np.testing.assert_allclose(counts.sum(axis=(1, 2)), n + np.array([0, past[0], past[3]]), rtol=1e-9)
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+class Plain(TruthModel):
+    """A model that takes hard votes only."""
+
+    name = "plain"
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Any:
+        raise AssertionError("it must be refused before")
+
+
+def test_what_a_model_does_not_support_is_refused_by_name() -> None:
+    corpus = crowd(n_sequences=5)
+    with pytest.raises(ModelError, match="plain cannot take known labels"):
+        Plain().fit(corpus, known=gold_questions(corpus, 3))
+    soft = corpus.with_soft("s", np.tile([0.5, 0.3, 0.2], (corpus.n_tokens, 1)))
+    with pytest.raises(ModelError, match="plain cannot take soft votes"):
+        Plain().fit(soft)
+    with pytest.raises(ModelError, match="plain cannot take history="):
+        Plain().fit(corpus, history=DawidSkene().fit(corpus))
+    with pytest.raises(ModelError, match="cannot go on from a truth of another model"):
+        DawidSkene().fit(corpus, history=model_class("mv")().fit(corpus))
+    with pytest.raises(AssertionError):  # who does not vote is no trouble
+        Plain().fit(soft.with_voters(corpus.annotators))
+    assert set(supporting()) == set(MODEL_NAMES)
