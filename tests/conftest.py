@@ -19,6 +19,16 @@ def data_dir() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def exports_dir() -> Path:
+    """Return the folder of the real exports of annotation tools: LASCA_EXPORTS, else ../shared/exports."""
+    root = Path(__file__).resolve().parents[1]
+    folder = Path(os.environ.get("LASCA_EXPORTS") or root.parent / "shared" / "exports")
+    if not folder.is_dir():
+        pytest.skip("no real exports: set LASCA_EXPORTS")
+    return folder
+
+
 settings.register_profile("steady", deadline=None, derandomize=True)  # the same examples in every run: CI stays green
 settings.register_profile("search", deadline=None)  # new examples in every run: make fuzz
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

@@ -94,7 +94,7 @@ def test_documents() -> None:
 def test_a_first_word_that_looks_like_a_header() -> None:
     assert list(load("Word NOUN\nperfect ADJ\nof NOUN\n").tokens) == ["Word", "perfect", "of"]
     assert load("word ann ben\nx A B\n").annotators == ("ann", "ben")
-    assert load("word ann ben\nx A B\n", header=False).annotators == ("1", "2")
+    assert load("word ann ann\nx A B\ny B A\n", header=False).annotators == ("1", "2")
     assert load("x ann ben\nx A B\n", header=True).annotators == ("ann", "ben")
 
 

@@ -86,10 +86,12 @@ def test_missing_is_not_o_is_not_skipped() -> None:
 def test_golds_and_models_are_roles() -> None:
     prediction = {"model_version": "m1", "result": [result(**LOC)]}
     corpus = read(task(by(1, PER), by(2, PER, LOC, ground_truth=True), predictions=[prediction, 17]))
-    assert corpus.annotators == ("1", "m1")
-    assert corpus.roles == ("annotator", "model")
+    assert corpus.annotators == ("1", "2", "m1")  # who made the ground truth keeps the vote
+    assert corpus.roles == ("annotator", "annotator", "model")
     assert corpus.label_names(corpus.golds["gold"]) == [BOTH]
-    assert corpus.crowd().annotators == ("1",)
+    assert labels_of(corpus, "2") == BOTH
+    assert corpus.load_report.counts["annotations that are ground truth"] == 1
+    assert corpus.crowd().annotators == ("1", "2")
     assert corpus.load_report.counts["predictions without content"] == 1
 
 
@@ -107,7 +109,9 @@ def test_old_exports_json_lines_and_minimal_rows() -> None:
 
 def test_which_value_is_the_text() -> None:
     assert read({"id": 1, "data": {"body": TEXT, "n": 3}, "annotations": [by(1, PER)]}).n_tokens == 7
-    unclear = {"id": 1, "data": {"body": TEXT, "title": "x"}, "annotations": [by(1, PER)]}
+    quoted = {"id": 1, "data": {"title": "x", "body": TEXT}, "annotations": [by(1, PER)]}
+    assert labels_of(read(quoted), "1") == ONE  # by the quotes
+    unclear = {"id": 1, "data": {"body": TEXT, "title": TEXT + "x"}, "annotations": [by(1, PER)]}
     with pytest.raises(FormatError, match="which value"):
         read(unclear)
     assert labels_of(read(unclear, text="body"), "1") == ONE
@@ -120,7 +124,8 @@ def test_several_controls_and_other_results() -> None:
     corpus = read(task(given), control="label")
     assert labels_of(corpus, "1") == ONE
     assert corpus.load_report.counts["results of other controls"] == 1
-    assert corpus.load_report.counts["results that are no spans"] == 1
+    assert corpus.load_report.counts["labels of whole documents left out"] == 1
+    assert any("unit=document" in note for note in corpus.load_report.notes)
     assert labels_of(read(task(given)), "1") == BOTH
 
 
@@ -171,7 +176,7 @@ def test_one_id_one_text_and_order_does_not_matter() -> None:
         read(task(by(1, PER)), task(by(2), text="other"))
     tasks = [task(by(1, PER), by(2, LOC), id=k, text=TEXT + "!" * k) for k in range(12)]
     halves = {"a.json": json.dumps(tasks[6:]).encode(), "b.json": json.dumps(tasks[5::-1]).encode()}
-    assert label_studio.read(sources(halves)) == read(*tasks)
+    assert label_studio.read(sources(halves), annotator="name") == read(*tasks)
     assert list(read(*tasks).sequence_ids) == [str(k) for k in range(12)]
 
 
@@ -241,7 +246,7 @@ def test_what_was_read_and_written_is_the_same(tmp_path: Path, unit: str) -> Non
     path = tmp_path / "tasks.json"
     write(corpus, path, "label-studio", labels=corpus.golds["gold"], annotations=True, unit=unit)
     again = label_studio.read(files_of(path))
-    assert again.crowd().select(annotators=("ann", "bob")) == corpus
+    assert again.crowd() == corpus
 
 
 def test_names_instead_of_codes_and_corpora_without_text() -> None:
@@ -294,3 +299,137 @@ def test_many_mutations_give_only_our_errors() -> None:
 def test_deep_nesting_is_an_error() -> None:
     with pytest.raises(LascaError):
         attempt(b"[" * 100_000)
+
+
+# --- variants of what real files taught: other names, labels, orders of keys ----------------------------------------
+
+
+def shuffled(value: Any) -> Any:
+    """Return the same JSON with the keys of every object in the opposite order."""
+    if isinstance(value, dict):
+        return {key: shuffled(value[key]) for key in reversed(value)}
+    return [shuffled(entry) for entry in value] if isinstance(value, list) else value
+
+
+def region(kind: str, **value: Any) -> dict[str, Any]:
+    return {"from_name": "shape", "to_name": "picture", "type": kind, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("results", "found"),
+    [
+        ([region("ellipselabels", x=1, y=2, ellipselabels=["Moon"])], "ellipselabels: 1"),
+        ([region("timeserieslabels", start=3, end=9, instant=False, timeserieslabels=["Jump"])], "timeserieslabels: 1"),
+        ([region("labels", start=0.25, end=1.5, channel=0, labels=["Speech"])], "labels of sounds: 1"),
+        ([region("textarea", text=["free words"])], "textarea: 1"),
+        ([], "1 annotations and predictions without any result"),
+    ],
+)
+def test_nobody_said_o_where_nobody_labelled_text(results: list[Any], found: str) -> None:
+    with pytest.raises(FormatError, match=f"no span of text in this export; there are {found}"):
+        read(shuffled({"id": 1, "data": {"text": TEXT}, "annotations": [{**by(1), "result": results}]}))
+    without = {
+        "id": 1,
+        "data": {"pic": "https://x.org/a b.png".replace(" ", "")},
+        "annotations": [{**by(1), "result": results}],
+    }
+    with pytest.raises(FormatError, match="no text in these tasks"):
+        read(shuffled(without))
+
+
+def choice(question: str, *labels: Any, kind: str = "choices") -> dict[str, Any]:
+    return {"from_name": question, "to_name": "text", "type": kind, "value": {kind: list(labels)}}
+
+
+def test_labels_of_documents() -> None:
+    def said(who: Any, *results: Any, **more: Any) -> dict[str, Any]:
+        return {**by(who), "result": list(results), **more}
+
+    tasks = [
+        task(said(1, choice("tone", "good")), said(2, choice("tone", "bad")), id=1),
+        task(said(1, choice("tone", "good", "odd")), said(2, ground_truth=True), id=2, text="Other text"),
+    ]
+    corpus = read(*map(shuffled, tasks))
+    assert list(corpus.tokens) == [TEXT, "Other text"]
+    assert corpus.labels == ("bad", "good", "good + odd")
+    assert (labels_of(corpus, "1"), labels_of(corpus, "2")) == (["good", "good + odd"], ["bad", None])
+    assert corpus.load_report.counts["several labels on one document, joined"] == 1
+    two = [task(said(1, choice("tone", "good"), choice("topic", ["A", "B"], kind="taxonomy")), id=1)]
+    with pytest.raises(FormatError, match=r"several questions: tone: 1, topic: 1.*control="):
+        read(*two)
+    assert read(*two, control="topic").labels == ("A / B",)
+    both = task(said(1, choice("tone", "good"), result(**PER)))
+    assert labels_of(read(both), "1") == ONE
+    assert read(both, unit="document").labels == ("good",)
+    with pytest.raises(FormatError, match="no labels of whole documents"):
+        read(task(by(1, PER)), unit="document")
+
+
+def test_the_same_number_in_several_files_is_asked_about() -> None:
+    def files(*who: Any) -> Any:
+        return sources(
+            {
+                f"{name}.json": json.dumps([task(by(w, PER if k else LOC))]).encode()
+                for k, (name, w) in enumerate(zip("xy", who))
+            }
+        )
+
+    with pytest.raises(
+        FormatError,
+        match=r"annotator '5' stands in folder/x.json and in folder/y.json, which have 1 texts .*annotator=file",
+    ):
+        label_studio.read(files(5, {"id": 5}))
+    assert label_studio.read(files(5, 5), annotator="file").annotators == ("x", "y")
+    assert label_studio.read(files(5, 6)).annotators == ("5", "6")
+    mail = {"email": "a@b.c"}
+    with pytest.raises(FormatError, match="twice"):  # the same person, who said two things
+        label_studio.read(files(mail, mail))
+
+
+def test_tasks_are_linked_by_their_texts() -> None:
+    tasks = [task(by(1, PER), id=1), task(by(2, LOC), id=20), task(by(2), id=3, text="Other")]
+    apart = read(*tasks)
+    assert (apart.n_sequences, apart.load_report.counts["repeated texts"]) == (3, 1)
+    assert any("link=text" in note for note in apart.load_report.notes)
+    joined = read(*tasks, link="text")
+    assert list(joined.sequence_ids) == ["1", "3"]
+    assert joined.annotators == ("1", "2")
+    assert joined.load_report.counts["texts joined over their ids"] == 1
+
+
+def test_pages_are_read_by_their_global_offsets() -> None:
+    page = "<div><p>Ada &amp; Bob</p><br><p>visited <b>Rome</b></p></div>"
+    path = {"start": "/div[1]/p[1]/text()[1]", "end": "/div[1]/p[1]/text()[1]", "startOffset": 0, "endOffset": 3}
+    spans = [
+        {**path, "globalOffsets": {"start": 0, "end": 3}, "text": "Ada", "hypertextlabels": ["PER"]},
+        {**path, "globalOffsets": {"start": 17, "end": 21}, "text": "Rome", "hypertextlabels": ["LOC"]},
+    ]
+    results = [{"from_name": "l", "to_name": "t", "type": "hypertextlabels", "value": span} for span in spans]
+    corpus = read(shuffled({"id": 1, "data": {"page": page}, "annotations": [{**by(1), "result": results}]}))
+    assert list(corpus.tokens) == ["Ada", "&", "Bobvisited", "Rome"]
+    assert labels_of(corpus, "1") == ["B-PER", "O", "O", "B-LOC"]
+    del spans[1]["globalOffsets"]
+    with pytest.raises(FormatError, match="without globalOffsets"):
+        read({"id": 1, "data": {"page": page}, "annotations": [{**by(1), "result": results}]})
+
+
+def test_dialogues_are_their_lines() -> None:
+    lines = [{"author": "A", "text": "Hello Ada"}, {"author": "B", "text": "Rome calls"}]
+    value = {"start": "1", "end": "1", "startOffset": 0, "endOffset": 4, "text": "Rome", "paragraphlabels": ["LOC"]}
+    said = {"from_name": "l", "to_name": "d", "type": "paragraphlabels", "value": value}
+    corpus = read({"id": 1, "data": {"talk": lines}, "annotations": [{**by(1), "result": [said]}]})
+    assert list(corpus.tokens) == ["Hello", "Ada", "Rome", "calls"]
+    assert labels_of(corpus, "1") == ["O", "O", "B-LOC", "O"]
+
+
+def test_tables_that_label_studio_exports() -> None:
+    cell = json.dumps([PER]).replace('"', '""')
+    table = f'annotation_id,annotator,created_at,id,label,lead_time,text,updated_at\n9,3,,7,"{cell}",1.5,{TEXT},\n'
+    files = source("project.csv", table.encode())
+    assert label_studio.sniff(files) > 0.9
+    assert labels_of(label_studio.read(files), "3") == ONE
+    tabs = (
+        "\t".join(["text", "id", "tone", "annotator", "annotation_id", "lead_time"]) + f"\n{TEXT}\t7\tgood\t3\t1\t2.0\n"
+    )
+    corpus = label_studio.read(source("project.tsv", tabs.encode()), unit="document", control="tone")
+    assert labels_of(corpus, "3") == ["good"]

@@ -232,3 +232,27 @@ def test_a_million_rows_take_seconds() -> None:
         }
     )
     assert read(frame).n_annotations == 5 * n
+
+
+def test_other_columns_are_metadata_and_come_back(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "sequence": ["s1", "s1", "s1", "s2"],
+            "position": [0, 0, 1, 0],
+            "token": ["a", "a", "b", "c"],
+            "annotator": ["x", "y", "x", "x"],
+            "label": ["O", "B-X", "O", "O"],
+            "document": ["d", "d", "d", "e"],
+            "pos": ["N", "N", "V", "N"],
+            "seconds": [1, 2, 3, 4],
+        }
+    )
+    corpus = read(table)
+    assert list(corpus.metadata["document"]) == ["d", "e"]
+    assert list(corpus.token_metadata["pos"]) == ["N", "V", "N"]
+    assert corpus.load_report.counts["columns left out"] == 1
+    assert "seconds" in corpus.load_report.examples["columns left out"][0]
+    assert corpus.load_report.counts["columns read as metadata"] == 2
+    write(corpus, tmp_path / "x.csv", "table")
+    again = read(tmp_path / "x.csv")
+    assert again == corpus

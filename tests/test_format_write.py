@@ -47,6 +47,7 @@ def truth(corpus: CrowdCorpus) -> dict[str, object]:
 
 
 LEGAL = [["O", "B-PER", "I-PER"], ["B-PER"], ["B-LOC"]]
+GIVEN = [["O", "I-PER", "I-PER"], ["I-PER"], ["B-LOC"]]
 
 
 @pytest.mark.parametrize(("format", "name"), [("jsonl", "x.jsonl"), ("parquet", "x.parquet"), ("lasca", "x")])
@@ -87,38 +88,76 @@ def test_label_studio_tasks_come_back(tmp_path: Path) -> None:
 
 
 def test_the_truth_as_conll(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path) -> None:
-    write(corpus, tmp_path / "two.conll", "conll", labels=truth["labels"])
+    write(corpus, tmp_path / "two.conll", "conll", **truth)
     assert (tmp_path / "two.conll").read_text("utf-8") == (
-        "😊\tO\nAda\tB-PER\nLovelace\tI-PER\n\n=1+2\tB-PER\n\nNew\tB-LOC\n"
+        "😊 O\nAda I-PER\nLovelace I-PER\n\n=1+2 I-PER\n\nNew B-LOC\n"
     )
-    write(corpus, tmp_path / "all.conll", "conll", **truth)
+    write(corpus, tmp_path / "all.conll", "conll", **truth, details=True)
     lines = (tmp_path / "all.conll").read_text("utf-8").splitlines()
     assert lines[0].split("\t") == ["token", "label", "confidence", "ambiguous", "candidates"]
-    assert lines[2].split("\t") == ["Ada", "B-PER", "0.7000", "1", "I-PER|O"]
+    assert lines[2].split("\t") == ["Ada", "I-PER", "0.7000", "1", "I-PER|O"]
     assert lines[3].split("\t") == ["Lovelace", "I-PER", "0.7000", "0", "_"]
     assert lines[-1].split("\t") == ["New", "B-LOC", "0.7000", "1", "B-PER:0.6|O:0.4"]
     for name in ("two.conll", "all.conll"):
         again = read(tmp_path / name)
-        assert again.label_names(again.golds["gold"]) == LEGAL
+        assert again.label_names(again.golds["gold"]) == GIVEN
         assert again.n_annotators == 0
+
+
+def test_tags_are_made_legal_only_when_asked_and_counted(
+    corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path
+) -> None:
+    for format in ("conll", "jsonl", "parquet", "huggingface", "table"):
+        with pytest.warns(LascaWarning, match=r"2 of 5 tags were made legal \(IOB2\)"):
+            write(corpus, tmp_path / format, format, labels=truth["labels"], legal=True)
+    again = read(tmp_path / "conll")
+    assert again.label_names(again.golds["gold"]) == LEGAL
+
+
+def test_plain_conll_holds_words_only(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences([["New York", "\t", "x"]], {"w": [["B-X", "O", "O"]]})
+    with pytest.warns(LascaWarning, match="2 tokens or labels with white space, now _"):
+        write(corpus, tmp_path / "x.conll", "conll", labels=[0, 1, 1])
+    assert (tmp_path / "x.conll").read_text() == "New_York B-X\n_ O\nx O\n"
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 def test_the_truth_as_rows(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path, format: str) -> None:
     write(corpus, tmp_path / "x", format, **truth)
     again = read(tmp_path / "x")
-    assert again.label_names(again.golds["inferred"]) == LEGAL
+    assert again.label_names(again.golds["inferred"]) == GIVEN
     if format == "jsonl":
-        header, first, *_ = [json.loads(line) for line in (tmp_path / "x").read_text("utf-8").splitlines()]
-        assert header["labels"] == list(LABELS)
+        first, *_ = [json.loads(line) for line in (tmp_path / "x").read_text("utf-8").splitlines()]
     else:
-        table = pq.read_table(tmp_path / "x")
-        assert json.loads(table.schema.metadata[b"lasca"])["labels"] == list(LABELS)
-        first = table.to_pylist(maps_as_pydicts="strict")[0]
+        first = pq.read_table(tmp_path / "x").to_pylist()[0]
+    assert first["label_names"] == list(LABELS)
     np.testing.assert_allclose(first["soft_labels"], np.asarray(truth["proba"])[:3], rtol=1e-6)
     assert first["ambiguous"] == [False, True, False]
     assert [one["label"] for one in first["candidates"][1]] == ["I-PER", "O"]
-    assert first["votes"]["goldie"] == [None, "B-PER", "O"]
+    assert {"annotator": "goldie", "role": "annotator", "labels": [None, "B-PER", "O"]} in first["votes"]
+
+
+def test_rows_of_the_first_version_are_read(corpus: CrowdCorpus) -> None:
+    header = {"lasca": "sequences", "version": 1, "labels": ["B-PER", "O"], "golds": ["gold"]}
+    header |= {"annotators": ["ann", "m", "nobody"], "roles": ["annotator", "model", "annotator"]}
+    votes = {"ann": ["O", "B-PER"], "m": [None, "B-PER"]}
+    row = {"id": "s1", "tokens": ["x", "Ada"], "votes": votes, "golds": {}, "metadata": {}}
+    old = f"{json.dumps(header)}\n{json.dumps(row)}\n".encode()
+    again = rows.read(source("x.jsonl", old))
+    assert (again.annotators, again.roles) == (("ann", "m", "nobody"), ("annotator", "model", "annotator"))
+    assert (again.n_annotations, list(again.golds)) == (3, ["gold"])
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_rows_are_what_datasets_loads(
+    corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path, format: str
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    write(corpus, tmp_path / f"x.{format}", format, **truth)
+    kind = "json" if format == "jsonl" else format
+    loaded = datasets.load_dataset(kind, data_files=str(tmp_path / f"x.{format}"), cache_dir=str(tmp_path / "cache"))
+    assert loaded["train"]["tokens"][0] == ["😊", "Ada", "Lovelace"]
+    assert list(loaded["train"]["labels"]) == GIVEN
 
 
 def test_the_truth_for_hugging_face(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path) -> None:
@@ -126,25 +165,26 @@ def test_the_truth_for_hugging_face(corpus: CrowdCorpus, truth: dict[str, object
     table = pq.read_table(tmp_path / "hf" / "data" / "train-00000-of-00001.parquet")
     features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
     names = features["ner_tags"]["feature"]["names"]
-    assert [[names[i] for i in row] for row in table.column("ner_tags").to_pylist()] == LEGAL
+    assert [[names[i] for i in row] for row in table.column("ner_tags").to_pylist()] == GIVEN
     assert len(table.column("soft_labels").to_pylist()[0][0]) == len(names)
     assert "class_label" in (tmp_path / "hf" / "README.md").read_text("utf-8")
     again = read(tmp_path / "hf")
-    assert again.label_names(again.golds["gold"]) == LEGAL
+    assert again.label_names(again.golds["gold"]) == GIVEN
 
 
 def test_the_truth_as_a_table(corpus: CrowdCorpus, truth: dict[str, object], tmp_path: Path) -> None:
     write(corpus, tmp_path / "x.csv", "table", **truth)
     lines = (tmp_path / "x.csv").read_text("utf-8").splitlines()
     assert lines[0] == "sequence,position,token,label,confidence,ambiguous,candidates"
-    assert lines[2] == "s1,1,Ada,B-PER,0.7,1,I-PER|O"
+    assert lines[2] == "s1,1,Ada,I-PER,0.7,1,I-PER|O"
     write(corpus, tmp_path / "x.parquet", "table", **truth)
-    assert pq.read_table(tmp_path / "x.parquet").column("label").to_pylist() == [n for row in LEGAL for n in row]
+    assert pq.read_table(tmp_path / "x.parquet").column("label").to_pylist() == [n for row in GIVEN for n in row]
 
 
 def test_repair_may_need_a_label_nobody_used(tmp_path: Path) -> None:
     corpus = CrowdCorpus.from_sequences([["a", "b", "c"]], {"w": [["O", "B-X", "I-Y"]]})
-    write(corpus, tmp_path / "hf.parquet", "huggingface", labels=[2, 1, 1])
+    with pytest.warns(LascaWarning, match="1 of 3 tags"):
+        write(corpus, tmp_path / "hf.parquet", "huggingface", labels=[2, 1, 1], legal=True)
     again = read(tmp_path / "hf.parquet")
     assert again.label_names(again.golds["gold"]) == [["O", "B-Y", "I-Y"]]
     assert schemes.is_legal(["O", "B-Y", "I-Y"], "IOB2")

@@ -135,8 +135,9 @@ def test_wrong_names_and_options(tmp_path: Path) -> None:
 def test_well_known_endings_and_prose(tmp_path: Path) -> None:
     (tmp_path / "eng.train").write_text("EU NNP I-NP I-ORG\nrejects VBZ I-VP O\n. . O O\n\nPeter NNP I-NP I-PER\n")
     corpus = read(tmp_path / "eng.train")
-    assert corpus.annotators == ("1", "2", "3")
-    assert any("no header" in note for note in corpus.load_report.notes)
+    assert (corpus.annotators, list(corpus.golds)) == ((), ["gold"])
+    assert corpus.labels == ("I-ORG", "I-PER", "O")
+    assert any("column 4" in note for note in corpus.load_report.notes)
     (tmp_path / "letter.txt").write_text("Dear friend\nhow are\n\nyou today\n")
     with pytest.raises(FormatError, match="cannot be told"):
         read(tmp_path / "letter.txt")

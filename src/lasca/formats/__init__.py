@@ -81,7 +81,9 @@ def write(corpus: CrowdCorpus, path: str | Path, format: str, **parts: Any) -> N
     """Write a corpus, or with `labels=` the inferred truth, in one of `WRITERS`; whole or not at all.
 
     `labels` (codes, one per token), `proba` (n_tokens, n_labels), `ambiguous` (indices of tokens, or a mask) and
-    `candidates` (the competing labels of each ambiguous token) are what `Truth` and `Ambiguity` hold.
+    `candidates` (the competing labels of each ambiguous token) are what `Truth` and `Ambiguity` hold. The labels are
+    written as they are; `legal=True` makes illegal tags legal and warns how many were not. Further parts are options of
+    the format.
     """
     if format not in WRITERS:
         raise ParameterError("format", format, f"one of {', '.join(WRITERS)}")

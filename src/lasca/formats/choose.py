@@ -24,7 +24,7 @@ __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 SURE = 0.3  # below this a reader does not claim the files
 NAMED = "format=… (on the command line: -f …)"
 LEAD = 0.04  # two readers closer than this are both candidates
-PARTS = ("labels", "proba", "ambiguous", "candidates")  # what every writer takes: see `lasca.formats.outcome`
+PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,26 @@ York     I-LOC  ?     I-LOC I-ORG
 optional: its first cell is `token` or `word`; a name that begins with "gold" is a gold; `gold:NAME`, `model:NAME` and
 `annotator:NAME` say the role outright; `_` leaves a column out. Without a header, `columns` names the columns, or
 `golds` names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one gold.
+Without either, columns are annotators only if their labels overlap. CoNLL-2003, CoNLL-X, CoNLL-U and WebAnno TSV 2
+hold different things in their columns: one of them is the gold, the entities or chunks in the last one, the parts of
+speech of CoNLL-U, or the one that `column` names (by number from 1, or as "upos", "xpos", …). Lines of CoNLL-U that are
+no tokens (3-4, 3.1) are counted.
 Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
+from lasca.formats.conll_layers import layout_of, numbered
 from lasca.formats.conll_lines import Block, Table, read_table
 from lasca.schemes import detect
 
@@ -50,8 +57,14 @@ def read(
     header: bool | str = "auto",
     separator: str = "auto",
     missing: str = "?",
+    column: int | str | None = None,
+    overlap: str = "error",
 ) -> CrowdCorpus:
-    """Read files of columns. `golds` names gold columns, `columns` all columns where there is no header."""
+    """Read files of columns. `golds` names gold columns, `columns` all columns where there is no header.
+
+    `column` chooses one of several layers as the gold; `overlap="first"` takes the first of stacked labels (`A|B`).
+    """
+    check_choice("overlap", overlap, ("error", "first"))
     wanted = (golds,) if isinstance(golds, str) else tuple(golds)
     collector = Collector(files, NAME)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
@@ -61,16 +74,21 @@ def read(
         if not table.blocks:
             collector.count("empty files", 1, file.shown)
             continue
-        named = _columns(table, file, columns, wanted)
+        ids = numbered(table)
+        if ids:
+            _only_words(table, file, collector)
+        note, named = _columns(table, file, columns, wanted, column)
         if columns is None and table.header is None and sum(role == "annotator" for role, _ in named) > 0:
-            collector.note(
-                "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
-            )
+            note = "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
+        if note:
+            collector.note(note)
         left_out = sum(role == "" for role, _ in named)
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
         for number, block in enumerate(table.blocks):
-            _add(collector, file, block, f"{prefix}{number}", named, (missing, ""), table.n_documents > 0)
+            block = _unstacked(block, named, file, collector, overlap) if ids else block
+            empty = (missing, "", "_") if ids else (missing, "")
+            _add(collector, file, block, f"{prefix}{number}", named, empty, table.n_documents > 0)
     if len({PurePosixPath(file.name).name for file in files}) < len(files):
         collector.note(
             "Files of one name in different folders were read as different texts; if each folder is an annotator's, "
@@ -79,7 +97,43 @@ def read(
     return collector.corpus(order="given")
 
 
-def _columns(table: Table, file: SourceFile, columns: Sequence[str] | None, golds: tuple[str, ...]) -> list[Column]:
+def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:
+    """Leave out the lines of CoNLL-U that are no tokens: joined ones (3-4) and empty nodes (3.1)."""
+    for block in table.blocks:
+        kept = [(line, cells) for line, cells in block.rows if cells[0].isdecimal()]
+        if len(kept) < len(block.rows):
+            example = next(f"{file.shown}:{line}: {cells[1]}" for line, cells in block.rows if not cells[0].isdecimal())
+            collector.count("lines that are no tokens (3-4 or 3.1)", len(block.rows) - len(kept), example)
+            block.rows[:] = kept
+    table.blocks[:] = [block for block in table.blocks if block.rows]
+
+
+def _unstacked(block: Block, named: list[Column], file: SourceFile, collector: Collector, overlap: str) -> Block:
+    """Refuse stacked tags (`B-A|B-B`, as WebAnno TSV 2 has them), or take the first of them."""
+    rows = []
+    for line, cells in block.rows:
+        cells = list(cells)
+        for k, (role, _) in enumerate(named):
+            parts = cells[k].split("|")
+            if role in ("token", "") or len(parts) < 2 or not all(re.match(r"[BIESLUM]-.", part) for part in parts):
+                continue
+            if overlap == "error":
+                raise file.error(
+                    "several labels are stacked on one token",
+                    line,
+                    got=cells[k],
+                    hint="To take the first set overlap=first (on the command line: -r overlap=first)",
+                )
+            collector.count("stacked labels left out", len(parts) - 1, f"{file.shown}:{line}: {cells[k]}")
+            cells[k] = parts[0]
+        rows.append((line, cells))
+    return Block(rows, block.comments, block.document)
+
+
+def _columns(
+    table: Table, file: SourceFile, columns: Sequence[str] | None, golds: tuple[str, ...], column: int | str | None
+) -> tuple[str, list[Column]]:
+    """Return what is to be said about the columns, and the role and name of each."""
     n = table.n_columns
     if n < 2:
         raise file.error(
@@ -88,15 +142,23 @@ def _columns(table: Table, file: SourceFile, columns: Sequence[str] | None, gold
     if columns is not None and len(columns) != n:
         raise file.error(f"the file has {n} columns where `columns` names {len(columns)}", table.blocks[0].line)
     names = list(columns) if columns is not None else table.header
+    if names is None and (column is not None or not golds):
+        layout = layout_of(table, file, column)
+        result = [("", "")] * n
+        result[layout.token] = ("token", "")
+        for i, k in enumerate(layout.labels):
+            name = golds[0] if len(golds) == 1 else "gold"
+            result[k] = ("annotator", str(i + 1)) if layout.annotators else ("gold", name)
+        return layout.note, result
     if names is None:
         labels = n - 1
-        if labels == 1 and not golds:
-            golds = ("gold",)
         if len(golds) > labels:
             raise ParameterError("golds", golds, f"at most {labels} names, one per label column of {file.shown}")
         result = [("gold", name) for name in golds]
         result += [("annotator", str(i + 1)) for i in range(labels - len(golds))]
-        return [("token", ""), *result]
+        return "", [("token", ""), *result]
+    if column is not None:
+        raise ParameterError("column", column, f"None where the columns have names: {', '.join(map(excerpt, names))}")
     result = [("token", ""), *(_named(name, golds) for name in names[1:])]
     absent = [name for name in golds if ("gold", name) not in result]
     if absent:
@@ -110,7 +172,7 @@ def _columns(table: Table, file: SourceFile, columns: Sequence[str] | None, gold
             hint="Every annotator needs a name of its own; if this is no header, set header=False "
             "(on the command line: -r header=false)",
         )
-    return result
+    return "", result
 
 
 def _named(cell: str, golds: tuple[str, ...]) -> Column:
@@ -142,7 +204,8 @@ def _add(
     where = f"{file.shown}:{block.line}"
     if id in collector.sequences:
         raise file.error(f"a second sequence has the id {excerpt(id)!r}", block.line)
-    collector.sequence(id, block.column(0), metadata=metadata, where=where)
+    words = block.column(next(k for k, (role, _) in enumerate(columns) if role == "token"))
+    collector.sequence(id, words, metadata=metadata, where=where)
     for index, (role, name) in enumerate(columns):
         if role not in ("token", ""):
             labels = [None if cell in missing else cell for cell in block.column(index)]

@@ -13,12 +13,13 @@ and the layout of the CoNLL-2003 labels from Mechanical Turk (Rodrigues et al. 2
 folders in it is read as one file per annotator. Folders (or files) called gold, ground_truth, curation and the like
 are golds.
 
-Each line holds a token and, in its last cell, a label; blank lines end sequences. The sequences and tokens of a
-document are those of its gold file or, without one, those most annotators have and the sequences that only others have.
-A file may hold a part of the document: the rest is missing. Other tokenisations are aligned by characters
-(`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file that shares less than
-half of its characters with the document is another text, which is an error. Labels typed into the text (`LONDON/LOC`)
-are taken off the tokens; with `typed_labels=True` they count where the annotator gave O.
+Each line holds a token and, in its last cell (or `column`), a label; where the first cell numbers the tokens, as in
+CoNLL-U, columns are chosen as in the format conll. Comments `# key = value` are passed over; blank lines end sequences.
+The sequences and tokens of a document are those of its gold file or, without one, those most annotators have and the
+sequences that only others have. A file may hold a part of the document: the rest is missing. Other tokenisations are
+aligned by characters (`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file
+that shares less than half of its characters with the document is another text, which is an error. Labels typed into the
+text (`LONDON/LOC`) are taken off the tokens; with `typed_labels=True` they count where the annotator gave O.
 Sequences are called "DOC/3" (or "val/DOC/3"), with the metadata "document" and "folder".
 """
 
@@ -33,7 +34,8 @@ from lasca.errors import FormatError, ParameterError
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_document import Document, DocumentReader, Text, typed_suffix
-from lasca.formats.conll_lines import split_spaces, text_lines
+from lasca.formats.conll_layers import layout_of, numbered
+from lasca.formats.conll_lines import Block, Table, split_spaces, text_lines
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -51,8 +53,12 @@ def read(
     partial: str = "shrink",
     typed_labels: bool = False,
     missing: str = "?",
+    column: int | str | None = None,
 ) -> CrowdCorpus:
-    """Read a folder (or zip) with a folder or file per annotator. `layout` is "auto", "folders" or "files"."""
+    """Read a folder (or zip) with a folder or file per annotator. `layout` is "auto", "folders" or "files".
+
+    `column` (a number from 1, or a name of CoNLL-U's) is the column of the labels; the last one if it is not given.
+    """
     check_choice("partial", partial, ("shrink", "expand"))
     if not isinstance(typed_labels, bool):
         raise ParameterError("typed_labels", typed_labels, "True or False")
@@ -63,7 +69,7 @@ def read(
         entry = documents.setdefault((folder, document), Document(folder, document))
         if (role, name) in entry.texts:
             raise file.error(f"{role} {name!r} has a second file for document {document!r}")
-        entry.texts[role, name] = _parse(file, missing)
+        entry.texts[role, name] = _parse(file, missing, column)
     typed = typed_suffix(documents.values())
     reader = DocumentReader(collector, typed, partial, typed_labels)
     for entry in sorted(documents.values(), key=_document_order):
@@ -112,8 +118,8 @@ def _role(name: str) -> tuple[str, str]:
     return ("gold", name) if re.fullmatch(r"gold[\W_]?\w*", name.lower()) else ("annotator", name)
 
 
-def _parse(file: SourceFile, missing: str) -> Text:
-    sequences: list[list[tuple[str, str | None]]] = [[]]
+def _parse(file: SourceFile, missing: str, column: int | str | None = None) -> Text:
+    sequences: list[list[tuple[int, list[str]]]] = [[]]
     width = 0
     for number, line in enumerate(text_lines(file.text()), start=1):
         if not line or not line.strip(" \t"):
@@ -121,6 +127,8 @@ def _parse(file: SourceFile, missing: str) -> Text:
                 sequences.append([])
             continue
         cells = line.split("\t") if "\t" in line else split_spaces(line)
+        if line.startswith("#") and re.match(r"# ?[\w.:-]+ = ", line):
+            continue
         if cells[0] == "-DOCSTART-":
             sequences.append([])
             continue
@@ -129,9 +137,21 @@ def _parse(file: SourceFile, missing: str) -> Text:
         width = width or len(cells)
         if len(cells) != width:
             raise file.error(f"this line has {len(cells)} cells where the lines before have {width}", number, got=line)
-        label = cells[-1].strip(" ")
-        sequences[-1].append((cells[0], None if label in (missing, "") else label))
-    return Text(file, [sequence for sequence in sequences if sequence])
+        sequences[-1].append((number, cells))
+    token, at = 0, width - 1
+    nothing: tuple[str, ...] = (missing, "")
+    table = Table([Block(rows) for rows in sequences if rows], None, width, 0, 0)
+    if column is not None or numbered(table):
+        layout = layout_of(table, file, column)
+        token, at = layout.token, layout.labels[0]
+        nothing += ("_",)
+    return Text(
+        file,
+        [
+            [(cells[token], None if (label := cells[at].strip(" ")) in nothing else label) for _, cells in block.rows]
+            for block in table.blocks
+        ],
+    )
 
 
 def sniff(files: Sequence[SourceFile]) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lasca.formats.sources import SourceFile
 
-__all__ = ["loads", "parse_json", "parse_json_items", "parse_json_lines"]
+__all__ = ["first_values", "loads", "parse_json", "parse_json_items", "parse_json_lines"]
 
 DECODER = json.JSONDecoder(parse_constant=lambda name: None)
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -31,6 +31,22 @@ def loads(text: str) -> Any:
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     return value
+
+
+def first_values(text: str) -> Iterator[Any]:
+    """Yield the values of an array, of JSON lines, or the one value of a text, as far as it is JSON."""
+    at = BLANK.match(text).end()  # type: ignore[union-attr]
+    listed = text[at : at + 1] == "["
+    at += listed
+    while at < len(text):
+        at = BLANK.match(text, at).end()  # type: ignore[union-attr]
+        if text[at : at + 1] == "," and listed:
+            at = BLANK.match(text, at + 1).end()  # type: ignore[union-attr]
+        try:
+            value, at = DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+        yield value
 
 
 def parse_json(file: SourceFile) -> Any:

@@ -191,7 +191,7 @@ def _controls(corpus: CrowdCorpus, s: int) -> tuple[str, str]:
 
 def _said(corpus: CrowdCorpus) -> dict[tuple[bool, str], list[list[str | None]]]:
     """Return what every person and every gold said, as label names."""
-    said = {(True, name): corpus.label_names(gold) for name, gold in corpus.golds.items()}
+    said = {(True, f"gold:{name}"): corpus.label_names(gold) for name, gold in corpus.golds.items()}
     for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
         if role == "annotator":
             mine = corpus.annotation_annotator == a

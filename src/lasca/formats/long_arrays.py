@@ -16,7 +16,7 @@ from lasca.errors import FormatError, excerpt
 from lasca.formats.base import natural_key
 from lasca.formats.tabular import as_strings
 
-__all__ = ["Arrays", "arrange"]
+__all__ = ["Arrays", "arrange", "further_columns"]
 
 Codes = npt.NDArray[np.int64]
 MakeError = Callable[..., FormatError]
@@ -30,6 +30,7 @@ class Arrays:
     tokens: Any
     offsets: Codes
     sequence_ids: list[str]
+    token_of_row: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     labels: tuple[str, ...] = ()
     annotators: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ def arrange(table: Any, names: Mapping[str, str], golds: Sequence[str], error: M
     """Sort the rows into sequences, tokens and annotations."""
     sequence, position = _places(table, names, error)
     arrays, token_of_row = _tokens(table, names, sequence, position, error)
+    arrays.token_of_row = token_of_row
     who, label = _Column(table, names["annotator"]), _Column(table, names["label"])
     for column in (who, label):
         broken = next((i for i, value in enumerate(column.values) if "\n" in value), None)
@@ -76,6 +78,44 @@ def arrange(table: Any, names: Mapping[str, str], golds: Sequence[str], error: M
         rows = np.flatnonzero(~column.empty)
         _gold(arrays, name, token_of_row[rows], column.codes_in(arrays.labels)[rows], rows, error)
     return arrays
+
+
+def further_columns(table: Any, names: Sequence[str], arrays: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns that are metadata of sequences and of tokens; what is neither is counted."""
+    metadata: dict[str, Any] = {}
+    token_metadata: dict[str, Any] = {}
+    of_token = arrays.token_of_row
+    n_tokens = int(arrays.offsets[-1])
+    of_sequence = np.repeat(np.arange(len(arrays.sequence_ids)), np.diff(arrays.offsets))[of_token]
+    for name in names:
+        try:
+            column = _Column(table, name)
+        except FormatError:
+            arrays.count("columns left out", 1, f"{name}: its cells are no text")
+            continue
+        for place, n, found in (
+            (of_sequence, len(arrays.sequence_ids), metadata),
+            (of_token, n_tokens, token_metadata),
+        ):
+            value = _one_each(column, place, n)
+            if value is not None:
+                found[name] = value
+                arrays.count("columns read as metadata", 1, name)
+                break
+        else:
+            arrays.count("columns left out", 1, f"{name}: it says different things of one token")
+    return metadata, token_metadata
+
+
+def _one_each(column: _Column, place: Codes, n: int) -> list[str] | None:
+    """Return the one value of every place ("" where all are empty), or None if a place has several."""
+    chosen = np.full(n, -1, np.int64)
+    rows = np.flatnonzero(~column.empty)
+    chosen[place[rows]] = column.codes[rows]
+    if (chosen[place[rows]] != column.codes[rows]).any():
+        return None
+    values = [*column.values, ""]
+    return [values[code] for code in chosen.tolist()]
 
 
 class _Column:

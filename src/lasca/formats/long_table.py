@@ -13,7 +13,9 @@ or `worker`, `label` or `tag`; see `NAMES`), or named by options. `token` may be
 sort as numbers. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without
 a number behind a colon are sequences of one token. A row without label says that there is such a token. A column `role`
 ("annotator", "model", "gold") tells golds and models from annotators, and a column whose name begins with "gold" is a
-gold. The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
+gold. Other columns are metadata where they say the same of a whole sequence (`document`), metadata of tokens where they
+say the same of a token, and counted where they do neither. The same annotator twice on one token: the last by the
+column `time`, else an error unless both say the same.
 In CSV cells nothing is guarded against being taken for a formula: these are data files, not for spreadsheets.
 """
 
@@ -31,7 +33,7 @@ import pyarrow.compute as pc
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import SourceFile
-from lasca.formats.long_arrays import Arrays, arrange
+from lasca.formats.long_arrays import Arrays, arrange, further_columns
 from lasca.formats.tabular import (
     HOLDS_ROWS,
     QUOTES,
@@ -167,7 +169,9 @@ def _corpus(
     arrays = arrange(source.table, names, gold_names, source.error)
     for n, example in broken:
         arrays.count("cells with a line break", n, example)
-    return _assembled(source, arrays)
+    others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
+    metadata, token_metadata = further_columns(source.table, others, arrays)
+    return _assembled(source, arrays, metadata, token_metadata)
 
 
 def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]:
@@ -212,7 +216,9 @@ def _gold_columns(source: _Table, names: Mapping[str, str], golds: tuple[str, ..
     return [name for name in there if name in golds or name.lower().startswith("gold")]
 
 
-def _assembled(source: _Table, arrays: Arrays) -> CrowdCorpus:
+def _assembled(
+    source: _Table, arrays: Arrays, metadata: Mapping[str, Any], token_metadata: Mapping[str, Any]
+) -> CrowdCorpus:
     report = LoadReport(source.shown, NAME, arrays.counts, arrays.examples, tuple(arrays.notes))
     return CrowdCorpus.from_codes(
         tokens=arrays.tokens,
@@ -225,6 +231,8 @@ def _assembled(source: _Table, arrays: Arrays) -> CrowdCorpus:
         sequence_ids=arrays.sequence_ids,
         golds=arrays.golds,
         roles=arrays.roles,
+        metadata=metadata,
+        token_metadata=token_metadata,
         load_report=report,
     )
 

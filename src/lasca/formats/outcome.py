@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ParameterError
+from lasca.errors import LascaWarning, ParameterError
 from lasca.schemes import detect_corpus, repair
 
 __all__ = ["Candidates", "Outcome", "annotator_codes", "everybody", "outcome"]
@@ -22,7 +23,7 @@ score, or a list of labels or of (label, score); labels by name or by code."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """The truth as names per sequence (legal tags), and per token: probabilities, the flag, the competing labels."""
+    """The truth as names per sequence, and per token: probabilities, the flag, the competing labels."""
 
     names: list[list[str | None]] | None
     proba: npt.NDArray[np.float64] | None
@@ -44,10 +45,11 @@ def outcome(
     proba: npt.ArrayLike | None = None,
     ambiguous: npt.ArrayLike | None = None,
     candidates: Candidates | None = None,
+    legal: bool = False,
 ) -> Outcome:
-    """Check what a writer was given; the tags of the truth are made legal where the labels have a scheme."""
+    """Check what a writer was given; `legal` makes the tags of the truth legal, and warns how many were not."""
     codes = None if labels is None else _codes(corpus, labels)
-    names = None if codes is None else _legal(corpus, codes)
+    names = None if codes is None else _legal(corpus, codes) if legal else corpus.label_names(codes)
     flags, order = _flags(corpus, ambiguous, candidates)
     return Outcome(names, _proba(corpus, proba), flags, _candidates(corpus, candidates, order), codes)
 
@@ -63,7 +65,13 @@ def _codes(corpus: CrowdCorpus, labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 def _legal(corpus: CrowdCorpus, codes: npt.NDArray[np.int64]) -> list[list[str | None]]:
     rows, scheme = corpus.label_names(codes), detect_corpus(corpus)
-    return rows if scheme is None else [repair(row, scheme)[0] for row in rows]
+    if scheme is None:
+        return rows
+    fresh = [repair(row, scheme)[0] for row in rows]
+    n = sum(a != b for old, new in zip(rows, fresh) for a, b in zip(old, new))
+    if n:
+        warnings.warn(LascaWarning(f"{n:,} of {len(codes):,} tags were made legal ({scheme})"), stacklevel=5)
+    return fresh
 
 
 def _proba(corpus: CrowdCorpus, proba: npt.ArrayLike | None) -> npt.NDArray[np.float64] | None:

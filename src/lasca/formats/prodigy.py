@@ -9,11 +9,15 @@ A sample:
 
 (on one line of the file). `token_end` is inclusive. `answer` reject or ignore is missing. Lines with the same
 `_input_hash` are about the same text; `_session_id` names the annotator where `_annotator_id` is absent, else the
-file's name does. The same annotator twice on a text: the last by `_timestamp`.
+file's name does. The same annotator twice on a text: the last by `_timestamp`. In what the `review` recipe writes, each
+of the `versions` is the vote of all its `sessions`, and the line itself is the decision: the gold "review". Relations
+are counted. Lines with `options` and what was accepted of them, or with one `label` that was accepted or rejected, are
+labels of whole documents (`unit="document"`); yes or no to a single span says nothing about the rest: refused.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,22 +26,32 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "prodigy"
+SUFFIXES = (".jsonl", ".json", ".ndjson")
+DECISION = "review"
 
 
 def sniff(files: list[SourceFile]) -> float:
-    """Say how sure it is that these files are Prodigy's: lines with "_input_hash"."""
-    heads = [file.head() for file in files if file.name.lower().endswith((".jsonl", ".json")) or len(files) == 1]
-    if any(b'"_input_hash"' in head for head in heads):
+    """Say how sure it is that these files are Prodigy's: lines with "_input_hash", or spans with tokens."""
+    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    return max((_looks_like(row) for file in mine for row in file.records), default=0.0)
+
+
+def _looks_like(row: dict[str, Any]) -> float:
+    if "_input_hash" in row or "_task_hash" in row:
         return 0.99
-    if any(b'"_annotator_id"' in head or b'"_session_id"' in head for head in heads):
+    if "_annotator_id" in row or "_session_id" in row:
         return 0.9
-    spans = any(b'"text"' in head and b'"spans"' in head and b'"answer"' in head for head in heads)
-    return 0.9 if spans else 0.0
+    spans = row.get("spans")
+    if not isinstance(row.get("text"), str) or not isinstance(spans, list):
+        return 0.0
+    plain = all(isinstance(s, dict) and ("start" in s or "token_start" in s) and "label" in s for s in spans)
+    return 0.9 if plain and (spans or "answer" in row or "tokens" in row) else 0.0
 
 
 def read(
@@ -48,34 +62,98 @@ def read(
     overlap: str = "error",
     tokenizer: str | align.Tokenizer | None = None,
     tagging: str = "iob2",
+    link: str = "id",
+    label: str | None = None,
 ) -> CrowdCorpus:
-    """Read Prodigy lines. The lines' own tokens are kept unless a `tokenizer` is given."""
-    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging))
-    for file in pick(files, (".jsonl", ".json", ".ndjson"), pool.collector):
-        pool.add_file(
-            file.shown,
-            (a for line, row in parse_json_items(file) for a in _answers(file, line, row, pool.collector)),
-        )
+    """Read Prodigy lines. The lines' own tokens are kept unless a `tokenizer` is given.
+
+    `label` names the label of documents to read where lines accept or reject one of several.
+    """
+    offsets = "auto" if unit == DOCUMENT else unit
+    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
+    lines = _Lines(pool.collector)
+    for file in pick(files, SUFFIXES, pool.collector):
+        lines.answers[file.shown] = [a for n, row in parse_json_items(file) for a in lines.given(file, n, row)]
+    verdicts = lines.verdicts
+    if chosen_unit(unit, lines.n_spans, verdicts, pool.collector) == DOCUMENT:
+        question = question_of(verdicts, label, "label", pool.collector)
+        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector)
+    for shown, answers in lines.answers.items():
+        pool.add_file(shown, answers)
     return pool.corpus()
 
 
-def _answers(file: SourceFile, line: int, row: dict[str, Any], collector: Collector) -> Iterator[Answer]:
-    where = f"{file.shown}:{line}"
-    text = row.get("text")
-    if not isinstance(text, str):
-        raise FormatError("every line must have a string 'text'", path=where, got=repr(text))
-    known = row.get("_input_hash")
-    id = text_id(text) if known is None else as_name(known, "_input_hash", where)
-    tokens = None if row.get("tokens") is None else [_token(t, where) for t in _list(row, "tokens", where)]
-    answer = row.get("answer", "accept")
-    marks: list[Mark] | None = [_mark(span, tokens, where, collector) for span in _list(row, "spans", where)]
-    if answer != "accept":
-        kind = answer if answer in ("reject", "ignore") else "other answer"
-        collector.count({"reject": "rejected", "ignore": "ignored"}.get(kind, kind), 1, where)
-        marks = None
-    yield Answer(
-        id, text, where, _annotator(row, file, where), marks, "annotator", as_time(row.get("_timestamp")), tokens
-    )
+class _Lines:
+    """Turns lines into answers with spans, and into labels of documents."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.answers: dict[str, list[Answer]] = {}
+        self.verdicts: list[Verdict] = []
+        self.n_spans = 0
+
+    def given(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Answer]:
+        """Yield what was said in one line: by its annotator, or by all who took part in a review of it."""
+        where = f"{file.shown}:{line}"
+        versions = _list(row, "versions", where)
+        if not versions:
+            yield self._answer(row, where, _annotator(row, file, where), "annotator")
+            return
+        self.collector.count("reviewed lines", 1, where)
+        self.collector.count("lines with several versions", len(versions) > 1, where)
+        for version in versions:
+            if not isinstance(version, dict):
+                raise FormatError("a version must be an object", path=where, got=repr(version))
+            sessions = _list(version, "sessions", where) or [_annotator(version, file, where)]
+            for name in sessions:
+                whole = {"text": row.get("text"), "_input_hash": row.get("_input_hash"), **version}
+                yield self._answer(whole, where, as_name(name, "a session", where), "annotator")
+        yield self._answer(row, where, DECISION, "gold")
+
+    def _answer(self, row: dict[str, Any], where: str, name: str, role: str) -> Answer:
+        text = row.get("text")
+        if not isinstance(text, str):
+            found = ", ".join(key for key in ("image", "html", "audio", "video", "options") if key in row)
+            raise FormatError("every line must have a string 'text'", path=where, got=found or repr(text))
+        known = row.get("_input_hash")
+        id = text_id(text) if known is None else as_name(known, "_input_hash", where)
+        tokens = None if row.get("tokens") is None else [_token(t, where) for t in _list(row, "tokens", where)]
+        answer = row.get("answer", "accept")
+        time = as_time(row.get("_timestamp"))
+        metadata = (
+            {} if not isinstance(row.get("meta"), dict) else {"meta": json.dumps(row["meta"], ensure_ascii=False)}
+        )
+        self.collector.count("relations", len(_list(row, "relations", where)), where)
+        verdict = self._verdict(row, answer, where)
+        if verdict is not None:
+            question, labels = verdict
+            self.verdicts.append(Verdict(id, text, where, name, labels, question, role, time, metadata))
+            if not row.get("spans"):
+                return Answer(id, text, where, metadata=metadata)
+        if row.get("_view_id", row.get("view_id")) == "ner" and row.get("spans"):
+            raise FormatError(
+                "the answer is about one span only (view ner), and says nothing about the rest of the text",
+                path=where,
+                got=f"{answer}: {row['spans'][:1]}",
+                hint="LASCA reads texts that were annotated as a whole (ner.manual, ner.correct, spans.manual, review)",
+            )
+        marks: list[Mark] | None = [_mark(span, tokens, where, self.collector) for span in _list(row, "spans", where)]
+        self.n_spans += len(marks or ())
+        if answer != "accept":
+            kind = answer if answer in ("reject", "ignore") else "other answer"
+            self.collector.count({"reject": "rejected", "ignore": "ignored"}.get(kind, kind), 1, where)
+            marks = None
+        return Answer(id, text, where, name, marks, role, time, tokens, metadata)
+
+    def _verdict(self, row: dict[str, Any], answer: object, where: str) -> tuple[str, tuple[str, ...]] | None:
+        """Return the question and what was chosen for the whole text; None if the line is not about that."""
+        if isinstance(row.get("options"), list) and ("accept" in row or answer != "accept"):
+            chosen = [as_label(label, where) for label in _list(row, "accept", where)] if answer == "accept" else []
+            return "", tuple(chosen)
+        label = row.get("label")
+        if isinstance(label, str) and label.strip() and not row.get("spans"):
+            return label.strip(), (str(answer),) if answer in ("accept", "reject") else ()
+        return None
 
 
 def _annotator(row: dict[str, Any], file: SourceFile, where: str) -> str:

@@ -1,10 +1,10 @@
 """The JSONL and Parquet files that LASCA writes (`write_rows`), read back.
 
 ```
-{"lasca": "sequences", "version": 1, "labels": ["B-PER", "O"], "annotators": ["ann", "ben"], "roles": ["annotator", "model"], "golds": ["gold"]}
-{"id": "s1", "tokens": ["😊", "Ada"], "votes": {"ann": ["O", "B-PER"], "ben": [null, "B-PER"]}, "golds": {"gold": ["O", "B-PER"]}, "metadata": {"document": "d1"}}
+{"lasca": 2, "id": "s1", "tokens": ["😊", "Ada"], "votes": [{"annotator": "ann", "role": "annotator", "labels": ["O", "B-PER"]}, {"annotator": "ben", "role": "model", "labels": [null, "B-PER"]}], "golds": {"gold": ["O", "B-PER"]}, "metadata": {"document": "d1"}, "label_names": ["B-PER", "O"]}
 ```
 
+Files of version 1 began with a header and mapped annotators to labels; they are read as well.
 Inferred labels, if the file holds any, become the gold "inferred", so that they can be looked at and compared.
 """  # noqa: E501
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -31,47 +32,56 @@ NAME = "jsonl"
 def read(files: Sequence[SourceFile]) -> CrowdCorpus:
     """Read files that LASCA wrote."""
     collector = Collector(files, NAME)
-    names: dict[str, str] = {}
-    labels: list[str] = []
-    golds: list[str] = []
+    seen = _Seen()
     for file in sorted(files, key=lambda file: natural_key(file.name)):
-        header, rows = _open(file)
-        labels += _strings(header, "labels", file)
-        golds += _strings(header, "golds", file)
-        annotators, roles = _strings(header, "annotators", file), _strings(header, "roles", file)
-        if len(annotators) != len(roles) or not set(roles) <= {"annotator", "model"}:
-            raise file.error("the header must give a role to every annotator", 1, got=roles)
-        names |= dict(zip(annotators, roles))
-        for line, row in rows:
-            _add(collector, file, line, row, names)
-    for name, role in names.items():
+        for line, row in _open(file, seen):
+            _add(collector, file, line, row, seen)
+    for name, role in seen.roles.items():
         collector.columns.setdefault((role, name), {})
-    for name in golds:
+    for name in seen.golds:
         collector.columns.setdefault(("gold", name), {})
-    return collector.corpus(order="given", labels=labels)
+    return collector.corpus(order="given", labels=tuple(seen.labels))
 
 
-def _open(file: SourceFile) -> tuple[dict[str, Any], Iterator[tuple[int, dict[str, Any]]]]:
+@dataclass
+class _Seen:
+    """What the files say beside their sequences: annotators with their roles, golds, labels."""
+
+    roles: dict[str, str] = field(default_factory=dict)
+    golds: dict[str, None] = field(default_factory=dict)
+    labels: dict[str, None] = field(default_factory=dict)
+
+
+def _open(file: SourceFile, seen: _Seen) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows; a header of version 1 is taken in."""
     if not is_parquet(file):
-        lines = parse_json_lines(file)
-        header = next(lines, (1, {}))[1]
-        return _checked(header, file), lines
+        for line, row in parse_json_lines(file):
+            if line == 1 and row.get("lasca") == "sequences":
+                _header(row, file, seen)
+            else:
+                yield line, row
+        return
     source = pa.BufferReader(file.data) if isinstance(file.data, bytes) else str(file.data)
     try:
         table = pq.ParquetFile(source).read()
-        header = json.loads((table.schema.metadata or {}).get(b"lasca", b"{}"))
+        header = json.loads((table.schema.metadata or {}).get(b"lasca", b"null"))
         rows = table.to_pylist(maps_as_pydicts="strict")
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise file.error("the Parquet file cannot be read", got=str(error).splitlines()[:1]) from error
-    return _checked(header, file), iter(enumerate(rows, start=1))
+    if header is not None:
+        _header(header, file, seen)
+    yield from enumerate(rows, start=1)
 
 
-def _checked(header: Any, file: SourceFile) -> dict[str, Any]:
-    if not isinstance(header, dict) or header.get("lasca") != "sequences":
-        raise file.error("this is not a file of sequences that LASCA wrote: it has no header", 1)
-    if header.get("version") != VERSION:
-        raise file.error(f"this file is not of version {VERSION}", 1, got=header.get("version"))
-    return header
+def _header(header: Any, file: SourceFile, seen: _Seen) -> None:
+    if not isinstance(header, dict) or header.get("version") != 1:
+        raise file.error("the header of this file is not of version 1", 1, got=header)
+    seen.labels |= dict.fromkeys(_strings(header, "labels", file))
+    seen.golds |= dict.fromkeys(_strings(header, "golds", file))
+    annotators, roles = _strings(header, "annotators", file), _strings(header, "roles", file)
+    if len(annotators) != len(roles) or not set(roles) <= {"annotator", "model"}:
+        raise file.error("the header must give a role to every annotator", 1, got=roles)
+    seen.roles |= dict(zip(annotators, roles))
 
 
 def _strings(holder: dict[str, Any], key: str, file: SourceFile) -> list[str]:
@@ -81,26 +91,46 @@ def _strings(holder: dict[str, Any], key: str, file: SourceFile) -> list[str]:
     return value
 
 
-def _add(collector: Collector, file: SourceFile, line: int, row: dict[str, Any], roles: dict[str, str]) -> None:
+def _add(collector: Collector, file: SourceFile, line: int, row: dict[str, Any], seen: _Seen) -> None:
     where = f"{file.shown}:{line}"
     id, tokens, metadata = row.get("id"), row.get("tokens"), row.get("metadata") or {}
+    if row.get("lasca", VERSION) != VERSION:
+        raise file.error(f"this row is not of version {VERSION}", line, got=row.get("lasca"))
     if not isinstance(id, str) or not isinstance(tokens, list) or not all(isinstance(t, str) for t in tokens):
         raise file.error("a row needs a string 'id' and a list of strings 'tokens'", line, got=repr((id, tokens)))
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise file.error("'metadata' must map names to strings", line, got=repr(metadata))
     if id in collector.sequences:
         raise file.error(f"a second sequence has the id {excerpt(id)!r}", line)
+    if row.get("label_names"):
+        seen.labels |= dict.fromkeys(_strings(row, "label_names", file))
     collector.sequence(id, tokens, metadata=metadata, where=where)
-    inferred = row.get("labels")
-    said = [("votes", row.get("votes")), ("golds", row.get("golds"))]
-    if inferred is not None:
-        said.append(("golds", {"inferred": inferred}))
-    for kind, columns in said:
-        if columns is not None and not isinstance(columns, dict):
-            raise file.error(f"{kind!r} must map names to lists of labels", line, got=repr(columns))
-        for name, labels in (columns or {}).items():
-            role = "gold" if kind == "golds" else roles.get(name, "annotator")
-            collector.annotate(id, name, _labels(file, line, labels), role=role, where=where)
+    for role, name, labels in _said(file, line, row, seen):
+        collector.annotate(id, name, _labels(file, line, labels), role=role, where=where)
+
+
+def _said(file: SourceFile, line: int, row: dict[str, Any], seen: _Seen) -> Iterator[tuple[str, str, Any]]:
+    """Yield role, name and labels of everybody who said something of a row."""
+    votes = row.get("votes") or []
+    if isinstance(votes, dict):  # version 1
+        votes = [{"annotator": name, "role": seen.roles.get(name), "labels": said} for name, said in votes.items()]
+    if not isinstance(votes, list) or not all(isinstance(v, dict) for v in votes):
+        raise file.error("'votes' must be a list of annotator, role and labels", line, got=repr(votes))
+    for vote in votes:
+        name, role = vote.get("annotator"), vote.get("role") or "annotator"
+        if not isinstance(name, str) or not name or role not in ("annotator", "model"):
+            raise file.error("a vote needs an annotator and a role, annotator or model", line, got=repr(vote))
+        if seen.roles.setdefault(name, role) != role:
+            raise file.error(f"{excerpt(name)!r} is both an annotator and a model", line)
+        if vote.get("labels") is not None:
+            yield role, name, vote["labels"]
+    golds = row.get("golds") or {}
+    if not isinstance(golds, dict):
+        raise file.error("'golds' must map names to lists of labels", line, got=repr(golds))
+    seen.golds |= dict.fromkeys(str(name) for name in golds if name)
+    yield from (("gold", name, labels) for name, labels in golds.items() if labels is not None)
+    if row.get("labels") is not None:
+        yield "gold", "inferred", row["labels"]
 
 
 def _labels(file: SourceFile, line: int, labels: Any) -> list[str | None]:
@@ -116,9 +146,10 @@ def sniff(files: Sequence[SourceFile]) -> float:
 
 def _is_ours(file: SourceFile) -> bool:
     if not is_parquet(file):
-        return file.head(64).lstrip(b"\xef\xbb\xbf").startswith(b'{"lasca": "sequences"')
+        return bool(file.records) and file.records[0].get("lasca") in ("sequences", VERSION)
     source = pa.BufferReader(file.data) if isinstance(file.data, bytes) else str(file.data)
     try:
-        return b"lasca" in (pq.read_schema(source).metadata or {})
+        schema = pq.read_schema(source)
     except (pa.ArrowException, OSError, ValueError):
         return False
+    return b"lasca" in (schema.metadata or {}) or {"lasca", "id", "tokens", "votes"} <= set(schema.names)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lasca.errors import FormatError
 from lasca.files import SUMS
+from lasca.formats.json_text import first_values
 
 __all__ = ["SourceFile", "files_of", "packed_as", "unwrapped"]
 
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30
 MAX_MEMBERS = 1_000_000
+PEEK = 20  # records of a file of JSON, by which formats are told apart
 
 
 @dataclass(frozen=True)
@@ -81,11 +86,38 @@ class SourceFile:
                 hint="Convert it first, for example with: iconv -f latin1 -t utf-8",
             ) from error
 
+    @cached_property
+    def values(self) -> list[Any]:
+        """The first values of a file of JSON: of its array, its lines, or its one value; none if it is not JSON."""
+        if self.head(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[") and self.head(2) not in UTF16:
+            return []
+        try:
+            return list(islice(first_values(self.text()), PEEK))
+        except FormatError:
+            return []
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The JSON objects among the first values, however long they are."""
+        return [value for value in self.values if isinstance(value, dict)]
+
+    @cached_property
+    def cells(self) -> list[str]:
+        """The cells of the first line, if it is a header of delimited text; the delimiter is what occurs most."""
+        try:
+            lines = self.beginning().text().lstrip("\r\n").splitlines()
+            first = lines[0] if lines else ""
+            delimiter = max(",\t;|", key=first.count)
+            return [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter), [])]
+        except (FormatError, csv.Error):
+            return []
+
     def error(self, what: str, line: int | None = None, **parts: Any) -> FormatError:
         """Make a FormatError that points into this file."""
         return FormatError(what, path=self.shown, line=line, **parts)
 
 
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 PACKED = {
     b"\x1f\x8b": "a gzip file",
     b"\xfd7zXZ\x00": "an xz file",

@@ -19,10 +19,12 @@ __all__ = [
     "HOLDS_ROWS",
     "QUOTES",
     "as_strings",
+    "csv_rows",
     "delimiter_of",
     "frame_table",
     "holds_rows",
     "is_parquet",
+    "is_table",
     "looks_delimited",
     "read_delimited",
     "read_parquet",
@@ -66,6 +68,34 @@ def looks_delimited(file: SourceFile) -> bool:
     except FormatError:
         return False
     return delimiter_of(line) in line
+
+
+def is_table(file: SourceFile) -> bool:
+    """Say whether a file is delimited text by its name, or by what it is not: JSON, binary, a single column."""
+    if file.name.lower().endswith((".csv", ".tsv")):
+        return True
+    return file.head(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[") and len(file.cells) > 2
+
+
+def csv_rows(file: SourceFile) -> list[tuple[int, list[str]]]:
+    """Return the line and the cells of every row of delimited text, the header first; ragged rows are an error."""
+    text = file.text()
+    delimiter = delimiter_of(_header_line(_with_newlines(text)))
+    limit = csv.field_size_limit(len(text) + 1)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        found = [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise file.error("this table cannot be read", rows.line_num, got=str(error)) from error
+    finally:
+        csv.field_size_limit(limit)
+    if not found:
+        raise file.error("there is no row in the table")
+    header = found[0][1]
+    for line, row in found:
+        if len(row) != len(header):
+            raise file.error(f"{len(row)} cells in a table of {len(header)} columns", line, got=delimiter.join(row))
+    return found
 
 
 def _with_newlines(text: str) -> str:

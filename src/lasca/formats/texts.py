@@ -10,16 +10,22 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
-from lasca.formats.base import Collector, SourceFile, elsewhere
+from lasca.estimator import check_choice
+from lasca.formats.base import Collector, SourceFile, elsewhere, natural_key
+from lasca.formats.documents import Verdict
 
 __all__ = ["Answer", "Mark", "SpanOptions", "TextPool", "as_label", "as_name", "as_offset", "as_time", "text_id"]
+
+
+LINKS = ("id", "text")
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class Answer:
     tokens: Sequence[Mark] | None = None
     """The export's own tokens, if it has any."""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    again: bool = False
+    """The same answer in another role: what is changed in it was counted before."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,8 @@ class SpanOptions:
     `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme"); `partial`: what becomes of a token that a
     span cuts ("expand", "shrink", "error"); `overlap`: of spans that share a token ("error", "longest", "first");
     `tokenizer`: None (the export's own tokens, else the default rule), the name of a rule, or a function; `tagging`:
-    "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech).
+    "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech); `link`: what makes
+    two texts of several files the same one, their "id" or their "text".
     """
 
     unit: str = "auto"
@@ -64,8 +73,10 @@ class SpanOptions:
     overlap: str = "error"
     tokenizer: str | align.Tokenizer | None = None
     tagging: str = "iob2"
+    link: str = "id"
 
     def __post_init__(self) -> None:
+        check_choice("link", self.link, LINKS)
         align.check_unit(self.unit)
         align.check_choices(self.partial, self.overlap, self.tagging)
 
@@ -121,7 +132,7 @@ class TextPool:
                 got=f"{mark.label} {mark.start}-{mark.end} in {excerpt(answer.text, 40)!r}",
             )
         there = answer.text[start:end]
-        if mark.quoted is not None and not align.same_words(there, mark.quoted):
+        if mark.quoted is not None and not answer.again and not align.same_words(there, mark.quoted):
             example = f"{where}: {excerpt(mark.quoted, 40)!r} is said to be where {excerpt(there, 40)!r} stands"
             self.collector.count("quote differs", 1, example)
         return align.Span(start, end, mark.label, where)
@@ -133,6 +144,8 @@ class TextPool:
             return None
         chars = []
         for token in answer.tokens:
+            if token.quoted is not None and not token.quoted.strip():
+                continue  # whatever its positions are
             start, end = convert(token.start), convert(token.end)
             if start is None or end is None:
                 raise FormatError(
@@ -141,14 +154,55 @@ class TextPool:
                     got=f"{token.quoted} {token.start}-{token.end}",
                 )
             chars.append((start, end))
-        if not align.rising(chars, len(answer.text)):
-            raise FormatError("the positions of the tokens do not rise", path=answer.where, got=chars)
-        blank = sum(not answer.text[start:end].strip() for start, end in chars)
-        self.collector.count("blank tokens", blank, answer.where)
-        return tuple((start, end) for start, end in chars if answer.text[start:end].strip())
+        shown = [(start, end) for start, end in chars if answer.text[start:end].strip()]
+        self.collector.count("blank tokens", len(answer.tokens) - len(shown), answer.where)
+        at = next((k for k, (a, b) in enumerate(pairwise([(0, 0), *chars])) if b[0] < a[1] or b[1] < b[0]), None)
+        if at is not None:
+            before, there = chars[max(at - 1, 0)], chars[at]
+            raise FormatError(
+                f"the positions of the tokens do not rise: {answer.text[there[0] : there[1]][:40]!r} at "
+                f"{there[0]}-{there[1]} comes behind {answer.text[before[0] : before[1]][:40]!r} at "
+                f"{before[0]}-{before[1]}",
+                path=answer.where,
+            )
+        return tuple(shown)
+
+    def linked_verdicts(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Give labels of documents the ids under which their texts are known, if texts are what links."""
+        ids = self._links({(verdict.id, verdict.text) for verdict in verdicts})
+        return [replace(verdict, id=ids.get(verdict.text, verdict.id)) for verdict in verdicts]
+
+    def _links(self, known: set[tuple[str, str]]) -> dict[str, str]:
+        """Return the id of every text if texts are what links; texts under several ids are counted in any case."""
+        by_text: dict[str, list[str]] = {}
+        for id, text in known:
+            by_text.setdefault(text, []).append(id)
+        repeated = sorted(sorted(ids, key=natural_key) for ids in by_text.values() if len(ids) > 1)
+        linked = self.options.link == "text"
+        if repeated:
+            example = f"{repeated[0][0]} and {repeated[0][1]}"
+            self.collector.count("texts joined over their ids" if linked else "repeated texts", len(repeated), example)
+        if repeated and not linked:
+            self.collector.note(
+                f"{len(repeated):,} texts stand under several ids: link=text makes them one (on the command line: "
+                "-r link=text)."
+            )
+        return {text: min(ids, key=lambda id: (natural_key(id), id)) for text, ids in by_text.items() if linked}
+
+    def _link(self) -> None:
+        known = {(id, entry.answer.text) for id, group in self.by_id.items() for entry in group}
+        ids = self._links(known)
+        if not ids:
+            return
+        groups = [entry for _, group in sorted(self.by_id.items()) for entry in group]
+        self.by_id = {}
+        for entry in groups:
+            id = ids[entry.answer.text]
+            self.by_id.setdefault(id, []).append(replace(entry, answer=replace(entry.answer, id=id)))
 
     def corpus(self) -> CrowdCorpus:
         """Tokenise every text once, turn spans into labels, and make the corpus."""
+        self._link()
         for id, group in self.by_id.items():
             text, chars = self._one_text(id, group)
             if not chars:
@@ -173,7 +227,7 @@ class TextPool:
             partial=options.partial,
             overlap=options.overlap,
             tagging=options.tagging,
-            count=self.collector.count,
+            count=None if answer.again else self.collector.count,
         )
         self.collector.annotate(answer.id, answer.name, labels, role=answer.role, time=answer.time, where=answer.where)
 
@@ -186,7 +240,8 @@ class TextPool:
                 f"{excerpt(id)!r} has another text here than {elsewhere(group[0].answer.where, other.where)}",
                 path=other.where,
                 got=f"{excerpt(other.text, 40)!r}, there {excerpt(text, 40)!r}",
-                hint="One id must stand for one text",
+                hint="One id must stand for one text; files of different projects are linked by their texts with "
+                "link=text (on the command line: -r link=text)",
             )
         own = Counter(known.tokens for known in group if known.tokens is not None)
         if not own or self.options.tokenizer is not None:

@@ -1,7 +1,9 @@
 """CoNLL out: the inferred truth in two columns (with more behind them where there is more), or a whole corpus.
 
-With `labels`: `token label`, and with probabilities, flags or candidates a header and the columns `confidence`,
-`ambiguous` (1 or 0) and `candidates` (`B-PER:0.61|B-ORG:0.39`); tags are legal in the corpus's scheme.
+With `labels`: `token label` separated by a space, blank lines between sequences and nothing else, which conlleval,
+seqeval, spaCy and the rest of the world read; a token with white space in it is written with `_` instead. With
+`details=True` there is a header, tabs, and the columns `confidence`, `ambiguous` (1 or 0) and `candidates`
+(`B-PER:0.61|B-ORG:0.39`), as far as they are known. The labels are the ones given (`legal=True` repairs tags).
 
 Without: a header, a column per gold and annotator, `?` for a missing label, `# sent_id = …` and the metadata as
 comments; annotators' tags stay as they are (repair them when reading). Cells are separated by tabs. A tab or line break
@@ -33,14 +35,18 @@ def write(
     path: str | Path,
     *,
     ids: bool | None = None,
+    details: bool = False,
 ) -> None:
-    """Write a file of columns; `ids=True` writes `# sent_id` comments also before the truth, False nowhere."""
+    """Write a file of columns; `ids=True` writes `# sent_id` comments also before the truth, False nowhere.
+
+    `details=True` writes how sure the truth is behind its labels; such a file is for LASCA and for people.
+    """
     _check_names("label", corpus.labels)
     lines = _Lines(corpus, ids if ids is not None else made.names is None)
     if made.names is None:
         lines.corpus()
     else:
-        lines.truth(made, made.names)
+        lines.truth(made, made.names, details)
     lines.warn(path)
     with whole_file(path) as scratch:
         scratch.write_text("\n".join(lines.lines) + "\n", encoding="utf-8", newline="\n")
@@ -63,7 +69,12 @@ class _Lines:
         self.changed: dict[str, int] = {}
         self.begun = False
 
-    def truth(self, made: Outcome, names: list[list[str | None]]) -> None:
+    def truth(self, made: Outcome, names: list[list[str | None]], details: bool) -> None:
+        if not details:
+            for s, _, tokens in self._sequences():
+                for token, name in zip(tokens, names[s]):
+                    self.lines.append(f"{self._one_word(token)} {self._one_word(MISSING if name is None else name)}")
+            return
         confidence = made.confidence()
         header = ["token", "label"]
         header += ["confidence"] if confidence is not None else []
@@ -118,6 +129,13 @@ class _Lines:
                 self.changed[f"metadata {excerpt(key)!r} left out"] = self.given.n_sequences
                 continue
             self.lines.append(f"# {key} = {self._clean('metadata', column[s])}")
+
+    def _one_word(self, text: str) -> str:
+        if text and not any(ch.isspace() for ch in text):
+            return text
+        kind = "tokens or labels with white space, now _"
+        self.changed[kind] = self.changed.get(kind, 0) + 1
+        return "_".join(text.split()) or "_"
 
     def _clean(self, what: str, text: str) -> str:
         if not any(ch in text for ch in "\t\n"):

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, ParameterError, StoreError
 from lasca.files import whole_file
+from lasca.formats.long_table import NAMES
 from lasca.formats.outcome import Outcome, everybody
 
 __all__ = ["guarded", "people_table", "write_long", "write_mace", "write_saved"]
@@ -73,7 +74,6 @@ def write_long(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
     A truth: sequence, position, token, label, and confidence, ambiguous, candidates where they are given.
     """
     if made.names is None:
-        _tell_left_out("a long table", ["metadata"] * bool(corpus.metadata))
         _save_columns(_long_columns(corpus), path)
         return
     base = corpus.to_table("tokens").select(["sequence", "position", "token"])
@@ -114,7 +114,19 @@ def _long_columns(corpus: CrowdCorpus) -> dict[str, Any]:
     columns["annotator"] = pa.array(names[people[order]], pa.large_string())
     columns["role"] = pa.array(roles[people[order]], pa.large_string())
     columns["label"] = pa.array(np.array([*corpus.labels, ""], object)[codes[order]], pa.large_string())
+    at = tokens[order]
+    for name, values in corpus.metadata.items():
+        columns[_free(name, columns)] = values.arrow.take(pa.array(corpus.token_sequence[at]))
+    for name, values in corpus.token_metadata.items():
+        columns[_free(name, columns)] = values.arrow.take(pa.array(at))
     return columns
+
+
+def _free(name: str, columns: Mapping[str, Any]) -> str:
+    """Return a name for a column of metadata under which the reader takes it for nothing else."""
+    plain = name.strip().lower()
+    reserved = plain in NAMES["time"] or plain.startswith("gold") or plain in map(str.lower, columns) or not plain
+    return f"metadata_{name}" if reserved else name
 
 
 def _save_columns(columns: Mapping[str, Any], path: str | Path) -> None:

@@ -1,0 +1,120 @@
+"""Labels of whole documents: choices, categories, classes. Each document is a sequence of one token, its text.
+
+So every token model, comparison, report and command works on them. Readers gather what was said as `Verdict` records
+beside the spans of the same files; `chosen_unit` says which of the two a file is about, `question_of` which question
+is meant where a file holds answers to several.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.formats.base import Collector, elsewhere
+
+__all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus", "question_of"]
+
+DOCUMENT = "document"
+JOIN = " + "
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one annotator said of a whole document; `labels` are several where the question allows several."""
+
+    id: str
+    text: str
+    where: str
+    name: str
+    labels: tuple[str, ...]
+    question: str = ""
+    role: str = "annotator"
+    time: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def as_verdict(labels: Iterable[str]) -> str:
+    """Return one label for all that were given: several are joined in the order of their names."""
+    return JOIN.join(sorted(set(labels)))
+
+
+def chosen_unit(unit: str, n_spans: int, verdicts: Sequence[Verdict], collector: Collector) -> str:
+    """Return "document" if labels of documents are to be read, else the unit of the offsets of spans."""
+    n_labels = sum(len(verdict.labels) for verdict in verdicts)
+    if unit == DOCUMENT:
+        if not n_labels:
+            what = f"there are {n_spans:,} spans" if n_spans else "there are none, and no spans"
+            raise FormatError("there are no labels of whole documents", path=collector.source, got=what)
+        collector.count("spans left out", n_spans)
+        return DOCUMENT
+    if n_spans or not n_labels:
+        collector.count("labels of whole documents left out", n_labels, verdicts[0].where if verdicts else None)
+        if n_labels:
+            collector.note(
+                f"There are labels of whole documents as well ({_shown(verdicts)}): "
+                "unit=document reads them (on the command line: -r unit=document)."
+            )
+        return unit
+    if unit != "auto":
+        raise FormatError(
+            "there is no span in these files, only labels of whole documents",
+            path=collector.source,
+            got=_shown(verdicts),
+            hint="To read them set unit=document (on the command line: -r unit=document)",
+        )
+    return DOCUMENT
+
+
+def question_of(verdicts: Sequence[Verdict], wanted: str | None, option: str, collector: Collector) -> str:
+    """Return the question to read: the one that is named, or the only one; several are an error that lists them."""
+    asked = sorted({verdict.question for verdict in verdicts})
+    if wanted is not None:
+        if wanted not in asked:
+            raise ParameterError(option, wanted, f"one of {', '.join(map(excerpt, asked))}")
+        return wanted
+    if len(asked) > 1:
+        raise FormatError(
+            f"there are labels of documents for several questions: {_shown(verdicts)}",
+            path=collector.source,
+            hint=f"Name one: {option}=… (on the command line: -r {option}={asked[0]})",
+        )
+    return asked[0]
+
+
+def _shown(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(verdict.question or "labels" for verdict in verdicts)
+    return ", ".join(f"{excerpt(name, 40)}: {n:,}" for name, n in sorted(counts.items()))
+
+
+def document_corpus(verdicts: Iterable[Verdict], question: str, collector: Collector) -> CrowdCorpus:
+    """Make the corpus of one question: a sequence of one token for every document."""
+    for verdict in verdicts:
+        if verdict.question != question:
+            collector.count("labels for other questions", len(verdict.labels), f"{verdict.where}: {verdict.question}")
+            continue
+        known = collector.sequences.get(verdict.id)
+        if not verdict.text.strip():
+            collector.count("empty texts", 1, verdict.where)
+            continue
+        if known is not None and known.tokens != (verdict.text,):
+            raise FormatError(
+                f"{excerpt(verdict.id)!r} has another text here than {elsewhere(known.where, verdict.where)}",
+                path=verdict.where,
+                got=excerpt(verdict.text, 60),
+                hint="One id must stand for one text",
+            )
+        metadata = {"document": verdict.id, **verdict.metadata, "text": verdict.text}
+        chars = [(0, len(verdict.text))]
+        collector.sequence(verdict.id, [verdict.text], chars=chars, metadata=metadata, where=verdict.where)
+        if not verdict.labels:
+            continue
+        if len(verdict.labels) > 1:
+            collector.count("several labels on one document, joined", 1, f"{verdict.where}: {verdict.labels}")
+        labels = [as_verdict(verdict.labels)]
+        collector.annotate(verdict.id, verdict.name, labels, role=verdict.role, time=verdict.time, where=verdict.where)
+    about = f" for {question!r}" if question else ""
+    collector.note(f"These are labels of whole documents{about}: each document is a sequence of one token, its text.")
+    return collector.corpus()

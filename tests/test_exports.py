@@ -1,0 +1,163 @@
+"""Real exports of annotation tools (LASCA_EXPORTS): each is read with these counts, or refused for this reason."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lasca
+from lasca.align import label_spans
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, LascaWarning
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a file (or folder, or several) must give."""
+
+    path: str
+    sequences: int
+    annotators: tuple[str, ...] = ()
+    golds: tuple[str, ...] = ()
+    spans: int | None = None
+    """The spans of all annotators together, or of the gold where there is no annotator."""
+    options: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What the message must say."""
+
+    path: str
+    says: tuple[str, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+LONGEST = {"overlap": "longest"}
+CASES: list[Read | Refused] = [
+    # Label Studio
+    Read(
+        "label-studio/LEOKA_team_1.json",
+        130,
+        ("user7d428c@example.org", "user8f758c@example.org", "userb159e6@example.org"),
+        ("gold",),
+        options=LONGEST,
+        counts={"annotations that are ground truth": 130, "repeated texts": 1},
+        notes=("unit=document",),
+    ),
+    Refused("label-studio/LEOKA_team_1.json", ("two spans overlap", "overlap=longest", "task 97056351")),
+    Read("label-studio/LEOKA_team_3.json", 130, ("user24188b@example.org", "usercbfaa5@example.org", "userf2af54@example.org"), ("gold",), options=LONGEST),
+    Read("label-studio/LEOKA_team_1.json label-studio/LEOKA_team_3.json", 224, ("user24188b@example.org", "user7d428c@example.org", "user8f758c@example.org", "userb159e6@example.org", "usercbfaa5@example.org", "userf2af54@example.org"), ("gold",), options={**LONGEST, "link": "text"}),
+    Refused("label-studio/sai_ann", ("annotator '1'", "annotator1.json", "annotator2.json", "20 texts in common", "annotator=file")),
+    Read("label-studio/sai_ann", 20, ("annotator1", "annotator2"), options={"annotator": "file"}, tokens=493),
+    Read("label-studio/sai_ann/annotator1.json", 20, ("1",)),
+    Read("label-studio/sai_ann/annotator2.json", 20, ("1",)),
+    Refused("label-studio/images/a1.json", ("no text", "labels of whole documents: 20", "unit=document")),
+    Read("label-studio/images/a1.json", 20, ("1",), options={"unit": "document"}, tokens=20),
+    Refused("label-studio/stt", ("annotator '1'", "annotator=file")),
+    Read("label-studio/ls_uie.json", 121, ("unknown",), spans=319, options=LONGEST),
+    Refused("label-studio/ls_three_tasks_two_gts.json", ("no span of text", "rectanglelabels: 10")),
+    Read("label-studio/ls_2pred.json", 1, ("model_version_A", "model_version_B"), labels=("class_A", "class_B"), tokens=1, notes=("whole documents",)),
+    Refused("label-studio/lssdk_test_export_csv_csv_test.json", ("no span of text", "rectanglelabels: 5")),
+    Refused("label-studio/lssdk_test_export_json_min_data.json", ("no text", "polygonlabels: 1")),
+    Refused("label-studio/lsed_classification_mixed.json", ("no text", "rectanglelabels: 2", "labels of whole documents: 2")),
+    Refused("label-studio/lsed_classification_mixed_tasks.json", ("no text", "no annotations")),
+    Read("label-studio/lsed_dialogue_analysis.json", 1, ("unknown",), labels=("Neutral answer",), counts={"results that are no spans of text (textarea)": 1}),
+    Read("label-studio/lsed_dialogue_analysis_tasks.json", 1, ("model 1",), labels=("Neutral answer",)),
+    Refused("label-studio/ls_randpred.json", ("timeserieslabels: 2",)),
+    Refused("label-studio/lsed_html_document.json", ("globalOffsets", "/div[1]/table[1]/tbody[1]/tr[11]/td[3]/text()[1]")),
+    Refused("label-studio/lsed_html_document_tasks.json", ("the text is HTML", "Take the markup off")),
+    Read("label-studio/lsed_named_entity.json", 1, ("unknown",), spans=1),
+    Read("label-studio/lsed_named_entity_tasks.json", 1, ("model 1",), spans=1),
+    # Prodigy
+    Read("prodigy/prodigy_drugs.jsonl", 500, ("prodigy_drugs",), spans=362),
+    Read("prodigy/prodigy_rel.jsonl", 149, ("prodigy_rel",), spans=466, counts={"relations": 267}),
+    Read("prodigy/spanruler.jsonl", 1521, ("ner_model", "original_annotations"), ("review",), counts={"reviewed lines": 1521, "lines with several versions": 659}),
+    Read("prodigy/slovak/annotations_prod02.jsonl", 48, ("annotations_prod02",), counts={"blank tokens": 847}),
+    # CoNLL
+    Read("conll/jr_FIN3.txt", 303, (), ("gold",), tokens=13246, labels=("I-LOC", "I-MISC", "I-ORG", "I-PER", "O"), notes=("column 4",)),
+    Read("conll/jr_FIN3.txt", 303, (), ("gold",), options={"column": 2}, notes=("column 2",)),
+    Read("conll/ar.conllu", 14, (), ("gold",), tokens=396, notes=("column 4 (upos)",), counts={"lines that are no tokens (3-4 or 3.1)": 35}),
+    Read("conll/ar.conllu", 14, (), ("gold",), tokens=396, options={"column": "deprel"}),
+    Read("conll/jr_emerging.dev.conll", 1009, (), ("gold",), tokens=15733),
+    Read("conll/slovak_dev.txt", 668, (), ("gold",), tokens=12995),
+    Refused("inception/tsv2-example.tsv", ("columns of this file hold different things", "column=5", "5: B-LOC")),
+    Refused("inception/tsv2-example.tsv", ("stacked", "B-ORGpart|B-ORG"), {"column": 5}),
+    Read("inception/tsv2-example.tsv", 7, (), ("gold",), tokens=86, options={"column": 5, "overlap": "first"}),
+]  # fmt: skip
+
+
+def source(folder: Path, path: str) -> Any:
+    found = [folder / name for name in path.split(" ")]
+    return found if len(found) > 1 else found[0]
+
+
+def n_spans(corpus: CrowdCorpus) -> int:
+    """Count the spans of all annotators, or of the first gold, by the labels over tokens."""
+    chars = [(i, i + 1) for i in range(corpus.n_tokens)]
+    if not corpus.n_annotators:
+        gold = next(iter(corpus.golds.values()))
+        return sum(len(label_spans(row, chars)) for row in corpus.label_names(gold))
+    total = 0
+    for a in range(corpus.n_annotators):
+        rows = corpus.label_names(lasca.formats.outcome.annotator_codes(corpus, a))
+        total += sum(len(label_spans(row, chars)) for row in rows)
+    return total
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{type(case).__name__}-{case.path}-{case.options or ''}")
+def test_a_real_export(exports_dir: Path, case: Read | Refused) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LascaWarning)
+        if isinstance(case, Refused):
+            with pytest.raises(FormatError) as caught:
+                lasca.read(source(exports_dir, case.path), **case.options)
+            for words in case.says:
+                assert words in str(caught.value)
+            return
+        corpus = lasca.read(source(exports_dir, case.path), **case.options)
+    assert corpus.n_sequences == case.sequences
+    assert corpus.annotators == case.annotators
+    assert tuple(corpus.golds) == case.golds
+    for kind, n in case.counts.items():
+        assert corpus.load_report.counts.get(kind) == n
+    for words in case.notes:
+        assert any(words in note for note in corpus.load_report.notes)
+    if case.labels is not None:
+        assert corpus.labels == case.labels
+    if case.tokens is not None:
+        assert corpus.n_tokens == case.tokens
+    if case.spans is not None:
+        assert n_spans(corpus) == case.spans
+
+
+@pytest.mark.data
+def test_who_made_the_ground_truth_keeps_the_vote(exports_dir: Path) -> None:
+    corpus = lasca.read(exports_dir / "label-studio" / "LEOKA_team_1.json", overlap="longest")
+    sequences = [
+        len({int(s) for s in corpus.token_sequence[corpus.annotation_token[corpus.annotation_annotator == a]]})
+        for a in range(3)
+    ]
+    assert sequences == [130, 129, 130]
+
+
+@pytest.mark.data
+def test_a_review_holds_every_version(exports_dir: Path) -> None:
+    corpus = lasca.read(exports_dir / "prodigy" / "spanruler.jsonl")
+    names = {
+        a: corpus.label_names(lasca.formats.outcome.annotator_codes(corpus, i)) for i, a in enumerate(corpus.annotators)
+    }
+    review = corpus.label_names(corpus.golds["review"])
+    differ = sum(a != b for a, b in zip(names["ner_model"], names["original_annotations"]))
+    chars = [(i, i + 1) for i in range(corpus.n_tokens)]
+    assert sum(len(label_spans(row, chars)) for row in review) == 3179
+    assert differ == 659
