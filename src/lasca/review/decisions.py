@@ -1,0 +1,218 @@
+"""What people decided: an append-only log in SQLite, one row per event, beside the run it is about.
+
+Nothing is ever changed or removed (the database itself refuses): taking a decision back is an event as well. An event
+is on disk before it is acknowledged (write-ahead log, full synchronisation), so a kill loses at most the one in
+flight; several reviewers, windows and processes may write at once. Decisions name the sequence by its id, positions in
+tokens and types by name, together with what was shown, so that they outlive the run they were made on.
+
+Who: a name, or with `pseudonyms` R1, R2, … in the order in which reviewers came; of their names only a salted hash is
+kept then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lasca.errors import StoreError
+from lasca.review.items import Reading
+
+__all__ = ["FILE", "Decision", "Log", "Standing"]
+
+FILE = "decisions.sqlite"
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE reviewers (number INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT UNIQUE NOT NULL, name TEXT NOT NULL);
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, who TEXT NOT NULL, kind TEXT NOT NULL,
+  sequence TEXT NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL, readings TEXT NOT NULL,
+  audit INTEGER NOT NULL, missed INTEGER NOT NULL, shown TEXT NOT NULL, undoes INTEGER, batch TEXT NOT NULL
+);
+CREATE TABLE looks (fit TEXT PRIMARY KEY, number INTEGER NOT NULL);
+CREATE TRIGGER events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
+CREATE TRIGGER events_last BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'decisions are never removed'); END;
+"""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody said about an area: one reading, or several that are all right ("keep both")."""
+
+    sequence: str
+    start: int
+    stop: int
+    readings: tuple[Reading, ...]
+    """Empty: skipped, nothing was decided."""
+    who: str = "reviewer"
+    audit: bool = False
+    missed: bool = False
+    """Only of audits: something else was missed in the same sequence."""
+    shown: dict[str, Any] = field(default_factory=dict)
+    """What was to be seen: the candidates in their order, whether votes were shown, the reason."""
+    batch: str = ""
+    """Decisions taken at once ("the same for all alike") share it, and are taken back at once."""
+    id: int = 0
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An area with what stands of all decisions about it: the reading that most of its reviewers chose, or the last."""
+
+    decision: Decision
+    opinions: tuple[Decision, ...]
+    """The last word of each reviewer."""
+
+    @property
+    def disputed(self) -> bool:
+        """Whether reviewers differ."""
+        return len({d.readings for d in self.opinions}) > 1
+
+
+class Log:
+    """The decisions about one run."""
+
+    def __init__(self, folder: str | Path, *, pseudonyms: bool = False) -> None:
+        self.path = Path(folder) / FILE
+        self.pseudonyms = pseudonyms
+        try:
+            with self._open() as base:
+                base.execute("PRAGMA journal_mode=WAL")
+                with _at_once(base):
+                    if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
+                        for statement in _SCHEMA.strip().split(";\n"):
+                            base.execute(statement + (";" if statement.strip().endswith("END") else ""))
+                        about = {"lasca": "decisions", "version": str(VERSION), "salt": secrets.token_hex(16)}
+                        base.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+                known = dict(base.execute("SELECT name, value FROM about"))
+        except sqlite3.DatabaseError as error:
+            raise StoreError("the log of decisions cannot be opened", where=str(self.path), got=str(error)) from error
+        if known.get("lasca") != "decisions" or known.get("version") != str(VERSION):
+            raise StoreError("this is no log of decisions of this version", where=str(self.path))
+        self._salt = known["salt"]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        base = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        try:
+            base.execute("PRAGMA synchronous=FULL")
+            yield base
+        finally:
+            base.close()
+
+    def name_of(self, who: str) -> str:
+        """Return under which name a reviewer is kept."""
+        who = " ".join(who.split())[:80] or "reviewer"
+        if not self.pseudonyms:
+            return who
+        key = hashlib.sha256(f"{self._salt}{who}".encode()).hexdigest()
+        with self._open() as base, _at_once(base):
+            found = base.execute("SELECT name FROM reviewers WHERE hash = ?", (key,)).fetchone()
+            if found is None:
+                n = base.execute("SELECT count(*) FROM reviewers").fetchone()[0] + 1
+                base.execute("INSERT INTO reviewers (hash, name) VALUES (?, ?)", (key, f"R{n}"))
+                found = (f"R{n}",)
+        return str(found[0])
+
+    def add(self, decisions: Sequence[Decision]) -> list[int]:
+        """Write decisions, all or none; they are on disk when this returns."""
+        names = {d.who: self.name_of(d.who) for d in decisions}
+        with self._open() as base, _at_once(base):
+            return [self._insert(base, d, names[d.who], "decide" if d.readings else "skip", None) for d in decisions]
+
+    def undo(self, who: str, id: int | None = None) -> list[Decision]:
+        """Take back the last decision of a reviewer (or this one) with all of its batch; return what was taken back."""
+        name = self.name_of(who)
+        with self._open() as base, _at_once(base):
+            mine = [d for d in _live(base) if d.who == name and (id is None or d.id == id)]
+            if not mine:
+                return []
+            last = mine[-1]
+            taken = [d for d in mine if d.id == last.id or (last.batch and d.batch == last.batch)]
+            for d in taken:
+                self._insert(base, d, name, "undo", d.id)
+            return taken
+
+    @staticmethod
+    def _insert(base: sqlite3.Connection, d: Decision, who: str, kind: str, undoes: int | None) -> int:
+        row = (
+            datetime.now(UTC).isoformat(timespec="milliseconds"), who, kind, d.sequence, d.start, d.stop,
+            json.dumps(d.readings, ensure_ascii=False), d.audit, d.missed, json.dumps(d.shown, ensure_ascii=False),
+            undoes, d.batch,
+        )  # fmt: skip
+        made = base.execute(
+            "INSERT INTO events (at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            row,
+        )
+        return int(made.lastrowid or 0)
+
+    def live(self) -> list[Decision]:
+        """Return what was not taken back, oldest first, skipped ones too."""
+        with self._open() as base:
+            return _live(base)
+
+    def standing(self) -> list[Standing]:
+        """Return what stands about each area, in the order of the last word on it."""
+        groups: dict[tuple[str, int, int, bool], dict[str, Decision]] = {}
+        for d in self.live():
+            if d.readings:
+                opinions = groups.setdefault((d.sequence, d.start, d.stop, d.audit), {})
+                opinions.pop(d.who, None)
+                opinions[d.who] = d
+        made = []
+        for opinions in groups.values():
+            said = list(opinions.values())
+            votes = [d.readings for d in said]
+            best = max(said, key=lambda d: (votes.count(d.readings), d.id))
+            made.append(Standing(best, tuple(said)))
+        return sorted(made, key=lambda s: max(d.id for d in s.opinions))
+
+    def agreement(self) -> tuple[int, int]:
+        """Return on how many areas several reviewers spoke, and on how many of these they all said the same."""
+        several = [s for s in self.standing() if len(s.opinions) > 1]
+        return len(several), sum(not s.disputed for s in several)
+
+    def look(self, fit: str) -> int:
+        """Note that a promise was asked of a fit; return the how-manieth different fit it is, from 1."""
+        with self._open() as base, _at_once(base):
+            found = base.execute("SELECT number FROM looks WHERE fit = ?", (fit,)).fetchone()
+            if found is None:
+                found = (base.execute("SELECT count(*) FROM looks").fetchone()[0] + 1,)
+                base.execute("INSERT INTO looks VALUES (?, ?)", (fit, found[0]))
+        return int(found[0])
+
+
+@contextmanager
+def _at_once(base: sqlite3.Connection) -> Iterator[None]:
+    base.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        base.execute("ROLLBACK")
+        raise
+    base.execute("COMMIT")
+
+
+def _live(base: sqlite3.Connection) -> list[Decision]:
+    columns = "id, at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch"
+    events = base.execute(f"SELECT {columns} FROM events ORDER BY id").fetchall()
+    undone = {row[11] for row in events if row[3] == "undo"}
+    return [
+        Decision(
+            sequence=row[4], start=row[5], stop=row[6], who=row[2], audit=bool(row[8]), missed=bool(row[9]),
+            readings=tuple(tuple((s, e, k) for s, e, k in reading) for reading in json.loads(row[7])),
+            shown=json.loads(row[10]), batch=row[12], id=row[0], at=row[1],
+        )
+        for row in events
+        if row[3] != "undo" and row[0] not in undone
+    ]  # fmt: skip

@@ -1,0 +1,262 @@
+"""Decisions to be made: stretches of text where a span may begin, end, be of another type, or not be at all.
+
+Spans that overlap, whoever gave them – people or the inferred truth –, make one **area**; whatever is decided about
+one of them decides about the others. The **readings** of an area are what somebody said of it as a whole, what was
+inferred, and what the posterior holds: token by token the best label, and the best label that is not O wherever O is
+less than sure. Nothing else is ever offered. Where nobody marked anything but the posterior holds more than a trace of
+a span, that is an area as well ("missed").
+Labels of no scheme have one area per token.
+
+How likely each reading is. A truth gives probabilities token by token. The weights w of the readings of an area are
+the mixture of readings whose own token probabilities are nearest to them (the likelihood
+Σ_i Σ_t p_it log Σ_{r: r_i = t} w_r is raised by EM, all areas at once): tokens that hang together count as one, which a
+product over tokens would count many times. What no reading covers is left over as "something else".
+The expected errors of an area are Σ_r w_r |inferred Δ r|, spans that are wrong plus spans that are missing, plus one
+for something else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.review.spans import Labels, Span, said_by_everybody
+from lasca.truth import Truth
+
+__algiver_ = ["MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]
+
+Reading = tuple[Span, ...]
+"""Spans in tokens of the sequence; () says there is none."""
+ROUNDS = 40
+TRACE = 0.02
+"""Labels of no scheme below this probability are no readings."""
+MISSED = 0.15
+"""From this probability on that there is a span where nobody marked one, it is asked about."""
+MAX_READINGS = 9
+
+
+@dataclass(frozen=True)
+class Area:
+    """One decision: a stretch of a sequence with its readings, the inferred one first, then the likely ones."""
+
+    sequence: int
+    start: int
+    stop: int
+    readings: tuple[Reading, ...]
+    weights: tuple[float, ...]
+    """How likely each reading is; what is missing to 1 is something else."""
+    voters: tuple[tuple[int, ...], ...]
+    """Who gave each reading (codes of annotators)."""
+    kind: str = "marked"
+    """"marked" by somebody; "missed": nobody did, and there may be a span; "token": a label of no scheme."""
+
+    @property
+    def errors(self) -> float:
+        """The expected number of errors in what is inferred here."""
+        if self.kind == "token":
+            return max(0.0, 1.0 - self.weights[0])
+        known = sum(w * distance(self.readings[0], r) for w, r in zip(self.weights, self.readings))
+        return known + max(0.0, 1.0 - sum(self.weights))
+
+    @property
+    def certainty(self) -> float:
+        """How likely the inferred reading is."""
+        return self.weights[0]
+
+    @property
+    def n_voters(self) -> int:
+        """How many people labelled the whole area."""
+        return sum(len(v) for v in self.voters)
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether several people said the same, and it was inferred as well."""
+        return len(self.voters[0]) > 1 and len(self.voters[0]) == self.n_voters
+
+
+def distance(a: Reading, b: Reading) -> int:
+    """Return how many spans are in one of the readings only: those that are wrong and those that are missing."""
+    return len(set(a) ^ set(b))
+
+
+def areas_of(corpus: CrowdCorpus, truth: Truth, labels: Labels) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return start and stop (tokens of the corpus) of all areas, in order."""
+    if labels.scheme is None:
+        at = np.arange(corpus.n_tokens)
+        return at, at + 1
+    said, _ = said_by_everybody(corpus, labels)
+    spans = [said, *(labels.spans(codes, corpus.offsets) for codes in (truth.labels, liberal(truth, labels)))]
+    start = np.concatenate([found.start for found in spans])
+    stop = np.concatenate([found.stop for found in spans])
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(stop[order]) if len(order) else stop
+    new = np.ones(len(start), bool)
+    new[1:] = start[1:] >= reach[:-1]
+    first = np.flatnonzero(new)
+    return start[first], np.maximum.reduceat(reach, first) if len(first) else reach
+
+
+def liberal(truth: Truth, labels: Labels) -> npt.NDArray[np.int64]:
+    """Return the best label of each token, and the best that is not O where O leaves `MISSED` or more to others."""
+    best = np.asarray(truth.proba.argmax(axis=1), np.int64)
+    if labels.outside < 0:
+        return best
+    others = truth.proba.copy()
+    others[:, labels.outside] = -1
+    sure = truth.proba[:, labels.outside] > 1 - MISSED
+    return np.where(sure, np.int64(labels.outside), others.argmax(axis=1)).astype(np.int64)
+
+
+def find_items(
+    corpus: CrowdCorpus, truth: Truth, *, labels: Labels | None = None, everything: bool = False
+) -> list[Area]:
+    """Return the areas with their readings; without `everything` only those that leave something to decide.
+
+    Of labels without a scheme, tokens on which all agree and whose label is sure are left out in both cases.
+    """
+    labels = labels or Labels.of(corpus)
+    start, stop = areas_of(corpus, truth, labels)
+    if labels.scheme is None:
+        kept = _contested(corpus, truth)
+        start, stop = start[kept], stop[kept]
+    voted = (
+        np.diff(corpus.token_start)[start] > 0
+    )  # what nobody looked at is no decision yet: `lasca next` gives it out
+    start, stop = start[voted], stop[voted]
+    weighed = _weigh(corpus, truth, labels, _gather(corpus, truth, labels, start, stop))
+    return weighed if everything else [area for area in weighed if area.kind == "missed" or not area.unanimous]
+
+
+def _contested(corpus: CrowdCorpus, truth: Truth) -> npt.NDArray[np.int64]:
+    """Return the tokens on which people differ, or the inferred label from theirs, or is not sure."""
+    T = corpus.n_labels
+    token, label = corpus.annotation_token.astype(np.int64), corpus.annotation_label.astype(np.int64)
+    other = label != truth.labels[token]
+    doubt = np.bincount(token[other], minlength=corpus.n_tokens) > 0
+    best = truth.proba[np.arange(corpus.n_tokens), truth.labels]
+    voted = np.diff(corpus.token_start) > 0
+    return np.flatnonzero(doubt | (voted & (best < 1 - 1 / max(T, 20))))
+
+
+def _gather(
+    corpus: CrowdCorpus, truth: Truth, labels: Labels, start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64]
+) -> list[Area]:
+    """Collect for every area who read it how; weights come later."""
+    said, who = said_by_everybody(corpus, labels)
+    inferred = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
+    by_person: dict[tuple[int, int], list[Span]] = {}
+    types = labels.types
+    first = corpus.offsets[corpus.token_sequence[start]] if len(start) else start
+    area = np.searchsorted(start, said.start, side="right") - 1
+    inside = (area >= 0) & (said.stop <= stop[area]) if len(start) else np.zeros(len(area), bool)
+    for a, giver, s, e, k in zip(*(x[inside].tolist() for x in (area, who, said.start, said.stop, said.kind))):
+        by_person.setdefault((a, giver), []).append((s - int(first[a]), e - int(first[a]), types[k]))
+    mine: dict[int, list[Span]] = {}
+    area = np.searchsorted(start, inferred.start, side="right") - 1
+    inside = (area >= 0) & (inferred.stop <= stop[area]) if len(start) else np.zeros(len(area), bool)
+    for a, s, e, k in zip(*(x[inside].tolist() for x in (area, inferred.start, inferred.stop, inferred.kind))):
+        mine.setdefault(a, []).append((s - int(first[a]), e - int(first[a]), types[k]))
+    held = (
+        [truth.proba.argmax(axis=1)] if labels.scheme is None else [truth.proba.argmax(axis=1), liberal(truth, labels)]
+    )
+    counts = np.array(corpus.votes, bool)
+    found = []
+    for a, (s, e) in enumerate(zip(start.tolist(), stop.tolist())):
+        base = int(first[a])
+        votes: dict[Reading, list[int]] = {tuple(mine.get(a, ())): []}
+        part = slice(int(corpus.token_start[s]), int(corpus.token_start[e]))
+        for giver, n in sorted(Counter(corpus.annotation_annotator[part].tolist()).items()):
+            if counts[giver] and n == e - s:
+                votes.setdefault(tuple(by_person.get((a, giver), ())), []).append(giver)
+        for reading in _held(labels, truth, held, s, e):
+            votes.setdefault(tuple((b + s - base, c + s - base, kind) for b, c, kind in reading), [])
+        readings = tuple(votes)
+        voters = tuple(tuple(v) for v in votes.values())
+        sequence = int(corpus.token_sequence[s])
+        kind = "token" if labels.scheme is None else "marked"
+        n_voters = sum(map(len, votes.values()))
+        if kind == "marked" and 0 < n_voters == len(votes.get((), ())) and not mine.get(a):
+            kind = "missed"
+        found.append(Area(sequence, s - base, e - base, readings, (0.0,) * len(readings), voters, kind))
+    return found
+
+
+def _held(labels: Labels, truth: Truth, held: list[npt.NDArray[np.int64]], s: int, e: int) -> list[Reading]:
+    """Return what the posterior holds of an area; of single tokens all likely labels."""
+    if labels.scheme is None:
+        return [((0, 1, labels.names[t]),) for t in np.flatnonzero(truth.proba[s] >= TRACE).tolist()]
+    return [*(labels.of_sequence(codes[s:e].tolist()) for codes in held), ()]
+
+
+def _weigh(corpus: CrowdCorpus, truth: Truth, labels: Labels, areas: list[Area]) -> list[Area]:
+    """Give every reading its weight (see the module's docstring), and put the likely ones first."""
+    owner: list[int] = []  # the area of each reading
+    reading_of: list[int] = []  # the reading of each cell
+    token: list[int] = []
+    label: list[int] = []
+    places: list[list[int]] = []
+    for a, area in enumerate(areas):
+        base = int(corpus.offsets[area.sequence])
+        n = area.stop - area.start
+        mine = []
+        for reading in area.readings:
+            codes = labels.codes([(s - area.start, e - area.start, k) for s, e, k in reading], n)
+            if codes is None:  # needs a tag that nobody ever gave: cannot be weighed, hence has no weight
+                mine.append(-1)
+                continue
+            mine.append(len(owner))
+            reading_of.extend([len(owner)] * n)
+            token.extend(range(base + area.start, base + area.stop))
+            label.extend(codes)
+            owner.append(a)
+        places.append(mine)
+    if not owner:
+        return areas
+    weights, left = _mixture(
+        np.array(owner), np.array(reading_of), np.array(token), np.array(label), truth.proba, len(areas)
+    )
+    made = []
+    for a, (area, mine) in enumerate(zip(areas, places)):
+        w = [float(weights[i]) * (1 - float(left[a])) if i >= 0 else 0.0 for i in mine]
+        order = [0, *sorted(range(1, len(w)), key=lambda i: (-w[i], -len(area.voters[i]), i))]
+        order = [i for i in order if i == 0 or area.voters[i] or w[i] >= TRACE][:MAX_READINGS]
+        made.append(
+            replace(
+                area,
+                readings=tuple(area.readings[i] for i in order),
+                weights=tuple(w[i] for i in order),
+                voters=tuple(area.voters[i] for i in order),
+            )
+        )
+    return made
+
+
+def _mixture(
+    owner: npt.NDArray[np.int64],
+    reading: npt.NDArray[np.int64],
+    token: npt.NDArray[np.int64],
+    label: npt.NDArray[np.int64],
+    proba: npt.NDArray[np.float32],
+    n_areas: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the weight of each reading (adding up to 1 in its area) and the share of each area no reading covers."""
+    # readings of two areas never share a token, so (token, label) names a cell of one area
+    cell, place, back = np.unique(token * proba.shape[1] + label, return_index=True, return_inverse=True)
+    p = proba[token[place], label[place]].astype(np.float64)
+    celgiverarea = owner[reading[place]]
+    _tokens, at = np.unique(token, return_index=True)
+    length = np.bincount(owner[reading[at]], minlength=n_areas)
+    covered = np.bincount(celgiverarea, weights=p, minlength=n_areas) / np.maximum(length, 1)
+    n = np.bincount(owner, minlength=n_areas)
+    w = 1.0 / n[owner]
+    total = np.maximum(np.bincount(celgiverarea, weights=p, minlength=n_areas), 1e-300)
+    for _ in range(ROUNDS):
+        held = np.bincount(back, weights=w[reading], minlength=len(cell))
+        pull = np.bincount(reading, weights=(p / np.maximum(held, 1e-300))[back], minlength=len(owner))
+        w = w * pull / total[owner]
+        w /= np.maximum(np.bincount(owner, weights=w, minlength=n_areas), 1e-300)[owner]
+    return w, np.clip(1.0 - covered, 0.0, 1.0)

@@ -1,0 +1,261 @@
+"""The queue: what a person should decide, best first – one list for the report, the files and the review.
+
+Items are areas (`lasca.review.items`), ranked by the errors a decision is expected to remove per unit of work. That is
+the expected errors of the area itself plus what the decision settles elsewhere: of items alike (the same words with
+the same readings) a decided one is expected to settle the share `SETTLES` of the errors; so the first of a group counts
+for all of them, and those behind it for less. Areas on which several people and the inferred truth agree are not in
+the queue, however many there are; the audit (`lasca.review.promise`) draws from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lasca.ambiguity import Ambiguity
+from lasca.corpus import CrowdCorpus
+from lasca.formats.write_tables import people_table
+from lasca.review.items import Area, Reading, find_items
+from lasca.review.spans import Labels
+from lasca.truth import Truth
+
+__all__ = ["REASONS", "Item", "Queue", "make_queue", "order_by", "rows", "write_queue"]
+
+SETTLES = 0.25
+"""The share of the errors of an item alike that a decision settles, by the refit or by B; see experiments/replay.py."""
+REASONS: Mapping[str, str] = {
+    "missed": "a span may have been missed",
+    "text against people": "the text speaks against what most people said",
+    "few votes": "too few people looked at it",
+    "truly ambiguous": "reliable people read it in two ways",
+    "people disagree": "people disagree",
+    "doubt": "people agree, but they often err on such",
+    "audit": "drawn at random, to know how good the rest is",
+}
+COSTS: Mapping[str, float] = {"label": 1.0, "borders": 1.0, "whether": 1.0, "reading": 1.0, "missed": 1.0}
+"""Work per kind of question, in plain decisions; all alike until somebody has timed people."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A decision to be made: an area, what is asked, why, and what it is worth."""
+
+    area: Area
+    question: str
+    reason: str
+    gain: float
+    """Errors a decision is expected to remove, here and elsewhere."""
+    elsewhere: float
+    """The part of it elsewhere."""
+    cost: float
+    key: str
+    """Items alike share it: the same words with the same readings."""
+    alike: int
+    """How many other items there are like it."""
+
+    @property
+    def id(self) -> str:
+        """A name that stays the same as long as the texts do."""
+        return f"{self.area.sequence}.{self.area.start}-{self.area.stop}"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """All items, the best first, and what is expected of them."""
+
+    items: tuple[Item, ...]
+    errors: float
+    """Expected errors in all that was inferred, in the queue or not."""
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def make_queue(
+    corpus: CrowdCorpus,
+    truth: Truth,
+    ambiguity: Ambiguity | None = None,
+    *,
+    labels: Labels | None = None,
+    decided: Any = None,
+    costs: Mapping[str, float] = COSTS,
+    settles: float = SETTLES,
+) -> Queue:
+    """Rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open."""
+    labels = labels or Labels.of(corpus)
+    areas = find_items(corpus, truth, labels=labels, everything=True)
+    if decided is not None:
+        areas = [a for a in areas if not _all_of(corpus, a, decided)]
+    total = sum(area.errors for area in areas)
+    ambiguous = _ambiguous_tokens(corpus, ambiguity)
+    kept = [a for a in areas if _open(a)]
+    keys = [_key(corpus, area) for area in kept]
+    groups: dict[str, list[int]] = {}
+    for i in sorted(range(len(kept)), key=lambda i: (-kept[i].errors, kept[i].sequence, kept[i].start)):
+        groups.setdefault(keys[i], []).append(i)
+    items = []
+    for members in groups.values():
+        left = sum(kept[i].errors for i in members)
+        for k, i in enumerate(members):
+            left -= kept[i].errors
+            share = (1 - settles) ** k
+            elsewhere = settles * share * left
+            question = _question(kept[i])
+            items.append(
+                Item(
+                    area=kept[i],
+                    question=question,
+                    reason=_reason(corpus, kept[i], ambiguous),
+                    gain=kept[i].errors * share + elsewhere,
+                    elsewhere=elsewhere,
+                    cost=costs[question],
+                    key=keys[i],
+                    alike=len(members) - 1,
+                )
+            )
+    items.sort(key=lambda item: (-item.gain / item.cost, item.area.sequence, item.area.start))
+    return Queue(tuple(items), total)
+
+
+def order_by(items: Iterable[Item], corpus: CrowdCorpus, truth: Truth, how: str) -> list[Item]:
+    """Return the items by the "posterior-entropy" or "vote-entropy" of their worst token, to compare with."""
+    if how == "posterior-entropy":
+        score = truth.entropy.astype(np.float64)
+    else:
+        T = corpus.n_labels
+        cell = corpus.annotation_token.astype(np.int64) * T + corpus.annotation_label
+        used, n = np.unique(cell, return_counts=True)
+        votes = np.maximum(np.diff(corpus.token_start), 1)[used // T]
+        parts = -(n / votes) * np.log(n / votes)
+        score = np.bincount(used // T, weights=parts, minlength=corpus.n_tokens).astype(np.float64)
+
+    def worst(item: Item) -> float:
+        base = int(corpus.offsets[item.area.sequence])
+        return float(score[base + item.area.start : base + item.area.stop].max())
+
+    return sorted(items, key=lambda item: (-worst(item), item.area.sequence, item.area.start))
+
+
+def _open(area: Area) -> bool:
+    """Say whether there is something to decide: two readings at least, and not all people agree with what was inferred.
+
+    A span that everybody may have missed is asked about although they agree.
+    """
+    return len(area.readings) > 1 and (area.kind == "missed" or not area.unanimous)
+
+
+def _all_of(corpus: CrowdCorpus, area: Area, mask: Any) -> bool:
+    base = int(corpus.offsets[area.sequence])
+    return bool(mask[base + area.start : base + area.stop].all())
+
+
+def _ambiguous_tokens(corpus: CrowdCorpus, found: Ambiguity | None) -> Any:
+    if found is None:
+        return np.zeros(corpus.n_tokens, bool)
+    if found.method == "two-truths":
+        return np.nan_to_num(found.score, nan=0.0) >= 0.5
+    return found.mask
+
+
+def _question(area: Area) -> str:
+    """Say what the readings differ in."""
+    if area.kind == "missed":
+        return "missed"
+    readings = [r for r in area.readings if r]
+    borders = {tuple(span[:2] for span in reading) for reading in readings}
+    types = {tuple(span[2] for span in reading) for reading in readings}
+    if len(borders) <= 1 and len(types) > 1:
+        return "label"
+    if len(readings) == 1:
+        return "whether"
+    return "borders" if len(types) == 1 and all(len(t) == 1 for t in types) else "reading"
+
+
+def _reason(corpus: CrowdCorpus, area: Area, ambiguous: Any) -> str:
+    """Say why somebody should look."""
+    n, most = area.n_voters, max(len(v) for v in area.voters)
+    if area.kind == "missed":
+        return "missed"
+    if n > 1 and 2 * most > n and len(area.voters[0]) < most:
+        return "text against people"
+    if n < 2:
+        return "few votes"
+    base = int(corpus.offsets[area.sequence])
+    if most < n and ambiguous[base + area.start : base + area.stop].any():
+        return "truly ambiguous"
+    return "people disagree" if most < n else "doubt"
+
+
+def _key(corpus: CrowdCorpus, area: Area) -> str:
+    """Return what makes items alike: the words of the area, and its readings seen from its start."""
+    base = int(corpus.offsets[area.sequence])
+    words = [w.casefold() for w in corpus.tokens[base + area.start : base + area.stop]]
+    readings = sorted([[s - area.start, e - area.start, k] for s, e, k in r] for r in area.readings)
+    return json.dumps([words, readings], ensure_ascii=False)
+
+
+# --- for people and programs ---------------------------------------------------------------------------------------
+
+
+def rows(corpus: CrowdCorpus, items: Sequence[Item], *, votes: bool = True, width: int = 200) -> list[dict[str, Any]]:
+    """Return items as plain data. `votes=False` leaves out what people said and how likely each reading is."""
+    return [_row(corpus, rank + 1, item, votes, width) for rank, item in enumerate(items)]
+
+
+def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) -> dict[str, Any]:
+    area = item.area
+    words = corpus.sequence(area.sequence)
+    candidates: list[dict[str, Any]] = []
+    for reading, weight, voters in zip(area.readings, area.weights, area.voters):
+        candidate: dict[str, Any] = {"spans": [list(span) for span in reading], "words": said(words, reading)}
+        if votes:
+            candidate |= {"probability": round(weight, 4), "votes": len(voters)}
+        candidates.append(candidate)
+    before, after = " ".join(words[: area.start]), " ".join(words[area.stop :])
+    return {
+        "rank": rank,
+        "item": item.id,
+        "sequence": corpus.sequence_ids[area.sequence],
+        "start": area.start,
+        "stop": area.stop,
+        "before": before if len(before) <= width else "…" + before[len(before) - width + 1 :],
+        "words": " ".join(words[area.start : area.stop]),
+        "after": after if len(after) <= width else after[: width - 1] + "…",
+        "question": item.question,
+        "reason": item.reason,
+        "candidates": candidates,
+        "gain": round(item.gain, 4),
+        "elsewhere": round(item.elsewhere, 4),
+        "cost": item.cost,
+        "alike": item.alike,
+    }
+
+
+def said(words: Sequence[str], reading: Reading) -> str:
+    """Write a reading for people: "PER: Ada Lovelace; LOC: Paris", or "none"."""
+    return "; ".join(f"{kind or 'span'}: {' '.join(words[s:e])}" for s, e, kind in reading) or "none"
+
+
+def write_queue(corpus: CrowdCorpus, queue: Queue, folder: Path) -> None:
+    """Write queue.csv for people (blind: neither votes nor probabilities; formulas guarded) and queue.jsonl with all.
+
+    The column `decision` is for the number of a candidate, 0 for none of them (no span), or a reading written out as
+    START-STOP:TYPE; `lasca decide` takes the file back.
+    """
+    made = rows(corpus, queue.items)
+    with (folder / "queue.jsonl").open("w", encoding="utf-8") as file:
+        for row in made:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    names = ("rank", "item", "sequence", "start", "stop", "before", "words", "after", "question", "reason")
+    columns: dict[str, list[Any]] = {name: [row[name] for row in made] for name in names}
+    columns["candidates"] = [
+        " | ".join(f"{i}: {c['words']}" for i, c in enumerate(row["candidates"], 1)) for row in made
+    ]
+    columns |= {name: [row[name] for row in made] for name in ("alike", "gain")}
+    columns["decision"] = [""] * len(made)
+    people_table(columns, folder / "queue.csv")

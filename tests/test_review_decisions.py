@@ -1,0 +1,158 @@
+"""The log of decisions: append-only, several writers, second opinions; decisions as known labels."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lasca.errors import CorpusError, StoreError
+from lasca.review.decisions import FILE, Decision, Log
+from lasca.review.known import clamped, known_labels, needed_labels, refit, with_labels
+from lasca.review.spans import Labels
+from test_review_queue import ner, truth_of
+
+
+def say(start: int, stop: int, *readings: tuple[tuple[int, int, str], ...], **more: object) -> Decision:
+    return Decision("0", start, stop, readings, **more)  # type: ignore[arg-type]
+
+
+def test_decisions_come_back_as_they_were_and_undo_is_an_event(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    first = say(0, 2, ((0, 2, "X"),), who="ann", shown={"candidates": ["a"], "votes": False})
+    log.add([first])
+    log.add([say(3, 4, (), who="ann", batch="b1"), say(5, 6, (), who="ann", batch="b1")])
+    again = Log(tmp_path).live()
+    assert [(d.start, d.readings, d.who) for d in again] == [
+        (0, first.readings, "ann"),
+        (3, ((),), "ann"),
+        (5, ((),), "ann"),
+    ]
+    assert again[0].shown == first.shown
+    assert log.undo("bob") == []
+    assert [d.start for d in log.undo("ann")] == [3, 5]  # the whole batch
+    assert [d.start for d in log.live()] == [0]
+    with sqlite3.connect(tmp_path / FILE) as base:
+        assert base.execute("SELECT count(*) FROM events").fetchone() == (5,)
+        for statement in ("DELETE FROM events", "UPDATE events SET who = 'eve'"):
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                base.execute(statement)
+
+
+def test_second_opinions(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    x, y = ((0, 1, "X"),), ((0, 1, "Y"),)
+    log.add([say(0, 1, x, who="a"), say(0, 1, y, who="b"), say(2, 3, x, who="a"), say(2, 3, x, who="b")])
+    assert log.agreement() == (2, 1)
+    disputed = next(s for s in log.standing() if s.decision.start == 0)
+    assert disputed.disputed
+    assert disputed.decision.readings == (y,)  # the last word where it is even
+    log.add([say(0, 1, x, who="c")])
+    assert next(s for s in log.standing() if s.decision.start == 0).decision.readings == (x,)
+    log.add([say(0, 1, x, who="b")])
+    assert log.agreement() == (2, 2)
+
+
+def test_pseudonyms_keep_no_name(tmp_path: Path) -> None:
+    log = Log(tmp_path, pseudonyms=True)
+    log.add([say(0, 1, (), who="Ada Lovelace"), say(1, 2, (), who="Bob"), say(2, 3, (), who="Ada  Lovelace")])
+    assert [d.who for d in log.live()] == ["R1", "R2", "R1"]
+    assert all(b"Lovelace" not in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
+    def work(who: str) -> None:
+        log = Log(tmp_path)
+        for i in range(15):
+            log.add([say(i, i + 1, (), who=who)])
+
+    threads = [threading.Thread(target=work, args=(f"r{k}",)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(Log(tmp_path).live()) == 60
+
+
+def test_a_kill_loses_at_most_the_decision_in_flight(tmp_path: Path) -> None:
+    code = (
+        "import sys; from lasca.review.decisions import Decision, Log; log = Log(sys.argv[1])\n"
+        "for i in range(10**6):\n    log.add([Decision('0', i, i + 1, ((),))]); print(i, flush=True)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= 20:
+            break
+    os.kill(process.pid, signal.SIGKILL)
+    acknowledged = max([20, *(int(line) for line in process.stdout.read().split())])
+    process.wait()
+    process.stdout.close()
+    found = [d.start for d in Log(tmp_path).live()]
+    assert found == list(range(len(found)))
+    assert acknowledged + 1 <= len(found) <= acknowledged + 2
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"no database" * 100)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Log(tmp_path)
+
+
+def test_decisions_become_known_labels() -> None:
+    corpus = ner(a=["B-X", "O", "O", "O", "O"], b=["O", "O", "B-X", "I-X", "O"])
+    truth = truth_of(corpus)
+    decisions = [say(0, 2, ((0, 2, "X"),)), say(3, 4, (), ((3, 4, "X"),)), say(4, 5, (), audit=True)]
+    known = known_labels(corpus, decisions, audits=False)
+    names = np.array(corpus.labels)
+    assert [set(names[row]) for row in known.allowed[:2]] == [{"B-X"}, {"I-X"}]
+    assert set(names[known.allowed[2]]) == {"O", "B-X"}  # the span ended before it
+    assert set(names[known.allowed[3]]) == {"O", "B-X"}  # both are kept
+    assert set(names[known.allowed[4]]) == {"O", "B-X"}  # an audit is not known to the fit
+    assert known.source.tolist() == [1, 1, 0, 1, 0]
+    final = clamped(truth, known_labels(corpus, decisions, audits=True))
+    assert [corpus.labels[c] for c in final.labels] == ["B-X", "I-X", "B-X", "O", "O"]
+    assert final.proba.sum(axis=1) == pytest.approx(1)
+
+
+def test_a_tag_that_nobody_gave_is_added() -> None:
+    corpus = ner(a=["B-X", "O"], b=["B-X", "O"])
+    truth = truth_of(corpus)
+    decision = say(0, 2, ((0, 2, "X"),))
+    wide, wider = with_labels(corpus, truth, needed_labels(Labels.of(corpus), [decision]))
+    assert wide.labels == ("B-X", "O", "I-X")
+    final = clamped(wider, known_labels(wide, [decision], audits=True))
+    assert [wide.labels[c] for c in final.labels] == ["B-X", "I-X"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        (Decision("nowhere", 0, 1, ((),)), "no such sequence"),
+        (say(0, 99, ()), "has 2 tokens"),
+        (say(0, 1, ((0, 2, "X"),)), "inside what is decided"),
+        (say(0, 2, ((0, 1, "X"), (0, 2, "X"))), "inside what is decided"),
+        (say(0, 1, ((0, 1, "<script>"),)), "no such label"),
+    ],
+)
+def test_decisions_that_do_not_fit_are_refused(decision: Decision, words: str) -> None:
+    corpus = ner(a=["B-X", "O"], b=["B-X", "O"])
+    with pytest.raises(CorpusError, match=words):
+        known_labels(corpus, [decision], audits=True)
+
+
+def test_a_refit_keeps_to_what_was_decided() -> None:
+    corpus = ner(a=["B-X", "O", "O"], b=["O", "O", "B-X"], c=["B-X", "O", "O"])
+    truth = truth_of(corpus, model="ds")
+    known = known_labels(corpus, [say(0, 1, ()), say(2, 3, ((2, 3, "X"),))], audits=False)
+    again = refit(corpus, truth, known)
+    assert [corpus.labels[c] for c in again.labels] == ["O", "O", "B-X"]
+    assert again.model == "ds"
+    assert again.proba.sum(axis=1) == pytest.approx(1)

@@ -1,0 +1,150 @@
+"""The promise: units, the audit's order, and a bound that holds however often one looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lasca import simulate
+from lasca.review.decisions import Decision
+from lasca.review.promise import (
+    audit_order,
+    certainty_of,
+    judge,
+    make_promise,
+    spend,
+    units_of,
+    wealth,
+)
+from lasca.review.spans import Labels
+from test_review_queue import ner, truth_of
+
+
+def naive_wealth(wrong: list[int], n: int, error: float) -> list[float]:
+    """The game, unit by unit, as long as the hypothesis can still be true and still be false."""
+    course = []
+    fortunes = {0.0: 0.3, 0.15: 0.4, 0.4: 0.3}
+    errors = 0
+    for i, x in enumerate(wrong):
+        m = (n * error - errors) / (n - i)
+        if not 0 < m < 1:
+            break
+        for r in fortunes:
+            fortunes[r] *= 1 + (1 - r) / (1 - m) * (m - x)
+        errors += x
+        course.append(sum(fortunes.values()))
+    return course
+
+
+def test_wealth_is_that_of_the_naive_game() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n = int(rng.integers(5, 60))
+        x = (rng.random(int(rng.integers(1, n + 1))) < 0.15).astype(int)
+        expected = naive_wealth(x.tolist(), n, 0.2137)
+        assert wealth(x, n, 0.2137)[: len(expected)] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_wealth_does_not_grow_where_the_promise_would_be_false() -> None:
+    rng = np.random.default_rng(1)
+    n, error = 400, 0.1
+    truth = np.zeros(n)
+    truth[: int(n * error)] = 1
+    peaks = [wealth(rng.permutation(truth), n, error).max() for _ in range(2000)]
+    assert np.mean(np.array(peaks) >= 20) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def replay(rng: np.random.Generator, n: int, error: float, confidence: float, looks: int) -> tuple[bool, float, float]:
+    """One project with certainties that are too high: was the promise kept, how much accepted, how much by an oracle.
+
+    A set that was once promised stays promised, so the last look accepts what any look before it would have.
+    """
+    doubt = rng.beta(0.35, 4.0, n)
+    wrong = rng.random(n) < np.minimum(1.6 * doubt, 1)
+    certainty = 1 - doubt
+    drawn = rng.permutation(n)[:looks]
+    promise = make_promise(certainty, [(int(u), bool(wrong[u])) for u in drawn], error=error, confidence=confidence)
+    accepted = np.array(promise.accepted, int)
+    kept = not len(accepted) or bool(wrong[accepted].mean() <= error)
+    order = np.argsort(-certainty, kind="stable")
+    rate = np.cumsum(wrong[order]) / np.arange(1, n + 1)
+    fine = np.flatnonzero(rate <= error)
+    return kept, len(accepted) / n, (fine[-1] + 1) / n if len(fine) else 0.0
+
+
+@pytest.mark.parametrize(("error", "looks"), [(0.05, 600), (0.1, 250)])
+def test_coverage_over_500_replays_and_how_much_is_accepted(error: float, looks: int) -> None:
+    rng = np.random.default_rng(7)
+    results = [replay(rng, 3000, error, 0.9, looks) for _ in range(500)]
+    coverage = np.mean([kept for kept, _, _ in results])
+    assert coverage >= 0.9 - 2 * np.sqrt(0.9 * 0.1 / 500)
+    ratio = np.mean([share for _, share, _ in results]) / np.mean([oracle for _, _, oracle in results])
+    assert ratio >= 0.6
+
+
+def test_what_was_promised_once_stays_promised() -> None:
+    rng = np.random.default_rng(3)
+    certainty = 1 - rng.beta(0.35, 4.0, 800)
+    wrong = rng.random(800) < 1 - certainty
+    audited = [(int(u), bool(wrong[u])) for u in rng.permutation(800)[:400]]
+    sizes = [len(make_promise(certainty, audited[:k], error=0.1).accepted) for k in range(0, 401, 25)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 0
+
+
+def test_without_an_audit_nothing_is_promised_and_it_says_how_many_items_would_do() -> None:
+    certainty = np.linspace(0.9, 1.0, 1000)
+    promise = make_promise(certainty, [], error=0.05, confidence=0.95)
+    assert promise.accepted == ()
+    assert promise.more is not None
+    assert promise.more > 60  # not even a bound for one set alone could do with fewer than ln 20 / 0.05
+    enough = make_promise(certainty, [(i, False) for i in range(999, 999 - promise.more, -1)], error=0.05)
+    assert enough.accepted
+    all_wrong = make_promise(certainty, [(i, True) for i in range(200)], error=0.05)
+    assert all_wrong.accepted == ()
+
+
+def test_units_hold_every_token_once_and_audits_are_drawn_evenly() -> None:
+    corpus = simulate.demo_crowd("ner")
+    truth = truth_of(corpus, model="ds")
+    units = units_of(corpus, truth)
+    covered = np.zeros(corpus.n_tokens, int)
+    for u in units:
+        base = int(corpus.offsets[u.sequence])
+        covered[base + u.start : base + u.stop] += 1
+    assert covered.max() == 1
+    rest = {u.sequence for u in units if u.rest}
+    outside = set(corpus.token_sequence[np.flatnonzero(covered == 0)].tolist())
+    assert outside <= rest
+    assert len(rest) == sum(u.rest for u in units)
+    order = audit_order(units, seed=3)
+    assert sorted(order) == list(range(len(units)))
+    assert order != audit_order(units, seed=4)
+    assert order == audit_order(units, seed=3)
+    sure = certainty_of(corpus, truth, units)
+    assert ((sure >= 0) & (sure <= 1)).all()
+
+
+def test_a_unit_is_wrong_when_any_of_its_labels_is() -> None:
+    corpus = ner(a=["B-X", "I-X", "O", "O", "B-Y"], b=["B-X", "I-X", "O", "O", "B-Y"])
+    truth = truth_of(corpus)
+    labels = Labels.of(corpus)
+    units = units_of(corpus, truth)
+    assert [(u.start, u.stop, u.rest) for u in units] == [(0, 2, True), (4, 5, False)]
+
+    def wrong(unit: int, *spans: tuple[int, int, str], missed: bool = False) -> bool:
+        u = units[unit]
+        said = Decision(corpus.sequence_ids[0], u.start, u.stop, (spans,), audit=True, missed=missed)
+        return judge(corpus, truth, labels, units, unit, said)
+
+    assert not wrong(0, (0, 2, "X"))
+    assert wrong(0, (0, 1, "X"))
+    assert wrong(0)
+    assert wrong(0, (0, 2, "X"), missed=True)
+    assert not wrong(1, (4, 5, "Y"), missed=True)  # the rest belongs to the first unit
+
+
+def test_every_further_fit_gets_less_of_delta() -> None:
+    parts = [spend(0.05, j) for j in range(1, 2000)]
+    assert sum(parts) <= 0.05 + 1e-12
+    assert parts == sorted(parts, reverse=True)

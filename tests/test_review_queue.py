@@ -1,0 +1,231 @@
+"""The queue: areas, readings and their weights, ranks, reasons, and files that can do no harm."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lasca import schemes, simulate
+from lasca.corpus import CrowdCorpus
+from lasca.review.items import distance, find_items
+from lasca.review.queue import make_queue, order_by, rows, write_queue
+from lasca.review.spans import Labels, said_by_everybody
+from lasca.truth import Truth, model_class
+from report_cases import NASTY, nasty_corpus
+
+
+def truth_of(
+    corpus: CrowdCorpus, proba: dict[tuple[int, int], dict[str, float]] | None = None, model: str = "mv"
+) -> Truth:
+    """A truth by majority vote, with the probabilities of some tokens (sequence, position) as given."""
+    truth = model_class(model)().fit(corpus)
+    changed = np.array(truth.proba)
+    for (s, i), row in (proba or {}).items():
+        changed[corpus.offsets[s] + i] = [row.get(name, 0.0) for name in corpus.labels]
+    labels = changed.argmax(axis=1).astype(np.int16)
+    fields = {name: getattr(truth, name) for name in truth.__dataclass_fields__}
+    return Truth(**fields | {"proba": changed, "labels": labels})
+
+
+def ner(**people: list[str]) -> CrowdCorpus:
+    tokens = [f"w{i}" for i in range(len(next(iter(people.values()))))]
+    return CrowdCorpus.from_sequences([tokens], {name: [said] for name, said in people.items()})
+
+
+def test_spans_are_read_as_schemes_reads_them() -> None:
+    rng = np.random.default_rng(0)
+    for names in (
+        ("O", "B-X", "I-X", "B-Y", "I-Y"),
+        ("O", "B", "I", "E", "S"),
+        ("O", "I-X", "I-Y"),
+        ("O", "U-X", "L-X", "B-X", "I-X"),
+    ):
+        labels = Labels(names)
+        for _ in range(200):
+            lengths = rng.integers(0, 6, 3)
+            codes = rng.integers(0, len(names), lengths.sum())
+            offsets = np.concatenate(([0], np.cumsum(lengths)))
+            found = labels.spans(codes, offsets)
+            expected = [
+                (int(a) + s, int(a) + e, kind)
+                for a, b in itertools.pairwise(offsets)
+                for s, e, kind in schemes.spans([names[c] for c in codes[a:b]])
+            ]
+            assert [(a, b, labels.types[k]) for a, b, k in zip(found.start, found.stop, found.kind)] == expected
+
+
+def test_one_entity_is_one_item_whatever_people_said_of_it() -> None:
+    corpus = ner(a=["O", "B-X", "I-X", "O", "B-Y"], b=["O", "O", "B-X", "I-X", "B-Y"], c=["O", "O", "O", "O", "B-Y"])
+    (item,) = make_queue(corpus, truth_of(corpus)).items
+    assert (item.area.start, item.area.stop) == (1, 4)
+    assert set(item.area.readings) >= {((1, 3, "X"),), ((2, 4, "X"),), ()}
+    voters = dict(zip(item.area.readings, item.area.voters))
+    assert voters[(1, 3, "X"),] == (0,)
+    assert voters[()] == (2,)
+
+
+def test_what_all_agree_on_does_not_fill_the_queue() -> None:
+    corpus = simulate.demo_crowd("ner")
+    truth = truth_of(corpus, model="ds")
+    queue = make_queue(corpus, truth)
+    assert len(queue) > 10
+    for item in queue.items:
+        assert item.area.kind == "missed" or not item.area.unanimous
+        assert len(item.area.readings) >= 2
+    everything = find_items(corpus, truth, everything=True)
+    assert any(area.unanimous for area in everything)
+    assert queue.errors == pytest.approx(sum(area.errors for area in everything))
+
+
+def test_only_readings_that_somebody_gave_or_the_posterior_holds() -> None:
+    corpus = simulate.demo_crowd("ner")
+    truth = truth_of(corpus, model="ds")
+    labels = Labels.of(corpus)
+    for item in make_queue(corpus, truth).items:
+        area = item.area
+        base = int(corpus.offsets[area.sequence])
+        for reading, voters, weight in zip(area.readings[1:], area.voters[1:], area.weights[1:]):
+            assert voters or weight >= 0.02
+            codes = labels.codes([(s - area.start, e - area.start, k) for s, e, k in reading], area.stop - area.start)
+            if not voters:
+                assert codes is not None
+                assert all(truth.proba[base + area.start + i, c] > 0 for i, c in enumerate(codes))
+
+
+def naive_weights(cells: list[list[float]], rounds: int = 40) -> list[float]:
+    """EM, one cell at a time: cells[r][i] = (label, probability) of reading r at token i."""
+    n, length = len(cells), len(cells[0])
+    w = [1 / n] * n
+    for _ in range(rounds):
+        new = [0.0] * n
+        for i in range(length):
+            for label in {cells[r][i][0] for r in range(n)}:
+                holders = [r for r in range(n) if cells[r][i][0] == label]
+                p = cells[holders[0]][i][1]
+                total = sum(w[r] for r in holders)
+                for r in holders:
+                    new[r] += p * w[r] / total if total > 0 else 0.0
+        w = [x / sum(new) for x in new]
+    return w
+
+
+def test_weights_of_readings_are_those_of_the_naive_loop() -> None:
+    corpus = ner(a=["B-X", "I-X", "O"], b=["B-X", "O", "O"], c=["O", "B-Y", "I-Y"], d=["O", "O", "O"])
+    proba = {
+        (0, 0): {"B-X": 0.7, "O": 0.3},
+        (0, 1): {"I-X": 0.5, "O": 0.2, "B-Y": 0.3},
+        (0, 2): {"O": 0.9, "I-Y": 0.1},
+    }
+    (area,) = find_items(corpus, truth_of(corpus, proba))
+    labels = Labels.of(corpus)
+    cells: Any = []
+    for reading in area.readings:
+        codes = labels.codes(reading, 3)
+        assert codes is not None
+        cells.append([(c, proba[0, i].get(corpus.labels[c], 0.0)) for i, c in enumerate(codes)])
+    assert area.weights == pytest.approx(naive_weights(cells), abs=1e-6)
+    assert area.readings[0] == ((0, 2, "X"),)
+    assert area.errors == pytest.approx(
+        sum(w * distance(area.readings[0], r) for w, r in zip(area.weights, area.readings))
+    )
+
+
+def test_tokens_that_hang_together_count_once() -> None:
+    n = 6
+    corpus = ner(a=["B-X"] + ["I-X"] * (n - 1), b=["O"] * n)
+    proba = {(0, i): {"I-X" if i else "B-X": 0.6, "O": 0.4} for i in range(n)}
+    (area,) = find_items(corpus, truth_of(corpus, proba))
+    assert area.certainty == pytest.approx(0.6, abs=0.01)  # a product over tokens would say 0.92
+
+
+def test_a_decision_that_settles_others_comes_first() -> None:
+    tokens = [["Paris", "x"]] * 5 + [["Rome", "x"]]
+    people = {"a": [["B-LOC", "O"]] * 6, "b": [["B-PER", "O"]] * 5 + [["B-PER", "O"]]}
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    proba = {(s, 0): {"B-LOC": 0.6, "B-PER": 0.4} for s in range(5)} | {(5, 0): {"B-LOC": 0.55, "B-PER": 0.45}}
+    queue = make_queue(corpus, truth_of(corpus, proba))
+    assert next(item.area.sequence for item in queue.items) == 0
+    assert queue.items[0].alike == 4
+    assert queue.items[0].elsewhere > 0
+    alone = make_queue(corpus, truth_of(corpus, proba), settles=0.0)
+    assert alone.items[0].area.sequence == 5
+    assert sum(i.gain for i in alone.items) == pytest.approx(alone.errors)
+
+
+def test_reasons_and_questions() -> None:
+    tokens = [["w"], ["w"], ["w"], ["w"]]
+    people = {
+        "a": [["B-X"], ["B-X"], ["B-X"], ["O"]],
+        "b": [["B-Y"], ["B-X"], None, ["O"]],
+        "c": [["O"], ["B-Y"], None, ["O"]],
+    }
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    proba = {
+        (0, 0): {"B-X": 0.5, "B-Y": 0.3, "O": 0.2},
+        (1, 0): {"B-X": 0.1, "B-Y": 0.9},
+        (2, 0): {"B-X": 0.7, "O": 0.3},
+        (3, 0): {"B-X": 0.3, "O": 0.7},
+    }
+    by_sequence = {i.area.sequence: (i.reason, i.question) for i in make_queue(corpus, truth_of(corpus, proba)).items}
+    assert by_sequence == {
+        0: ("people disagree", "label"),
+        1: ("text against people", "label"),
+        2: ("few votes", "whether"),
+        3: ("missed", "missed"),
+    }
+
+
+def test_labels_of_no_scheme_are_asked_token_by_token() -> None:
+    corpus = CrowdCorpus.from_sequences([["run", "fast", "now"]], {"a": [["N", "A", "A"]], "b": [["V", "A", "A"]]})
+    (item,) = make_queue(corpus, truth_of(corpus)).items
+    assert item.question == "label"
+    assert {r[0][2] for r in item.area.readings} == {"N", "V"}
+    assert item.area.errors == pytest.approx(0.5)
+
+
+def test_models_that_came_with_the_export_do_not_speak() -> None:
+    tokens = [["w", "x"]]
+    people = {"a": [["B-X", "O"]], "b": [["B-X", "O"]], "m": [["O", "B-X"]]}
+    corpus = CrowdCorpus.from_sequences(tokens, people, kinds=("person", "person", "model"))
+    assert len(make_queue(corpus, truth_of(corpus))) == 0
+    found, who = said_by_everybody(corpus, Labels.of(corpus))
+    assert set(who.tolist()) == {0, 1}
+    assert found.start.tolist() == [0, 0]
+
+
+def test_other_orders_hold_the_same_items() -> None:
+    corpus = simulate.demo_crowd("ner")
+    truth = truth_of(corpus, model="ds")
+    items = make_queue(corpus, truth).items
+    for how in ("posterior-entropy", "vote-entropy"):
+        ordered = order_by(items, corpus, truth, how)
+        assert {i.id for i in ordered} == {i.id for i in items}
+    entropy = truth.entropy
+    worst = [
+        entropy[corpus.offsets[i.area.sequence] + np.arange(i.area.start, i.area.stop)].max()
+        for i in order_by(items, corpus, truth, "posterior-entropy")
+    ]
+    assert worst == sorted(worst, reverse=True)
+
+
+def test_files_are_blind_for_people_and_full_for_programs(tmp_path: Path) -> None:
+    corpus = nasty_corpus()
+    queue = make_queue(corpus, truth_of(corpus, model="mv"))
+    write_queue(corpus, queue, tmp_path)
+    with (tmp_path / "queue.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert len(cells) == len(queue)
+    assert {"probability", "votes"}.isdisjoint(cells[0])
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in cells for cell in row.values())
+    lines = (tmp_path / "queue.jsonl").read_text(encoding="utf-8").splitlines()
+    first = json.loads(lines[0])
+    assert first["candidates"][0]["votes"] >= 0
+    assert NASTY[0] in "".join(lines) or "script" in "".join(lines)
+    blind = rows(corpus, queue.items[:3], votes=False)
+    assert all("votes" not in c and "probability" not in c for row in blind for c in row["candidates"])
