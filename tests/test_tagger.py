@@ -222,3 +222,38 @@ def test_misuse_is_explained() -> None:
     with pytest.raises(ParameterError, match="label"):
         tagger.top_features("B-NONE")
     assert repr(CrfTagger(l2=2.0)) == "CrfTagger(l2=2.0)"
+
+
+def test_plain_arrays_give_the_same_as_a_corpus() -> None:
+    data = corpus()
+    codes = data.golds["gold"]
+    one = CrfTagger(max_iter=10).fit(data, "gold")
+    two = CrfTagger(max_iter=10).fit_targets(list(data.tokens), data.offsets, codes, data.labels)
+    assert one.trace == two.trace
+    unknown = np.where(data.token_sequence < 5, -1, codes)
+    with pytest.raises(ModelError, match="as many targets"):
+        CrfTagger().fit_targets(list(data.tokens), data.offsets, codes[:-1], data.labels)
+    with pytest.raises(ModelError, match="no labelled sequence"):
+        CrfTagger().fit_targets(list(data.tokens), data.offsets, np.full(len(codes), -1), data.labels)
+    assert (
+        CrfTagger(max_iter=3).fit_targets(list(data.tokens), data.offsets, unknown, data.labels).labels == data.labels
+    )
+
+
+def test_votes_judge_probabilities_through_the_annotators_confusion() -> None:
+    from lasca.tagger.votes import vote_score_of
+
+    tokens = [["a", "b"], ["c"]]
+    votes = {"good": [["X", "O"], ["X"]], "bad": [["O", "O"], None]}
+    data = CrowdCorpus.from_sequences(tokens, votes, labels=("O", "X"))
+    confusion = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]], dtype=np.float32)
+    order = [data.annotators.index(name) for name in ("good", "bad")]
+    truth = FakeTruth(np.zeros(3), np.zeros((3, 2)))
+    truth.confusion = confusion[np.argsort(order)]  # type: ignore[attr-defined]
+    score = vote_score_of(data, truth, np.array([True, True, False]))
+    assert score is not None
+    proba = np.array([[0.3, 0.7], [1.0, 0.0]])
+    o, x = data.labels.index("O"), data.labels.index("X")
+    assert (o, x) == (0, 1)
+    expected = np.log([0.3 * 0.1 + 0.7 * 0.8, 0.3 * 0.6 + 0.7 * 0.5, 0.9, 0.6]).mean()
+    assert score.mean(proba, np.ones(2, dtype=bool)) == pytest.approx(expected, rel=1e-5)

@@ -65,6 +65,14 @@ class Features:
         return len(self.bundle_start) - 1
 
     @classmethod
+    def one_each(cls, offsets: Array) -> Features:
+        """Give every token one feature of its own: weights over them are scores that something else computed."""
+        n = int(offsets[-1])
+        start = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)
+        slots = np.arange(1, n + 1, dtype=np.int32)[:, None]
+        return cls(np.asarray(offsets, dtype=np.int64), slots, start, np.arange(n, dtype=np.int32), n)
+
+    @classmethod
     def from_csr(cls, indptr: Array, ids: Array, offsets: Array, n_features: int) -> Features:
         """Take feature ids per token in CSR form: token i has ids[indptr[i]:indptr[i + 1]]; equal lists are merged."""
         indptr, ids = np.asarray(indptr, dtype=np.int64), np.asarray(ids, dtype=np.int32)

@@ -94,6 +94,12 @@ class Weights:
         """Return weights that are all 0."""
         return cls(space, np.zeros(space.size))
 
+    @classmethod
+    def of_scores(cls, scores: Array, transitions: Array) -> Weights:
+        """Take scores of labels per token, (n_tokens, n_labels), as weights over `Features.one_each`."""
+        vector = np.concatenate([np.ravel(scores), np.ravel(transitions)]).astype(np.float64)
+        return cls(ParameterSpace.full(*np.shape(scores)), vector)
+
     @property
     def transitions(self) -> Array:
         """The weights of moves, (n_labels, n_labels), row = label before."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -24,32 +24,21 @@ from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.fitted import Fitted
 from lasca.crf.lexicons import ready_lexicons
 from lasca.crf.objective import OBJECTIVES
-from lasca.crf.prepare import (
-    active_labels,
-    aligned_costs,
-    blocks_of,
-    chosen_tokens,
-    chosen_weights,
-    labelled_sequences,
-    scheme_constraint,
-    targets_of,
-)
+from lasca.crf.prepare import aligned_costs, blocks_of, scheme_constraint
 from lasca.crf.runs import Report, Training
 from lasca.crf.templates import with_lists
 from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
-from lasca.estimator import Estimator, check_choice, check_int, check_number
+from lasca.estimator import check_choice, check_int, check_number
 from lasca.files import whole_folder
-
-if TYPE_CHECKING:
-    from lasca.corpus import CrowdCorpus
+from lasca.tagger.base import Examples, Tagger
 
 __all__ = ["CrfTagger"]
 
 Array = np.ndarray[Any, Any]
 
 
-class CrfTagger(Estimator):
+class CrfTagger(Tagger):
     """A linear-chain CRF tagger.
 
     Parameters:
@@ -76,6 +65,8 @@ class CrfTagger(Estimator):
         threads: None for all cores; changes the time, never the result.
         seed: for the held-out sequences and the perceptron's order.
     """
+
+    kind = "crf"
 
     def __init__(
         self,
@@ -160,29 +151,10 @@ class CrfTagger(Estimator):
         weights = model.weights.state()[:, column[0]]
         return [(names[i], float(weights[i])) for i in np.argsort(-weights, kind="stable")[:n].tolist()]
 
-    def fit(
-        self,
-        corpus: CrowdCorpus,
-        truth: Any,
-        *,
-        sequence_weights: Array | None = None,
-        progress: Report | None = None,
-    ) -> Self:
-        """Fit to the labels of a Truth, or to the gold of that name; tokens without a label are summed over.
-
-        `progress` is called with the share done (a guess) and words on the objective and the time left.
-        """
-        self._check()
-        if self.optimiser == "perceptron" and sequence_weights is not None:
+    def _learn(self, examples: Examples, progress: Report | None) -> None:
+        if self.optimiser == "perceptron" and examples.weights is not None:
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for sequences with weights")
-        targets = targets_of(corpus, truth, self.soft)
-        used = labelled_sequences(targets, corpus.offsets)
-        if not used.any():
-            raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
-        tokens, offsets, rows = chosen_tokens(corpus, used)
-        targets, active = active_labels(targets[rows], len(corpus.labels))
-        weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
-        labels = tuple(corpus.labels)
+        labels, active, targets = examples.labels, examples.active, examples.targets
         scheme = schemes.detect(labels)
         text = self.templates if self.templates != "auto" else "pos" if scheme is None or scheme == "IO" else "ner"
         lists = self._lexicons()
@@ -190,11 +162,13 @@ class CrfTagger(Estimator):
             templates=with_lists(text, lists.clusters, lists.gazetteers), lexicons=lists, min_count=self.min_count,
             hash_bits=self.hash_bits,
         )  # fmt: skip
-        features = extractor.fit(tokens, offsets)
+        features = extractor.fit(examples.tokens, examples.offsets)
         training = Training(
-            features, targets, len(active), self.states, weights, self.held_out, self.patience, self.seed, progress
-        )
-        constraint = scheme_constraint([labels[a] for a in active], targets, offsets) if self.constrained else None
+            features, targets, len(active), self.states, examples.weights, self.held_out, self.patience, self.seed,
+            progress,
+        )  # fmt: skip
+        names = [labels[a] for a in active]
+        constraint = scheme_constraint(names, targets, examples.offsets) if self.constrained else None
         if self.optimiser == "perceptron":
             found = training.perceptron(10 if self.max_iter is None else self.max_iter)
         else:
@@ -204,7 +178,6 @@ class CrfTagger(Estimator):
                 threads=available_threads(self.threads),
             )  # fmt: skip
         self._model = Fitted(labels, active, extractor, found, constraint)
-        return self
 
     def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the best labels of each sentence, a list of tokens each."""
@@ -250,7 +223,7 @@ class CrfTagger(Estimator):
         """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON."""
         model = self._fitted()
         with whole_folder(path, overwrite=overwrite) as folder:
-            model.save(folder, self._plain())
+            model.save(folder, self._plain(elsewhere=("confusion", "clusters", "gazetteers")))
 
     @classmethod
     def load(cls, path: str | Path) -> CrfTagger:
@@ -259,12 +232,6 @@ class CrfTagger(Estimator):
         tagger = cls(**{k: v for k, v in parameters.items() if k in cls._parameter_names()})
         tagger._model = model
         return tagger
-
-    def _plain(self) -> dict[str, Any]:
-        """Return the parameters that JSON can keep; lists and costs live in the fitted model."""
-        elsewhere = ("confusion", "clusters", "gazetteers")
-        plain = (bool, int, float, str, type(None))
-        return {k: v for k, v in self.get_params().items() if isinstance(v, plain) and k not in elsewhere}
 
     def _fitted(self) -> Fitted:
         if self._model is None:

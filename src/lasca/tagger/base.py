@@ -1,0 +1,161 @@
+"""What all taggers share: the way from a corpus and a truth to examples, and from a saved folder to a tagger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from lasca.crf.prepare import active_labels, chosen_tokens, chosen_weights, labelled_sequences, targets_of
+from lasca.crf.runs import Report
+from lasca.errors import ModelError, ParameterError, StoreError
+from lasca.estimator import Estimator
+from lasca.tagger.votes import VoteScore, vote_score_of
+
+if TYPE_CHECKING:
+    from lasca.corpus import CrowdCorpus
+
+__all__ = ["Examples", "Tagger", "load_tagger"]
+
+Array = np.ndarray[Any, Any]
+
+_KINDS = {
+    "crf": ("lasca.tagger.crf_tagger", "CrfTagger"),
+    "bilstm-crf": ("lasca.tagger.neural.bilstm", "BiLstmCrfTagger"),
+    "transformer": ("lasca.tagger.neural.transformer", "TransformerTagger"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """What a tagger learns from: sequences of tokens, each with a target over the labels that occur."""
+
+    tokens: list[str]
+    offsets: Array
+    targets: Array
+    """Over the active labels: hard labels (−1 = unknown), bool (n_tokens, n) of allowed labels, or distributions."""
+    labels: tuple[str, ...]
+    """All labels, those that never occur included: the columns of `predict_proba`."""
+    active: Array
+    """Which labels occur."""
+    weights: Array | None = None
+    """One weight per sequence."""
+    votes: VoteScore | None = None
+    """How well probabilities foretell the votes on these tokens; None where there are none."""
+
+    @property
+    def n_sequences(self) -> int:
+        """The number of sequences."""
+        return len(self.offsets) - 1
+
+
+class Tagger(Estimator):
+    """The base of taggers: `fit` on a corpus and a truth, or `fit_targets` on plain arrays."""
+
+    kind = ""
+    soft: bool = False
+
+    def fit(
+        self,
+        corpus: CrowdCorpus,
+        truth: Any,
+        *,
+        sequence_weights: Array | None = None,
+        progress: Report | None = None,
+    ) -> Self:
+        """Fit to the labels of a Truth, or to the gold of that name; tokens without a label are summed over.
+
+        `progress` is called with the share done (a guess) and words on the objective and the time left.
+        """
+        self._check()
+        targets = targets_of(corpus, truth, self.soft)
+        used = labelled_sequences(targets, corpus.offsets)
+        if not used.any():
+            raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
+        tokens, offsets, rows = chosen_tokens(corpus, used)
+        targets, active = active_labels(targets[rows], len(corpus.labels))
+        weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
+        votes = None if isinstance(truth, str) else vote_score_of(corpus, truth, rows)
+        self._learn(Examples(tokens, offsets, targets, tuple(corpus.labels), active, weights, votes), progress)
+        return self
+
+    def fit_targets(
+        self,
+        tokens: Sequence[str],
+        offsets: Array,
+        targets: Array,
+        labels: Sequence[str],
+        *,
+        sequence_weights: Array | None = None,
+        progress: Report | None = None,
+    ) -> Self:
+        """Fit to plain arrays: what a text model of a truth model wants.
+
+        Sequence s has tokens offsets[s] to offsets[s + 1]. `targets` are labels per token (−1 = unknown), or
+        probabilities (n_tokens, n_labels); sequences without any known label are left out.
+        """
+        self._check()
+        given, ends = np.asarray(targets), np.asarray(offsets, dtype=np.int64)
+        if len(given) != len(tokens) or len(ends) < 1 or ends[-1] != len(tokens):
+            raise ModelError(f"{len(tokens)} tokens need as many targets", got=f"{len(given)}, offsets to {ends[-1:]}")
+        used = labelled_sequences(given, ends)
+        if not used.any():
+            raise ModelError("there is no labelled sequence to learn from", hint="Give targets with labels")
+        lengths = np.diff(ends)
+        rows = np.repeat(used, lengths)
+        kept = [token for token, keep in zip(tokens, rows.tolist()) if keep]
+        found, active = active_labels(given[rows], len(labels))
+        weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
+        inside = np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64)
+        self._learn(Examples(kept, inside, found, tuple(labels), active, weights), progress)
+        return self
+
+    def _check(self) -> None:
+        """Check the parameters."""
+        raise NotImplementedError
+
+    def _learn(self, examples: Examples, progress: Report | None) -> None:
+        """Fit to examples."""
+        raise NotImplementedError
+
+    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the best labels of each sentence, a list of tokens each."""
+        raise NotImplementedError
+
+    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the probability of each label at each token, an array (tokens, labels) per sentence."""
+        raise NotImplementedError
+
+    def _plain(self, elsewhere: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the parameters that JSON can keep; what else there is lives in the fitted model."""
+        plain = (bool, int, float, str, type(None))
+        return {k: v for k, v in self.get_params().items() if isinstance(v, plain) and k not in elsewhere}
+
+
+def load_tagger(path: str | Path) -> Any:
+    """Read a tagger of any kind that `save` wrote. Nothing in the folder can run code."""
+    file = Path(path) / "tagger.json"
+    try:
+        kind = json.loads(file.read_text(encoding="utf-8")).get("kind", "crf")
+    except (OSError, ValueError, AttributeError):
+        kind = "crf"  # whose loader says what is wrong with the folder
+    if kind not in _KINDS:
+        raise StoreError("the folder holds a kind of tagger that this version does not know", where=str(path), got=kind)
+    module, name = _KINDS[kind]
+    return getattr(import_module(module), name).load(path)
+
+
+def need_torch(*modules: str) -> None:
+    """Say what to install where torch is missing."""
+    for module in ("torch", *modules):
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ParameterError(
+                "the tagger", module, "used where torch is installed: pip install 'lasca[torch]'"
+            ) from error

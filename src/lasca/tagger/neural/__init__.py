@@ -1,0 +1,1 @@
+"""Taggers with a network: they need torch, which the extra `torch` installs."""

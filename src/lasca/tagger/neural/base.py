@@ -1,0 +1,290 @@
+"""What taggers with a network share: training, labels for new sentences, saving and loading.
+
+A network turns a batch of sentences into emissions (scores of labels per token); a CRF layer adds the scores of moves
+from label to label. Everything random hangs on `seed` and leaves torch's own generator as it was; on a CPU the same
+seed gives the same weights for the same number of `threads` (with another number sums are made in another order).
+Labels and probabilities of new sentences come from the kernels of `lasca.crf`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from lasca.crf.decode import Constraint, marginals, viterbi
+from lasca.crf.features import Features
+from lasca.crf.objective import OBJECTIVES
+from lasca.crf.prepare import aligned_costs, blocks_of, scheme_constraint
+from lasca.crf.runs import Report
+from lasca.crf.space import Weights
+from lasca.errors import ModelError, StoreError
+from lasca.estimator import check_choice, check_int, check_number
+from lasca.files import check_sums, whole_folder
+from lasca.tagger.base import Examples, Tagger
+from lasca.tagger.neural.training import train
+
+__all__ = ["Network", "NeuralTagger", "quiet_torch"]
+
+Array = np.ndarray[Any, Any]
+VERSION = 1
+_MAX_HEADER = 64 << 20
+
+
+class Network(nn.Module):
+    """A network over sentences: `encode` once per sentence, `forward` per batch of what was encoded."""
+
+    transitions: nn.Parameter
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Any]:
+        """Return what `forward` wants of each sentence."""
+        raise NotImplementedError
+
+    def forward(self, batch: Sequence[Any]) -> torch.Tensor:
+        """Return emissions (B, L, T), L the length of the longest sentence of the batch."""
+        raise NotImplementedError
+
+    def groups(self, learning_rate: float) -> list[dict[str, Any]]:
+        """Return the parameters with their learning rates, for the optimiser."""
+        return [{"params": list(self.parameters()), "lr": learning_rate}]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what must be known to build the network anew, as JSON has it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A fitted network with its labels; `active` are the labels it knows."""
+
+    labels: tuple[str, ...]
+    active: Array
+    network: Network
+    constraint: Constraint | None
+    trace: tuple[float, ...]
+    scores: tuple[float, ...]
+
+
+class NeuralTagger(Tagger):
+    """The base of BiLstmCrfTagger and TransformerTagger."""
+
+    objective: str
+    confusion: Any
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    held_out: float
+    patience: int
+    constrained: bool
+    threads: int
+    seed: int
+    _model: Learned | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
+        return self._fitted().labels
+
+    @property
+    def trace(self) -> tuple[float, ...]:
+        """The mean value of the objective per sequence, negated, in each epoch."""
+        return self._fitted().trace
+
+    @property
+    def held_out_scores(self) -> tuple[float, ...]:
+        """The score on held-out sequences after each epoch: mean log score of their votes, or of their labels."""
+        return self._fitted().scores
+
+    def _check(self) -> None:
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_int("epochs", self.epochs, low=1)
+        check_int("batch_size", self.batch_size, low=1)
+        check_number("learning_rate", self.learning_rate, low=0.0, open_low=True)
+        check_number("weight_decay", self.weight_decay, low=0.0)
+        check_number("held_out", self.held_out, low=0.0, high=0.5)
+        check_int("patience", self.patience, low=1)
+        check_int("threads", self.threads, low=1)
+        check_int("seed", self.seed, low=0)
+
+    def _network(self, sentences: list[list[str]], n_labels: int) -> Network:
+        """Make a network for these sentences."""
+        raise NotImplementedError
+
+    @classmethod
+    def _rebuild(cls, description: dict[str, Any], folder: Path, n_labels: int) -> Network:
+        """Make a network from its description; its weights are filled in afterwards."""
+        raise NotImplementedError
+
+    def _more_files(self, network: Network, folder: Path) -> None:
+        """Write what else the network needs."""
+
+    def _learn(self, examples: Examples, progress: Report | None) -> None:
+        sentences = [examples.tokens[a:b] for a, b in pairwise(examples.offsets.tolist())]
+        names = [examples.labels[a] for a in examples.active]
+        constraint = scheme_constraint(names, examples.targets, examples.offsets) if self.constrained else None
+        costs = aligned_costs(self.confusion, examples.labels, examples.active)
+        with quiet_torch(self.seed, self.threads):
+            network = self._network(sentences, len(names))
+            found = train(
+                network, sentences, examples, objective=self.objective, costs=costs, epochs=self.epochs,
+                batch_size=self.batch_size, learning_rate=self.learning_rate, weight_decay=self.weight_decay,
+                held_out=self.held_out, patience=self.patience, seed=self.seed, progress=progress,
+                proba=lambda chosen: _proba(network, chosen, examples.active, len(examples.labels)),
+            )  # fmt: skip
+        network.eval()
+        self._model = Learned(examples.labels, examples.active, network, constraint, *found)
+
+    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the best labels of each sentence, a list of tokens each."""
+        model = self._fitted()
+        names = [model.labels[a] for a in model.active]
+        out: list[list[str]] = []
+        for scores, offsets in self._scores(sentences):
+            weights = Weights.of_scores(scores, _moves(model.network))
+            codes = viterbi(Features.one_each(offsets), weights, constraint=model.constraint).tolist()
+            flat = [names[c] for c in codes]
+            out.extend(flat[a:b] for a, b in pairwise(offsets.tolist()))
+        return out
+
+    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the probability of each label at each token, an array (tokens, labels) per sentence.
+
+        Columns are those of `labels`; a label that was never seen in training has probability 0.
+        """
+        model = self._fitted()
+        out: list[Array] = []
+        for scores, offsets in self._scores(sentences):
+            full = _spread(_marginals(model.network, scores, offsets), model.active, len(model.labels))
+            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
+        return out
+
+    def _scores(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[Array, Array]]:
+        model = self._fitted()
+        for tokens, offsets in blocks_of(sentences):
+            parts = [tokens[a:b] for a, b in pairwise(offsets.tolist())]
+            with quiet_torch(self.seed, self.threads):
+                yield _emissions(model.network, parts), offsets
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON."""
+        model = self._fitted()
+        rule = model.constraint
+        header = {
+            "lasca": "tagger",
+            "kind": self.kind,
+            "version": VERSION,
+            "labels": list(model.labels),
+            "active": model.active.tolist(),
+            "constraint": None if rule is None else [rule.moves.tolist(), rule.first.tolist(), rule.last.tolist()],
+            "trace": list(model.trace),
+            "held_out_scores": list(model.scores),
+            "parameters": self._plain(elsewhere=("confusion", "vectors", "model")),
+            "network": model.network.describe(),
+        }
+        with whole_folder(path, overwrite=overwrite) as folder:
+            arrays = {name: value.detach().contiguous().clone() for name, value in model.network.state_dict().items()}
+            save_file(arrays, folder / "weights.safetensors")
+            self._more_files(model.network, folder)
+            text = json.dumps(header, ensure_ascii=True, indent=1, allow_nan=False)
+            (folder / "tagger.json").write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Any:
+        """Read a tagger that `save` wrote. Nothing in the folder can run code."""
+        folder = Path(path)
+        try:
+            check_sums(folder, "tagger.json", "weights.safetensors")
+            if (folder / "tagger.json").stat().st_size > _MAX_HEADER:
+                raise StoreError("tagger.json is too large to be a header", where=str(folder))
+            header = json.loads((folder / "tagger.json").read_text(encoding="utf-8"))
+            if header.get("lasca") != "tagger" or header.get("kind") != cls.kind or header.get("version") != VERSION:
+                raise StoreError(f"not a {cls.kind} tagger of this version", where=str(folder), got=header.get("kind"))
+            labels, active = tuple(str(n) for n in header["labels"]), np.array(header["active"], dtype=np.int64)
+            if len(set(active.tolist())) != len(active) or not 0 <= active.min() <= active.max() < len(labels):
+                raise StoreError("the labels of the tagger do not fit", where=str(folder))
+            rule = header["constraint"]
+            constraint = None if rule is None else Constraint(*(np.array(part, dtype=np.bool_) for part in rule))
+            if constraint is not None and len(constraint.first) != len(active):
+                raise StoreError("the constraint and the labels of the tagger differ", where=str(folder))
+            with quiet_torch(0, 1):
+                network = cls._rebuild(header["network"], folder, len(active))
+            network.load_state_dict(load_file(folder / "weights.safetensors"))
+            network.eval()
+            known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._parameter_names()}
+            tagger = cls(**known)
+            tagger._model = Learned(
+                labels, active, network, constraint, tuple(header["trace"]), tuple(header["held_out_scores"])
+            )
+        except FileNotFoundError as error:
+            raise StoreError("there is no tagger to load", where=str(folder)) from error
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError, ModelError) as error:
+            raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
+        return tagger
+
+    def _fitted(self) -> Learned:
+        if self._model is None:
+            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
+        return self._model
+
+
+@contextmanager
+def quiet_torch(seed: int, threads: int) -> Iterator[None]:
+    """Give torch a seed and a number of threads, and put everything back as it was."""
+    before = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _emissions(network: Network, sentences: Sequence[Sequence[str]], batch_size: int = 64) -> Array:
+    """Return the scores of labels of all tokens, (n_tokens, n_labels), one sentence behind the other."""
+    lengths = np.array([len(s) for s in sentences], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    out = np.zeros((int(offsets[-1]), len(network.transitions)))
+    order = np.argsort(lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    training = network.training
+    network.eval()
+    with torch.no_grad():
+        for first in range(0, len(order), batch_size):
+            chosen = order[first : first + batch_size].tolist()
+            found = network(network.encode([sentences[i] for i in chosen])).double().numpy()
+            for row, i in zip(found, chosen):
+                out[offsets[i] : offsets[i + 1]] = row[: lengths[i]]
+    network.train(training)
+    return out
+
+
+def _moves(network: Network) -> Array:
+    return np.asarray(network.transitions.detach().double().numpy())
+
+
+def _marginals(network: Network, scores: Array, offsets: Array) -> Array:
+    return marginals(Features.one_each(offsets), Weights.of_scores(scores, _moves(network)))
+
+
+def _spread(found: Array, active: Array, n_labels: int) -> Array:
+    full = np.zeros((len(found), n_labels), dtype=np.float32)
+    full[:, active] = found
+    return full
+
+
+def _proba(network: Network, sentences: Sequence[Sequence[str]], active: Array, n_labels: int) -> Array:
+    """Return the probabilities of labels of all tokens of some sentences, over all labels."""
+    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
+    return _spread(_marginals(network, _emissions(network, sentences), offsets), active, n_labels)

@@ -1,0 +1,206 @@
+"""BiLstmCrfTagger: characters and words through a bidirectional LSTM, a CRF on top (Lample et al. 2016).
+
+A word is its embedding (learned, or from a file of vectors and fine-tuned), what a small bidirectional LSTM makes of
+its characters, and an embedding of how it is written. Words that occur once are taken for unknown every second time, so
+that the embedding of unknown words learns something.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from lasca.errors import FormatError, ParameterError, StoreError
+from lasca.estimator import check_int, check_number
+from lasca.tagger.neural.base import Network, NeuralTagger
+from lasca.tagger.neural.words import N_WRITINGS, padded, writings
+
+__all__ = ["BiLstmCrfTagger"]
+
+Array = np.ndarray[Any, Any]
+_PAD, _UNKNOWN = 0, 1
+_LONGEST = 30  # characters of a word that are read
+_CHARACTERS, _CHARACTER_STATE, _WRITING = 25, 25, 10
+
+
+class BiLstmCrfTagger(NeuralTagger):
+    """A tagger with a bidirectional LSTM over words and characters and a CRF layer; needs the extra `torch`.
+
+    Parameters:
+        objective: "likelihood", "cost-sensitive" or "softmax-margin".
+        confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
+        soft: learn from the truth's probabilities instead of its labels.
+        vectors: word vectors to start from: a file (word and numbers, separated by spaces) or a mapping.
+        word_size: length of word embeddings, where there are no vectors.
+        state_size: size of the LSTM's state in each direction.
+        dropout: share of inputs and states left out in training.
+        epochs: passes over the data.
+        batch_size: sentences per step.
+        learning_rate: of AdamW; it rises over the first tenth of all steps and falls to 0.
+        weight_decay: of AdamW.
+        held_out: share of sequences kept aside to stop early; votes on them are the judge.
+        patience: epochs without a better score before stopping.
+        constrained: predict only label sequences the tag scheme allows.
+        threads: threads of torch; another number gives other sums in the last digits.
+        seed: for everything random.
+    """
+
+    kind = "bilstm-crf"
+
+    def __init__(
+        self,
+        *,
+        objective: str = "likelihood",
+        confusion: Any = None,
+        soft: bool = False,
+        vectors: str | Path | Mapping[str, Sequence[float]] | None = None,
+        word_size: int = 100,
+        state_size: int = 128,
+        dropout: float = 0.5,
+        epochs: int = 15,
+        batch_size: int = 32,
+        learning_rate: float = 3e-3,
+        weight_decay: float = 1e-4,
+        held_out: float = 0.0,
+        patience: int = 3,
+        constrained: bool = True,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.confusion = confusion
+        self.soft = soft
+        self.vectors = vectors
+        self.word_size = word_size
+        self.state_size = state_size
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.held_out = held_out
+        self.patience = patience
+        self.constrained = constrained
+        self.threads = threads
+        self.seed = seed
+
+    def _check(self) -> None:
+        super()._check()
+        check_int("word_size", self.word_size, low=1, high=4096)
+        check_int("state_size", self.state_size, low=1, high=4096)
+        check_number("dropout", self.dropout, low=0.0, high=0.9)
+
+    def _network(self, sentences: list[list[str]], n_labels: int) -> Network:
+        vectors = read_vectors(self.vectors)
+        counts = Counter(token for row in sentences for token in row)
+        words = list(dict.fromkeys([*counts, *vectors]))
+        size = len(next(iter(vectors.values()))) if vectors else self.word_size
+        characters = sorted({c for word in counts for c in word[:_LONGEST]})
+        network = BiLstm(words, characters, n_labels, size, self.state_size, self.dropout)
+        network.rare = {word for word, n in counts.items() if n == 1 and word not in vectors}
+        with torch.no_grad():
+            for word, vector in vectors.items():
+                network.words.weight[network.word_codes[word]] = torch.tensor(vector, dtype=torch.float32)
+        return network
+
+    @classmethod
+    def _rebuild(cls, description: dict[str, Any], folder: Path, n_labels: int) -> Network:
+        word_size, state_size = (int(description[name]) for name in ("word_size", "state_size"))
+        if not 1 <= min(word_size, state_size) <= max(word_size, state_size) <= 4096:
+            raise StoreError("the network has an impossible size", got=(word_size, state_size))
+        words, characters = ([str(w) for w in description[name]] for name in ("words", "characters"))
+        return BiLstm(words, characters, n_labels, word_size, state_size, float(description["dropout"]))
+
+
+def read_vectors(source: str | Path | Mapping[str, Sequence[float]] | None) -> dict[str, list[float]]:
+    """Read word vectors: lines of a word and its numbers, separated by spaces (a first line of two is skipped)."""
+    if source is None:
+        return {}
+    if isinstance(source, Mapping):
+        found = {str(word): [float(v) for v in vector] for word, vector in source.items()}
+    else:
+        found = {}
+        try:
+            with Path(source).open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    word, *numbers = line.rstrip("\n").split(" ")
+                    if number == 1 and len(numbers) == 1:
+                        continue
+                    found[word] = [float(v) for v in numbers if v]
+        except (OSError, ValueError) as error:
+            raise FormatError(f"cannot read the word vectors: {error}", path=source) from error
+    sizes = {len(vector) for vector in found.values()}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ParameterError("vectors", sorted(sizes)[:5], "vectors of one length")
+    return found
+
+
+class BiLstm(Network):
+    """Words and characters to emissions."""
+
+    def __init__(
+        self, words: list[str], characters: list[str], n_labels: int, word_size: int, state_size: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.sizes = {"word_size": word_size, "state_size": state_size, "dropout": dropout}
+        self.word_codes = {word: i + 2 for i, word in enumerate(words)}
+        self.character_codes = {c: i + 2 for i, c in enumerate(characters)}
+        self.rare: set[str] = set()
+        self.words = nn.Embedding(len(words) + 2, word_size, padding_idx=_PAD)
+        nn.init.normal_(self.words.weight, std=0.1)
+        self.characters = nn.Embedding(len(characters) + 2, _CHARACTERS, padding_idx=_PAD)
+        self.spelling = nn.LSTM(_CHARACTERS, _CHARACTER_STATE, batch_first=True, bidirectional=True)
+        self.writing = nn.Embedding(N_WRITINGS, _WRITING, padding_idx=_PAD)
+        self.dropout = nn.Dropout(dropout)
+        self.context = nn.LSTM(
+            word_size + 2 * _CHARACTER_STATE + _WRITING, state_size, batch_first=True, bidirectional=True
+        )
+        self.head = nn.Linear(2 * state_size, n_labels)
+        self.transitions = nn.Parameter(torch.zeros(n_labels, n_labels))
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.sizes, "words": list(self.word_codes), "characters": list(self.character_codes)}
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Any]:
+        """Return the codes of words, of writings and of characters of each sentence."""
+        return [([self._word(w) for w in s], writings(s), [self._spelled(w) for w in s], list(s)) for s in sentences]
+
+    def _word(self, word: str) -> int:
+        found = self.word_codes.get(word)
+        return found if found is not None else self.word_codes.get(word.lower(), _UNKNOWN)
+
+    def _spelled(self, word: str) -> tuple[int, ...]:
+        return tuple(self.character_codes.get(c, _UNKNOWN) for c in word[:_LONGEST]) or (_UNKNOWN,)
+
+    def forward(self, batch: Sequence[Any]) -> torch.Tensor:
+        codes = padded([row[0] for row in batch])
+        if self.training and self.rare:
+            once = padded([[int(w in self.rare) for w in row[3]] for row in batch]).bool()
+            codes = torch.where(once & (torch.rand(codes.shape) < 0.5), _UNKNOWN, codes)
+        inputs = torch.cat(
+            [self.words(codes), self._spell(batch, codes.shape), self.writing(padded([row[1] for row in batch]))], dim=2
+        )
+        lengths = torch.tensor([len(row[0]) for row in batch])
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.dropout(inputs), lengths, batch_first=True, enforce_sorted=False
+        )
+        states, _ = nn.utils.rnn.pad_packed_sequence(self.context(packed)[0], batch_first=True)
+        return self.head(self.dropout(states))
+
+    def _spell(self, batch: Sequence[Any], shape: Any) -> torch.Tensor:
+        """Return the last states of the LSTM over characters, once for each different word of the batch."""
+        index: dict[tuple[int, ...], int] = {(): 0}
+        places = padded([[index.setdefault(word, len(index)) for word in row[2]] for row in batch])
+        words = [word or (_UNKNOWN,) for word in index]
+        lengths = torch.tensor([len(word) for word in words])
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.characters(padded(words)), lengths, batch_first=True, enforce_sorted=False
+        )
+        _, (last, _) = self.spelling(packed)
+        return torch.cat([last[0], last[1]], dim=1)[places]

