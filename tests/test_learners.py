@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import naive
+from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks, cut_into_shards, document_cuts
 from lasca.engine import Processes, Threads
@@ -234,7 +235,7 @@ def test_soft_counts_equal_the_sum_over_what_the_vote_may_have_been() -> None:
     proba[::3] = np.nan
     rich = corpus.with_soft("soft", proba)
     votes = Votes.of(rich)
-    learner = DawidSkene()._learner(votes)
+    learner = DawidSkene(lone_votes=True)._learner(votes)
     block = Block(votes, 0, votes.n_tokens)
     state = learner.start(learner.summarise(block), np.random.default_rng(1))
     (counts, totals, evidence), _ = learner.visit(state, block, None)
@@ -294,10 +295,11 @@ def test_history_matches_by_name_and_lets_newcomers_in(tmp_path: Any) -> None:
     corpus = crowd(n_sequences=60, n_annotators=5)
     old = corpus.select(sequences=np.arange(40), annotators=corpus.annotators[1:])
     new = corpus.select(sequences=np.arange(40, 60), annotators=[*corpus.annotators[:2], corpus.annotators[4]])
-    before = DawidSkene().fit(old)
+    model = DawidSkene(lone_votes=True)
+    before = model.fit(old)
     before.save(tmp_path / "truth")
-    truth = DawidSkene().fit(new, history=Truth.load(tmp_path / "truth"))
-    assert truth.proba.tobytes() == DawidSkene().fit(new, history=before).proba.tobytes()
+    truth = model.fit(new, history=Truth.load(tmp_path / "truth"))
+    assert truth.proba.tobytes() == model.fit(new, history=before).proba.tobytes()
     assert truth.annotators.column("name").to_pylist() == list(new.annotators)
     counts = truth.statistics["counts"]
     n = np.bincount(new.annotation_annotator, minlength=3)
@@ -331,3 +333,44 @@ def test_what_a_model_does_not_support_is_refused_by_name() -> None:
     with pytest.raises(AssertionError):  # who does not vote is no trouble
         Plain().fit(soft.with_voters(corpus.annotators))
     assert set(supporting()) == set(MODEL_NAMES)
+
+
+# --- lone votes ---------------------------------------------------------------------------------------------------
+
+
+def one_vote_per_token(corpus: CrowdCorpus, share_of_two: float, seed: int = 0) -> CrowdCorpus:
+    rng = np.random.default_rng(seed)
+    keep = np.zeros(corpus.n_annotations, bool)
+    for a, b in zip(corpus.token_start[:-1], corpus.token_start[1:]):
+        if b > a:
+            n = min(2 if rng.random() < share_of_two else 1, b - a)
+            keep[rng.choice(np.arange(a, b), n, replace=False)] = True
+    triple = (corpus.annotation_token[keep], corpus.annotation_annotator[keep], corpus.annotation_label[keep])
+    return corpus.with_annotations(corpus.annotators, *triple)
+
+
+@pytest.mark.parametrize("name", ["mv", "ds", "mace", "glad"])
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_with_one_vote_per_token_the_votes_are_believed(name: str, share: float) -> None:
+    corpus = one_vote_per_token(simulate.demo_crowd("ner"), share)
+    truth = model_class(name)().fit(corpus)
+    votes = model_class("mv")().fit(corpus)
+    gold = corpus.golds["gold"]
+    right = [(t.labels == gold)[truth.voted].mean() for t in (truth, votes)]
+    assert right[0] >= right[1] - 0.005
+
+
+def test_a_lone_vote_is_overruled_only_by_what_others_taught() -> None:
+    """An annotator who swaps two labels beside others is corrected where they stand alone; a newcomer is not."""
+    rng = np.random.default_rng(0)
+    gold = rng.integers(0, 2, 400)
+    rows: dict[str, list[list[str | None]]] = {}
+    for name in ("ann", "bob"):
+        rows[name] = [["AB"[t] if rng.random() < 0.95 else "BA"[t] for t in gold[:200]] + [None] * 200]
+    rows["swaps"] = [["BA"[t] for t in gold[:300]] + [None] * 100]
+    rows["new"] = [[None] * 300 + ["BA"[t] for t in gold[300:]]]
+    corpus = CrowdCorpus.from_sequences([["w"] * 400], rows)
+    truth = DawidSkene().fit(corpus)
+    assert (truth.labels[200:300] == gold[200:300]).mean() > 0.95
+    assert (truth.labels[300:] == 1 - gold[300:]).all()
+    assert truth.proba[np.arange(400), truth.labels].min() >= 0.5

@@ -21,7 +21,7 @@ def with_gap(seed: int) -> CrowdCorpus:
 def one_pass(corpus: CrowdCorpus, log_psi: np.ndarray, log_gamma: np.ndarray, proba: np.ndarray) -> tuple:
     """Return expected counts (annotator, given, true), label counts and the log evidence; fill the posteriors."""
     votes = Votes.of(corpus)
-    learner, block = DawidSkene()._learner(votes), Block(votes, 0, votes.n_tokens)
+    learner, block = DawidSkene(lone_votes=True)._learner(votes), Block(votes, 0, votes.n_tokens)
     state = Parameters(log_psi, log_gamma, 0.0, learner.summarise(block)[2])
     counts, totals, evidence = learner.describe(state, block, None, proba)
     return counts, totals, learner.update(state, (counts, totals, evidence))[1]
@@ -33,7 +33,7 @@ def test_em_equals_plain_loops(seed: int, steps: int) -> None:
     corpus = with_gap(seed)
     assert (np.diff(corpus.token_start) == 0).any()
     _, trace = naive.dawid_skene(triples(corpus), corpus.n_tokens, 3, 3, 0.05, 0.3, steps)
-    truth = DawidSkene(smoothing=0.05, agreement=0.3, max_iter=steps, tol=0).fit(corpus)
+    truth = DawidSkene(smoothing=0.05, agreement=0.3, lone_votes=True, max_iter=steps, tol=0).fit(corpus)
     np.testing.assert_allclose(truth.trace, trace, rtol=1e-11)
     after, _ = naive.dawid_skene(triples(corpus), corpus.n_tokens, 3, 3, 0.05, 0.3, steps + 1)
     np.testing.assert_allclose(truth.proba, after, atol=1e-6)
@@ -46,15 +46,15 @@ def test_variational_equals_plain_loops(seed: int, steps: int) -> None:
     prior = np.full((3, 3), 0.7) + np.eye(3) * 1.1
     _, trace = naive.ibcc(triples(corpus), corpus.n_tokens, 3, 3, prior, 0.4, steps)
     after, _ = naive.ibcc(triples(corpus), corpus.n_tokens, 3, 3, prior, 0.4, steps + 1)
-    model = DawidSkene(variational=True, diagonal=1.8, off_diagonal=0.7, class_prior=0.4, max_iter=steps, tol=0)
-    truth = model.fit(corpus)
+    priors = {"diagonal": 1.8, "off_diagonal": 0.7, "class_prior": 0.4}
+    truth = DawidSkene(variational=True, lone_votes=True, **priors, max_iter=steps, tol=0).fit(corpus)
     np.testing.assert_allclose(truth.proba, after, atol=1e-6)
     np.testing.assert_allclose(truth.trace, trace, rtol=1e-10)
 
 
 def test_confusion_is_the_posterior_mean_of_the_counts() -> None:
     corpus = with_gap(1)
-    truth = DawidSkene(smoothing=0.05, agreement=0.0, max_iter=3, tol=0).fit(corpus)
+    truth = DawidSkene(smoothing=0.05, agreement=0.0, lone_votes=True, max_iter=3, tol=0).fit(corpus)
     counts, _ = naive.ds_counts(triples(corpus), truth.proba.astype(float).tolist(), 3, 3)
     expected = (counts + 0.05) / (counts + 0.05).sum(axis=2, keepdims=True)
     np.testing.assert_allclose(truth.confusion, expected, atol=1e-5)

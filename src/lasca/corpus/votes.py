@@ -144,7 +144,8 @@ class Block:
         for array in arrays:
             array.flags.writeable = False
         borders = np.array([0, b - a])
-        return Block(Votes(*arrays, v.n_annotators, v.n_labels, borders, soft, known), 0, b - a)
+        start, annotator, label = arrays
+        return Block(Votes(start, annotator, label, v.n_annotators, v.n_labels, borders, soft, known), 0, b - a)
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = self if self.first == 0 and self.last == self.votes.n_tokens else self.alone()

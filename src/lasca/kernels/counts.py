@@ -99,14 +99,14 @@ def _log_space(first, last, rows, log_table, log_prior, n_labels, factor, at, ro
 
 @kernel
 def confusion_pass(  # type: ignore[no-untyped-def]
-    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, special, factor, post,
-    counts, totals, proba,
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, least, special, teaches, factor,
+    post, counts, totals, proba,
 ):  # fmt: skip
     """Do one pass over tokens first..last and return their log evidence.
 
-    Each token's posterior ∝ prior × the rows of its votes. It is added to the rows of its votes in `counts` and, if
-    it has votes or is special, to `totals`; it is written to `proba` (last - first, n_labels) unless that has no rows.
-    A token of which nothing is said adds no evidence.
+    Each token's posterior ∝ prior × the rows of its votes. If it has at least `least` votes (or teaches[k] says so of
+    the special token k), it is added to the rows of its votes in `counts` and to `totals`, and its evidence counts. It
+    is written to `proba` (last - first, n_labels) unless that has no rows.
     """
     width = 4 * len(blocks)
     base = start[first]
@@ -123,17 +123,19 @@ def confusion_pass(  # type: ignore[no-untyped-def]
         at = special[i - first] * width if len(special) > 0 else -1
         if at >= 0:
             p = simd.mul(p, simd.load(factor, at, blocks))
+        counted = teaches[special[i - first]] if at >= 0 else b - a >= least
         total = simd.total(p)
         if total < TINY:
-            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
+            logs = _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
+            evidence += logs if counted else 0.0
             p = simd.load(row, 0, blocks)
         else:
             p = simd.mul(p, simd.splat(1.0 / total, blocks))
-            product *= total if b > a or at >= 0 else 1.0
+            product *= total if counted else 1.0
             if product < 1e-100 or product > 1e100:
                 evidence += math.log(product)
                 product = 1.0
-        if b > a or at >= 0:
+        if counted:
             sums = simd.add(sums, p)
             for j in range(a, b):
                 simd.store(counts, rows[j], simd.add(simd.load(counts, rows[j], blocks), p))
@@ -149,8 +151,8 @@ def confusion_pass(  # type: ignore[no-untyped-def]
 
 @kernel
 def confusion_pass_wide(  # type: ignore[no-untyped-def]
-    first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, special, factor, post,
-    counts, totals, proba,
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, least, special, teaches, factor,
+    post, counts, totals, proba,
 ):  # fmt: skip
     """Do what `confusion_pass` does, for rows of any width."""
     row = np.zeros(width)
@@ -169,17 +171,20 @@ def confusion_pass_wide(  # type: ignore[no-untyped-def]
             if at >= 0:
                 row[t] *= factor[at + t]
             total += row[t]
+        counted = teaches[special[i - first]] if at >= 0 else b - a >= least
         if total < TINY:
-            evidence += _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
+            logs = _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
+            evidence += logs if counted else 0.0
         else:
-            evidence += math.log(total) if b > a or at >= 0 else 0.0
+            evidence += math.log(total) if counted else 0.0
             for t in range(n_labels):
                 row[t] /= total
-        if b > a or at >= 0:
+        if at >= 0:
+            for t in range(n_labels):
+                post[at + t] = row[t]
+        if counted:
             for t in range(n_labels):
                 totals[t] += row[t]
-                if at >= 0:
-                    post[at + t] = row[t]
             for j in range(a, b):
                 for t in range(n_labels):
                     counts[rows[j] + t] += row[t]
@@ -190,14 +195,13 @@ def confusion_pass_wide(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def soft_factor(place, annotator, proba, psi, factor):  # type: ignore[no-untyped-def]
-    """Multiply the rows of `factor` (n_special, width) by what soft votes say, and return the log of the scales.
+def soft_factor(place, annotator, proba, psi, factor, scales):  # type: ignore[no-untyped-def]
+    """Multiply the rows of `factor` (n_special, width) by soft votes; the logs of their scales go to `scales`.
 
     Vote n is on the special token place[n]; it says Σ_s p(s) ψ[a, s, t] of label t, scaled to a largest entry of 1.
     """
     n_labels = psi.shape[1]
     row = np.empty(n_labels)
-    scales = 0.0
     for n in range(len(place)):
         largest = 0.0
         for t in range(n_labels):
@@ -207,8 +211,7 @@ def soft_factor(place, annotator, proba, psi, factor):  # type: ignore[no-untype
             largest = max(largest, row[t])
         for t in range(n_labels):
             factor[place[n], t] *= row[t] / largest
-        scales += math.log(largest)
-    return scales
+        scales[place[n]] += math.log(largest)
 
 
 @kernel

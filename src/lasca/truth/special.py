@@ -33,13 +33,20 @@ class Special:
     annotator: npt.NDArray[np.int32]
     proba: Floats
     """(n_soft, n_labels), rows that sum to 1."""
+    voices: npt.NDArray[np.int64]
+    """How many speak of each special token: votes, soft votes, and one if something is known."""
 
     def __len__(self) -> int:
         return len(self.allowed)
 
 
 NOTHING_SPECIAL = Special(
-    np.zeros(0, np.int32), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, 0))
+    np.zeros(0, np.int32),
+    np.zeros((0, 0)),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int32),
+    np.zeros((0, 0)),
+    np.zeros(0, np.int64),
 )
 
 
@@ -61,7 +68,8 @@ def special_tokens(block: Block) -> Special:
         place = np.searchsorted(special, votes.soft.token[soft])
         annotator, proba = votes.soft.annotator[soft], votes.soft.proba[soft].astype(np.float64)
         proba /= proba.sum(axis=1, keepdims=True)
-    return Special(index, allowed, place, annotator, proba)
+    voices = np.diff(votes.start)[special] + np.bincount(place, minlength=len(special)) + (allowed == 0).any(axis=1)
+    return Special(index, allowed, place, annotator, proba, voices)
 
 
 def shares_of(block: Block, special: Special) -> Floats:
@@ -94,10 +102,11 @@ def expected_counts(block: Block, special: Special, q: Floats) -> tuple[Floats, 
     counts = np.zeros((votes.n_annotators * T, T))
     for t in range(T):
         counts[:, t] = np.bincount(cell, weights=q[token, t], minlength=len(counts))
-    counts = counts.reshape(votes.n_annotators, T, T)
-    at = np.flatnonzero(special.index >= 0)[special.place]
-    np.add.at(counts, special.annotator, special.proba[:, :, None] * q[at][:, None, :])
-    return counts, q.sum(axis=0)
+    tables = counts.reshape(votes.n_annotators, T, T)
+    if len(special.place):
+        at = np.flatnonzero(special.index >= 0)[special.place]
+        np.add.at(tables, special.annotator, special.proba[:, :, None] * q[at][:, None, :])
+    return tables, q.sum(axis=0)
 
 
 def as_rows(matrix: Floats, width: int) -> Any:
