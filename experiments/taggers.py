@@ -1,6 +1,7 @@
 """Taggers learned from the Mechanical Turk crowd of CoNLL-2003, on texts they have not seen.
 
-    python experiments/taggers.py [--truth bsc] [--candidates crf,crf+lexicons,...] [--sets dev] [--gold] [--json FILE]
+    python experiments/taggers.py [--truth bsc] [--candidates "crf;crf+lexicons"] [--sets dev] [--gold] [--json FILE]
+    python experiments/taggers.py --choose --candidates "crf;crf+lexicons;crf+lexicons, paths 5"
 
 Truth: a model's name (fitted here on the annotated sentences, 6,056) or a folder of `lasca aggregate`. No gold enters
 training or any choice; with --gold the same taggers are trained on the gold of the same sentences, as a yardstick.
@@ -27,7 +28,7 @@ from lasca import evaluate, schemes
 from lasca.corpus import CrowdCorpus
 from lasca.runs.source import read
 from lasca.runs.truth_folder import load_truth
-from lasca.tagger import CrfTagger
+from lasca.tagger import CrfTagger, choose_tagger
 from lasca.truth import model_class
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,6 +59,9 @@ def bilstm() -> Any:
 CANDIDATES: dict[str, Callable[[], Any]] = {
     "crf": lambda: CrfTagger(),
     "crf+lexicons": lambda: CrfTagger(lexicons="en"),
+    "crf+lexicons, certain 0.7": lambda: CrfTagger(lexicons="en", certain=0.7),
+    "crf+lexicons, paths 5": lambda: CrfTagger(lexicons="en", paths=5),
+    "crf+lexicons, soft": lambda: CrfTagger(lexicons="en", soft=True),
     "bilstm": bilstm,
     "transformer": transformer,
 }
@@ -95,9 +99,11 @@ def annotated(corpus: CrowdCorpus) -> CrowdCorpus:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", default="bsc", help="a truth model, or a folder of `lasca aggregate`")
-    parser.add_argument("--candidates", default="crf,crf+lexicons")
+    parser.add_argument("--candidates", default="crf;crf+lexicons", help="separated by ;")
     parser.add_argument("--sets", default="dev")
     parser.add_argument("--gold", action="store_true", help="also train on gold, as a yardstick")
+    parser.add_argument("--choose", action="store_true", help="let held-out votes choose among the candidates, no gold")
+    parser.add_argument("--folds", type=int, default=2)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--save", type=Path, help="keep the fitted taggers in this folder")
     options = parser.parse_args()
@@ -111,8 +117,13 @@ def main() -> None:
     names = list(corpus.label_names(corpus.golds["gold"]))
     inferred = evaluate.spans(names, truth.sequences(), mode="lenient").f1
     print(f"{truth.model}: {corpus.n_sequences:,} sentences, span F1 of the truth against gold {100 * inferred:.2f}")
+    if options.choose:
+        taggers = {name: CANDIDATES[name]() for name in options.candidates.split(";")}
+        choice = choose_tagger(corpus, truth, taggers, folds=options.folds)
+        print(choice, "".join(f"\n{k}: {m:+.5f} ± {e:.5f}" for k, (m, e) in choice.differences.items()))
+        return
     results = []
-    for name in options.candidates.split(","):
+    for name in options.candidates.split(";"):
         for source, target in [("truth", truth), *([("gold", "gold")] if options.gold else [])]:
             start = time.process_time()
             tagger = CANDIDATES[name]().fit(corpus, target)

@@ -156,6 +156,16 @@ def test_unknown_labels_soft_targets_weights_and_progress(kind: str, encoder: Pa
 
 
 @KINDS
+def test_learning_from_drawn_paths(kind: str, encoder: Path) -> None:
+    data = corpus()
+    codes = data.golds["gold"]
+    proba = 0.7 * np.eye(len(data.labels), dtype=np.float32)[codes] + np.float32(0.3 / len(data.labels))
+    drawn, plain = (make(kind, encoder, epochs=10, paths=n).fit(data, FakeTruth(codes, proba)) for n in (5, 0))
+    assert drawn.predict(TEXT)[0] == ["B-PER", "I-PER", "O", "B-LOC", "O"]
+    assert drawn.predict_proba(TEXT)[0].max(axis=1).mean() < plain.predict_proba(TEXT)[0].max(axis=1).mean()
+
+
+@KINDS
 def test_early_stopping_keeps_the_best_epoch(kind: str, encoder: Path) -> None:
     tagger = make(kind, encoder, held_out=0.3, patience=1, epochs=20, learning_rate=0.05).fit(corpus(), "gold")
     scores = tagger.held_out_scores

@@ -11,13 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lasca.tagger.base import Tagger, load_tagger, need_torch
+from lasca.tagger.choose import Choice, choose_tagger
 from lasca.tagger.crf_tagger import CrfTagger
 
 if TYPE_CHECKING:
     from lasca.tagger.neural.bilstm import BiLstmCrfTagger
     from lasca.tagger.neural.transformer import TransformerTagger
 
-__all__ = ["BiLstmCrfTagger", "CrfTagger", "Tagger", "TransformerTagger", "load_tagger"]
+__all__ = ["BiLstmCrfTagger", "Choice", "CrfTagger", "Tagger", "TransformerTagger", "choose_tagger", "load_tagger"]
 
 _NEURAL = {
     "BiLstmCrfTagger": ("lasca.tagger.neural.bilstm", ()),

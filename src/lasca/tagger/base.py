@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from lasca.crf.prepare import active_labels, chosen_tokens, chosen_weights, labelled_sequences, targets_of
+from lasca.crf.prepare import (
+    active_labels,
+    chosen_tokens,
+    chosen_weights,
+    labelled_sequences,
+    scheme_constraint,
+    targets_of,
+)
 from lasca.crf.runs import Report
 from lasca.errors import ModelError, ParameterError, StoreError
-from lasca.estimator import Estimator
+from lasca.estimator import Estimator, check_int, check_number
+from lasca.tagger.paths import Paths, weighted_paths
 from lasca.tagger.votes import VoteScore, vote_score_of
 
 if TYPE_CHECKING:
@@ -47,6 +55,8 @@ class Examples:
     """One weight per sequence."""
     votes: VoteScore | None = None
     """How well probabilities foretell the votes on these tokens; None where there are none."""
+    paths: Paths | None = None
+    """Weighted label sequences to learn from instead of one target per token."""
 
     @property
     def n_sequences(self) -> int:
@@ -59,30 +69,58 @@ class Tagger(Estimator):
 
     kind = ""
     soft: bool = False
+    paths: int = 0
+    certain: float = 0.0
 
     def fit(
         self,
         corpus: CrowdCorpus,
         truth: Any,
         *,
-        sequence_weights: Array | None = None,
+        sequence_weights: Array | str | None = None,
         progress: Report | None = None,
     ) -> Self:
         """Fit to the labels of a Truth, or to the gold of that name; tokens without a label are summed over.
 
+        `sequence_weights` are numbers, or "certainty": the geometric mean of the probabilities of a sequence's labels.
         `progress` is called with the share done (a guess) and words on the objective and the time left.
         """
         self._check()
-        targets = targets_of(corpus, truth, self.soft)
-        used = labelled_sequences(targets, corpus.offsets)
+        self._check_crowd(truth)
+        codes = targets_of(corpus, truth, soft=False)
+        if self.certain:
+            codes = np.where(truth.proba[np.arange(len(codes)), codes] >= self.certain, codes, np.int16(-1))
+        used = labelled_sequences(codes, corpus.offsets)
         if not used.any():
             raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
         tokens, offsets, rows = chosen_tokens(corpus, used)
-        targets, active = active_labels(targets[rows], len(corpus.labels))
-        weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
+        given = targets_of(corpus, truth, soft=True) if self.soft else codes
+        targets, active = active_labels(given[rows], len(corpus.labels))
+        weights = None
+        if isinstance(sequence_weights, str):
+            weights = _certainty(truth, corpus.offsets, sequence_weights)[used]
+        elif sequence_weights is not None:
+            weights = chosen_weights(sequence_weights, used)
         votes = None if isinstance(truth, str) else vote_score_of(corpus, truth, rows)
-        self._learn(Examples(tokens, offsets, targets, tuple(corpus.labels), active, weights, votes), progress)
+        paths = None
+        if self.paths:
+            names = [corpus.labels[a] for a in active]
+            rule = scheme_constraint(names, targets, offsets)
+            share = np.asarray(truth.proba)[rows][:, active]
+            paths = weighted_paths(share, targets, offsets, self.paths, rule)
+        self._learn(Examples(tokens, offsets, targets, tuple(corpus.labels), active, weights, votes, paths), progress)
         return self
+
+    def _check_crowd(self, truth: Any) -> None:
+        """Check the parameters about learning from a crowd."""
+        check_int("paths", self.paths, low=0, high=50)
+        check_number("certain", self.certain, low=0.0, high=1.0)
+        if self.soft and (self.paths or self.certain):
+            raise ParameterError(
+                "soft", self.soft, "False with paths or certain: they are other ways to use probabilities"
+            )
+        if isinstance(truth, str) and (self.paths or self.certain):
+            raise ParameterError("truth", truth, "a Truth for paths and certain: a gold has no probabilities")
 
     def fit_targets(
         self,
@@ -135,6 +173,15 @@ class Tagger(Estimator):
         """Return the parameters that JSON can keep; what else there is lives in the fitted model."""
         plain = (bool, int, float, str, type(None))
         return {k: v for k, v in self.get_params().items() if isinstance(v, plain) and k not in elsewhere}
+
+
+def _certainty(truth: Any, offsets: Array, asked: str) -> Array:
+    """Return the geometric mean of the probabilities of each sequence's labels; 1 for empty sequences."""
+    if asked != "certainty" or isinstance(truth, str):
+        raise ParameterError("sequence_weights", asked, "numbers, or 'certainty' with a Truth")
+    logs = np.log(np.maximum(np.asarray(truth.proba)[np.arange(len(truth.labels)), truth.labels], 1e-6))
+    before = np.concatenate([[0.0], np.cumsum(logs)])
+    return np.asarray(np.exp((before[offsets[1:]] - before[offsets[:-1]]) / np.maximum(np.diff(offsets), 1)))
 
 
 def load_tagger(path: str | Path) -> Any:

@@ -45,7 +45,10 @@ class CrfTagger(Tagger):
         objective: "likelihood", "cost-sensitive" or "softmax-margin".
         confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
         templates: "auto" ("ner" for labels of a tag scheme, else "pos"), a ready set, or templates as text.
-        soft: learn from the truth's probabilities instead of its labels.
+        soft: learn from the truth's probabilities instead of its labels, token by token.
+        paths: learn from up to so many label sequences of each sequence, weighted by their probability (see
+            `lasca.tagger.paths`); 0 for the one that was inferred.
+        certain: labels less probable than this are taken as unknown.
         l2, l1: penalties l2 · ‖θ‖² and l1 · ‖θ‖₁.
         min_count: leave out features that occur less often.
         hash_bits: no dictionary; features are hashed into 2**hash_bits places.
@@ -75,6 +78,8 @@ class CrfTagger(Tagger):
         confusion: Any = None,
         templates: str = "auto",
         soft: bool = False,
+        paths: int = 0,
+        certain: float = 0.0,
         l2: float = 0.5,
         l1: float = 0.0,
         min_count: int = 1,
@@ -96,6 +101,8 @@ class CrfTagger(Tagger):
         self.confusion = confusion
         self.templates = templates
         self.soft = soft
+        self.paths = paths
+        self.certain = certain
         self.l2 = l2
         self.l1 = l1
         self.min_count = min_count
@@ -163,10 +170,14 @@ class CrfTagger(Tagger):
             hash_bits=self.hash_bits,
         )  # fmt: skip
         features = extractor.fit(examples.tokens, examples.offsets)
+        learned, weights = targets, examples.weights
+        if examples.paths is not None:
+            many = examples.paths
+            features, learned = many.repeat(features), many.labels
+            weights = many.weights if weights is None else many.weights * weights[many.owner]
         training = Training(
-            features, targets, len(active), self.states, examples.weights, self.held_out, self.patience, self.seed,
-            progress,
-        )  # fmt: skip
+            features, learned, len(active), self.states, weights, self.held_out, self.patience, self.seed, progress
+        )
         names = [labels[a] for a in active]
         constraint = scheme_constraint(names, targets, examples.offsets) if self.constrained else None
         if self.optimiser == "perceptron":
@@ -249,6 +260,8 @@ class CrfTagger(Tagger):
         check_int("patience", self.patience, low=1)
         if self.max_iter is not None:
             check_int("max_iter", self.max_iter, low=1)
+        if self.paths and (self.held_out or self.optimiser == "perceptron"):
+            raise ParameterError("paths", self.paths, "0 with held_out or the perceptron")
         if self.optimiser == "perceptron" and (self.soft or self.objective != "likelihood" or self.held_out):
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets, costs and held-out sequences")
 

@@ -35,7 +35,10 @@ class BiLstmCrfTagger(NeuralTagger):
     Parameters:
         objective: "likelihood", "cost-sensitive" or "softmax-margin".
         confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
-        soft: learn from the truth's probabilities instead of its labels.
+        soft: learn from the truth's probabilities instead of its labels, token by token.
+        paths: learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0
+            for the one that was inferred.
+        certain: labels less probable than this are taken as unknown.
         vectors: word vectors to start from: a file (word and numbers, separated by spaces) or a mapping.
         word_size: length of word embeddings, where there are no vectors.
         state_size: size of the LSTM's state in each direction.
@@ -59,6 +62,8 @@ class BiLstmCrfTagger(NeuralTagger):
         objective: str = "likelihood",
         confusion: Any = None,
         soft: bool = False,
+        paths: int = 0,
+        certain: float = 0.0,
         vectors: str | Path | Mapping[str, Sequence[float]] | None = None,
         word_size: int = 100,
         state_size: int = 128,
@@ -76,6 +81,8 @@ class BiLstmCrfTagger(NeuralTagger):
         self.objective = objective
         self.confusion = confusion
         self.soft = soft
+        self.paths = paths
+        self.certain = certain
         self.vectors = vectors
         self.word_size = word_size
         self.state_size = state_size

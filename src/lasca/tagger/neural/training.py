@@ -69,12 +69,13 @@ def train(
     for epoch in range(epochs):
         network.train()
         total = 0.0
+        targets_now = _drawn(examples, rng)
         for batch in _batches(rng, chosen, np.diff(examples.offsets), batch_size):
             rate = min((done + 1) / max(_WARM * steps, 1), (steps - done) / max((1 - _WARM) * steps, 1))
             for group, base in zip(optimiser.param_groups, rates):
                 group["lr"] = base * rate
             emissions = network([encoded[i] for i in batch])
-            mask, targets = _targets(examples, batch, emissions.shape[1])
+            mask, targets = _targets(examples.offsets, targets_now, batch, emissions.shape[1])
             values = chain_values(objective, emissions, network.transitions, mask, targets, prices)
             share = torch.from_numpy(weights[batch]).to(values.dtype)
             loss = -(values * share).sum() / len(batch)
@@ -113,9 +114,22 @@ def _batches(rng: np.random.Generator, chosen: Array, lengths: Array, size: int)
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _targets(examples: Examples, batch: list[int], width: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _drawn(examples: Examples, rng: np.random.Generator) -> Array:
+    """Return the targets of an epoch: where sequences have several paths, one of them by its weight."""
+    paths = examples.paths
+    if paths is None:
+        return examples.targets
+    out = examples.targets.copy()
+    first = np.searchsorted(paths.owner, np.arange(examples.n_sequences + 1))
+    for s in np.flatnonzero(np.diff(first) > 1).tolist():
+        own = np.arange(first[s], first[s + 1])
+        pick = int(rng.choice(own, p=paths.weights[own]))
+        out[examples.offsets[s] : examples.offsets[s + 1]] = paths.labels[paths.offsets[pick] : paths.offsets[pick + 1]]
+    return out
+
+
+def _targets(offsets: Array, targets: Array, batch: list[int], width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which places of a padded batch hold tokens, and their targets (0 or nothing known elsewhere)."""
-    offsets, targets = examples.offsets, examples.targets
     mask = np.zeros((len(batch), width), dtype=np.bool_)
     dtype = np.int64 if targets.ndim == 1 else targets.dtype
     padded = np.zeros((len(batch), width, *targets.shape[1:]), dtype=dtype)

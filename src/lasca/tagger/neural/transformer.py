@@ -39,7 +39,10 @@ class TransformerTagger(NeuralTagger):
         model: the folder of a Hugging Face encoder, or its name there.
         objective: "likelihood", "cost-sensitive" or "softmax-margin".
         confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
-        soft: learn from the truth's probabilities instead of its labels.
+        soft: learn from the truth's probabilities instead of its labels, token by token.
+        paths: learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0
+            for the one that was inferred.
+        certain: labels less probable than this are taken as unknown.
         dropout: share of the encoder's output left out in training.
         epochs: passes over the data.
         batch_size: sentences per step.
@@ -62,6 +65,8 @@ class TransformerTagger(NeuralTagger):
         objective: str = "likelihood",
         confusion: Any = None,
         soft: bool = False,
+        paths: int = 0,
+        certain: float = 0.0,
         dropout: float = 0.1,
         epochs: int = 4,
         batch_size: int = 16,
@@ -78,6 +83,8 @@ class TransformerTagger(NeuralTagger):
         self.objective = objective
         self.confusion = confusion
         self.soft = soft
+        self.paths = paths
+        self.certain = certain
         self.dropout = dropout
         self.epochs = epochs
         self.batch_size = batch_size
