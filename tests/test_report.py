@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lasca import evaluate, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.report.annotators import expected_counts
@@ -62,6 +64,20 @@ def test_annotator_rows_and_mistakes(demo: Case) -> None:
         assert [m["n"] for m in row["mistakes"]] == sorted((m["n"] for m in row["mistakes"]), reverse=True)
         assert row["mistakes"][0]["n"] == round(wrong.max())
         assert row["low"] < row["reliability"] < row["high"]
+
+
+def test_models_are_tested_as_annotators() -> None:
+    demo = case_of(simulate.demo_crowd("ner"), "mv", "vote-entropy")
+    assert demo.data()["alternatives"] == []
+    assert "May a model replace a person?" not in demo.page()
+    kinds = ("model", *demo.corpus.kinds[1:])
+    known = replace(demo, corpus=replace(demo.corpus, kinds=kinds, votes=(True,) * 12))
+    (row,) = known.data()["alternatives"]
+    test = evaluate.alternative_annotator(known.corpus, demo.corpus.annotators[0])
+    assert row["test"] == test.to_dict()
+    assert "May a model replace a person?" in known.page()
+    alone = replace(demo, corpus=replace(demo.corpus, kinds=("model",) * 12, votes=(True,) * 12))
+    assert all("too few people" in row["why"] for row in alone.data()["alternatives"])
 
 
 def test_clusters_and_their_words(demo: Case) -> None:

@@ -7,6 +7,7 @@ from lasca.evaluate.agreement_scores import (
     krippendorff_alpha,
     pairwise_agreement,
 )
+from lasca.evaluate.alternative import AlternativeTest, PersonTest, alternative_annotator
 from lasca.evaluate.ambiguity_scores import AmbiguityScores, ambiguity, auroc, average_precision
 from lasca.evaluate.base import Prf
 from lasca.evaluate.calibration_scores import Calibration, calibration
@@ -16,13 +17,16 @@ from lasca.evaluate.token_scores import TokenScores, confusion_counts, tokens, t
 __all__ = [
     "SCHEMES",
     "Agreement",
+    "AlternativeTest",
     "AmbiguityScores",
     "Calibration",
+    "PersonTest",
     "Prf",
     "SpanScores",
     "TokenScores",
     "adjusted_rand_index",
     "agreement",
+    "alternative_annotator",
     "ambiguity",
     "auroc",
     "average_precision",

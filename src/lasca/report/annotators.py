@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca import evaluate
 from lasca.corpus import CrowdCorpus
+from lasca.errors import CorpusError
 from lasca.report import plots
 from lasca.report.text import clean, percent
 from lasca.truth import Truth
 
-__all__ = ["annotator_section"]
+__all__ = ["alternative_section", "annotator_section"]
 
 SHOWN = 300
 BINS = 12
@@ -57,6 +59,18 @@ def annotator_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
         "axis_low": min((r["low"] for r in rows), default=0.0),
         "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,
     }
+
+
+def alternative_section(corpus: CrowdCorpus) -> list[dict[str, Any]]:
+    """Return for each annotator of kind model whether it may replace a person, or why that cannot be told."""
+    rows: list[dict[str, Any]] = []
+    for name, kind in zip(corpus.annotators, corpus.kinds):
+        if kind == "model":
+            try:
+                rows.append({"test": evaluate.alternative_annotator(corpus, name).to_dict(), "name": clean(name)})
+            except CorpusError as error:
+                rows.append({"why": clean(str(error), 300), "name": clean(name)})
+    return rows
 
 
 def expected_counts(corpus: CrowdCorpus, truth: Truth, annotators: list[int]) -> npt.NDArray[np.float64]:

@@ -12,7 +12,7 @@ from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.report.ambiguous import ambiguous_section
-from lasca.report.annotators import annotator_section
+from lasca.report.annotators import alternative_section, annotator_section
 from lasca.report.clusters import cluster_section
 from lasca.report.confused import confusion_section
 from lasca.report.diagnostics import diagnostics_section
@@ -61,6 +61,7 @@ def build(
         "load": _load(corpus),
         "warnings": [clean(w, 600) for w in known.get("warnings", (*truth.warnings, *ambiguity.warnings))],
         "annotators": annotator_section(corpus, truth),
+        "alternatives": alternative_section(corpus),
         "clusters": cluster_section(corpus, truth),
         "ambiguous": ambiguous,
         "confusion": confusion_section(corpus, np.asarray(confusion.matrix), ambiguous["examples"]),
