@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import llm_batch, write
 from lasca.formats.llm_batch_match import PlainText, Quoted, place_quotes
+from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
 
 WORDS = ["“", "Ada", "Lovelace", "”", "visited", "New", "York", "–", "and", "New", "York", "'s", "mayor", "."]
@@ -228,6 +228,9 @@ def test_samples_are_one_soft_annotator(corpus: CrowdCorpus) -> None:
         assert proba[found.labels.index("B-PER")] == pytest.approx(2 / 3)
         assert proba[found.labels.index("O")] == pytest.approx(1 / 3)
         assert len(found.soft) == 14
+        likeliest = read(corpus, *rows, soft=False)
+        assert likeliest.soft is None
+        assert said(likeliest, likeliest.annotators[1])[1:3] == ["B-PER", "I-PER"]
 
 
 def test_prompts_of_one_model_are_a_family(corpus: CrowdCorpus, guide: Path) -> None:
@@ -311,6 +314,7 @@ def test_what_is_placed_spells_the_quote(words: list[str]) -> None:
 
 
 def test_soft_votes_reach_the_models(corpus: CrowdCorpus) -> None:
-    found = read(corpus, openai("s1", spans(("Ada Lovelace", "PER")), spans()))
-    assert found.soft is not None
-    assert np.allclose(found.soft.proba.sum(axis=1), 1)
+    ada = spans(("Ada Lovelace", "PER"))
+    found = read(corpus, openai("s1", ada, ada, spans()))
+    truth = MajorityVote().fit(found.with_voters(["gpt"]))
+    assert truth.proba[1, found.labels.index("B-PER")] == pytest.approx(2 / 3)

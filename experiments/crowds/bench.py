@@ -123,6 +123,7 @@ def main() -> None:
         from crowds import page
 
         options.page.write_text(page.render(found, models), encoding="utf-8")
+        page.insert(options.page.with_name("llm.md"), "nb", page.machines(found, models))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from crowds import results, tables
 from crowds.rows import METRICS, ROWS
 
@@ -39,6 +41,25 @@ BESIDE = """Cross entropy and ECE of the probabilities; share of tokens marked (
 (two or more, three or more equal votes and no other) that were overruled, and on how many of these the model and the
 people are right by the gold; CPU seconds and memory of the fit in one thread; what the model says it chose.
 """
+
+
+def insert(path: Path, name: str, text: str) -> None:
+    """Put text between the marks `<!-- bench: NAME -->` and `<!-- end -->` of a page."""
+    page = path.read_text(encoding="utf-8")
+    head, mark, rest = page.partition(f"<!-- bench: {name} -->\n")
+    if not mark:
+        raise SystemExit(f"{path} has no place for {name!r}")
+    path.write_text(head + mark + text.rstrip() + "\n" + rest[rest.index("<!-- end -->") :], encoding="utf-8")
+
+
+def machines(found: tables.Results, models: list[str]) -> str:
+    """Return the small table of docs/llm.md: machine sources beside workers."""
+    lines = ["| votes | " + " | ".join(models) + " |", "|---|" + "---|" * len(models)]
+    for name, line in found.items():
+        if name.startswith("nb"):
+            cells = [f"{line[spec]['value']:.1f}" if spec in line else "–" for spec in models]
+            lines.append(f"| {ROWS[name].title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _yes(value: bool) -> str:

@@ -70,11 +70,13 @@ def read(
     *,
     data: str | Path | CrowdCorpus | None = None,
     votes: bool = True,
+    soft: bool = True,
     annotator: str | None = None,
     types: str | Sequence[str] = (),
 ) -> CrowdCorpus:
     """Read results; `data` is the corpus (or its path) whose texts were sent.
 
+    `soft=False` keeps the likeliest label of each token where answers differ, for models that take no soft votes.
     `annotator` names the model where the results do not, or otherwise than they do; `types` allows types of spans that
     nobody has used yet.
     """
@@ -116,7 +118,7 @@ def read(
             got=next(iter(collector.examples["answers for other texts"]), ""),
             hint="Give the corpus the requests were written from: data=… (on the command line: -r data=…)",
         )
-    return _joined(task, voters, votes, collector)
+    return _joined(task, voters, votes, soft, collector)
 
 
 def _texts(data: str | Path | CrowdCorpus | None, files: Sequence[SourceFile]) -> CrowdCorpus:
@@ -290,7 +292,9 @@ def _with_labels(corpus: CrowdCorpus, labels: list[str]) -> CrowdCorpus:
     )
 
 
-def _joined(task: _Task, voters: dict[tuple[str, str], _Voter], votes: bool, collector: Collector) -> CrowdCorpus:
+def _joined(
+    task: _Task, voters: dict[tuple[str, str], _Voter], votes: bool, as_soft: bool, collector: Collector
+) -> CrowdCorpus:
     """Put the models beside the annotators of the data."""
     corpus, start = task.corpus, task.corpus.offsets
     prompts: dict[str, list[str]] = {}
@@ -311,17 +315,17 @@ def _joined(task: _Task, voters: dict[tuple[str, str], _Voter], votes: bool, col
         who = corpus.n_annotators + len(names)
         names.append(name)
         families.append(model if len(prompts[model]) > 1 else None)
-        several = max((len(rows) for rows in voter.said.values()), default=0) > 1
+        is_soft = as_soft and (voter.soft or max((len(rows) for rows in voter.said.values()), default=0) > 1)
         for sequence, samples in sorted(voter.said.items()):
             mean = _mean(samples)
             at = np.flatnonzero(~np.isnan(mean[:, 0]))
             token = int(start[sequence]) + at
             rows = (token, np.full(len(at), who, np.int32))
-            if voter.soft or several:
+            if is_soft:
                 soft.append((*rows, mean[at]))
             else:
                 hard.append((*rows, mean[at].argmax(axis=1).astype(np.int16)))
-        if voter.soft or several:
+        if is_soft:
             collector.note(f"{name} is a soft annotator: its probabilities are shares of answers or log-probabilities.")
     if not names:
         raise FormatError("no answer could be read", path=collector.source, got=dict(collector.counts))
