@@ -47,10 +47,10 @@ def models_of(text: str, params: list[str]) -> list[str]:
     ]
 
 
-def rows_of(text: str, quick: bool) -> list[str]:
+def rows_of(text: str, quick: bool, final: bool) -> list[str]:
     """Return the rows a list names (a name ending in * stands for all that begin so)."""
     if not text:
-        return [name for name, row in ROWS.items() if row.quick or not quick]
+        return [name for name, row in ROWS.items() if (row.quick or not quick) and (final or not row.final)]
     chosen: list[str] = []
     for part in text.replace(",", " ").split():
         found = [n for n in ROWS if n == part or (part.endswith("*") and n.startswith(part[:-1]))]
@@ -88,6 +88,7 @@ def main() -> None:
     parser.add_argument("--models", default=" ".join((*results.SIMPLE, "default")), help="models, see above")
     parser.add_argument("--params", action="append", default=[], help="name=value for all but the simple models")
     parser.add_argument("--quick", action="store_true", help="only the rows of the quick form")
+    parser.add_argument("--final", action="store_true", help="also the rows that are scored once, at the end")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "build" / "crowds", help="folder of the results")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="threads of each job")
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("--details", action="store_true", help="print the figures beside the metric as well")
     parser.add_argument("--page", type=Path, help="write the page of the docs from the results")
     options = parser.parse_args()
-    rows, models = rows_of(options.rows, options.quick), models_of(options.models, options.params)
+    rows, models = rows_of(options.rows, options.quick, options.final), models_of(options.models, options.params)
     sources = results.fingerprint()
     if not options.show:
         todo = [

@@ -92,16 +92,23 @@ def with_voters(corpus: CrowdCorpus, voters: Mapping[str, np.ndarray]) -> CrowdC
 
 
 @cache
-def mturk_val() -> CrowdCorpus:
-    """Return the annotated sentences of the val folder."""
+def mturk_folder(folder: str = "val/") -> CrowdCorpus:
+    """Return the annotated sentences of a folder ("" for all)."""
     corpus = datasets.load("conll2003-mturk", data_folder())
-    own = np.array([name.startswith("val/") for name in corpus.sequence_ids]) & corpus.annotated_sequences
+    own = np.array([name.startswith(folder) for name in corpus.sequence_ids]) & corpus.annotated_sequences
     return with_units(corpus.select(sequences=own))
+
+
+def mturk_whole(scored: str = "") -> CrowdCorpus:
+    """Return all annotated sentences, with gold in one folder ("test/") or everywhere: scored once, at the end."""
+    corpus = mturk_folder("")
+    own = np.array([name.startswith(scored) for name in corpus.sequence_ids])[corpus.token_sequence]
+    return replace(corpus, golds={"gold": np.where(own, corpus.golds["gold"], -1).astype(np.int16)})
 
 
 def mturk(per: int | None = None, documents: bool = True) -> CrowdCorpus:
     """Return MTurk val with all votes or `per` annotators per document; without documents ids say nothing either."""
-    corpus = mturk_val() if per is None else per_document(mturk_val(), per)
+    corpus = mturk_folder() if per is None else per_document(mturk_folder(), per)
     if documents:
         return corpus
     ids = Strings([str(i) for i in range(corpus.n_sequences)])
@@ -117,14 +124,16 @@ def machine_labels(folder: str = "val/") -> dict[str, list[list[str]]]:
     return {name: [row[i].split(" ") for row in rows] for i, name in enumerate(header)}
 
 
-def machines(sources: tuple[str, ...] = (), copies: int = 0, per: int | None = None) -> CrowdCorpus:
-    """Return the val sentences that NoiseBench has, with these machine sources as voters beside the workers.
+def machines(
+    sources: tuple[str, ...] = (), copies: int = 0, per: int | None = None, folder: str = "val/"
+) -> CrowdCorpus:
+    """Return the sentences of a folder that NoiseBench has, with these machine sources as voters beside the workers.
 
     `copies` adds that many near-copies of the llm instead of it: each draws 10 % of the llm's labels anew, by how
     often the llm gives them. The gold is NoiseBench's expert. Nothing tells the models that these are machines.
     """
-    table = machine_labels()
-    corpus = mturk_val().select(sequences=[name for (name,) in table["sequence_id"]])
+    table = machine_labels(folder)
+    corpus = mturk_folder(folder).select(sequences=[name for (name,) in table["sequence_id"]])
     code = {name: i for i, name in enumerate(corpus.labels)}
     flat = {n: np.array([code[x] for row in rows for x in row]) for n, rows in table.items() if n != "sequence_id"}
     corpus = replace(corpus, golds={"gold": flat["expert"].astype(np.int16)})

@@ -41,11 +41,13 @@ class Row:
     """No gold: each annotator in turn is held out and predicted from the others."""
     quick: bool = True
     """Whether the quick form has it."""
+    final: bool = False
+    """Scored once, at the end: run only when it is named or with --final, and never looked at to choose anything."""
 
     @property
     def counts(self) -> bool:
         """Whether this is a span row without copies, over which the median gain is taken."""
-        return self.metric != "accuracy" and not self.copies
+        return self.metric != "accuracy" and not self.copies and not self.final
 
 
 T1 = corpora.TABLE_1
@@ -103,6 +105,25 @@ _ROWS = (
     Row("bratiaa", "bratiaa, four people, each held out", corpora.bratiaa, held_out=True),
     Row("chinese", "Chinese text, simulated crowd", corpora.chinese),
     Row("demo", "demo, entities", corpora.demo),
+    Row("final-mturk", "MTurk, all annotated sentences", corpora.mturk_whole, final=True),
+    Row("final-mturk-test", "the same fit, test folder", corpora.mturk_whole, {"scored": "test/"}, final=True),
+    Row("final-nb", "all sentences of NoiseBench: the crowd alone", corpora.machines, {"folder": ""}, final=True),
+    Row("final-nb-llm", "the same + llm", corpora.machines, {"sources": ("llm",), "folder": ""}, final=True),
+    Row(
+        "final-nb-copies",
+        "the same + five near-copies of llm",
+        corpora.machines,
+        {"copies": 5, "folder": ""},
+        final=True,
+    ),
+    Row("final-nb-all", "the same + all three", corpora.machines, {"sources": ALL3, "folder": ""}, final=True),
+    Row(
+        "final-nb-2-all",
+        "two workers per document + all three",
+        corpora.machines,
+        {"sources": ALL3, "per": 2, "folder": ""},
+        final=True,
+    ),
 )
 ROWS: Mapping[str, Row] = MappingProxyType({row.name: row for row in _ROWS})
 
