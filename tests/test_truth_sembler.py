@@ -12,7 +12,7 @@ from lasca import crf
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ParameterError
 from lasca.truth.base import Votes
-from lasca.truth.sembler import Learner, Sembler, State, Texts, _independent_moves
+from lasca.truth.sembler import Learner, Sembler, State, Texts, independent_moves
 from truth_cases import crowd, triples
 
 L2, SMOOTHING = 0.3, 0.7
@@ -86,7 +86,7 @@ def test_the_m_step_climbs_the_expected_log_likelihood(seed: int) -> None:
     state = State(moves_only, np.full(3, 1 / 3))  # votes say nothing but which labels are possible
     learner.step(state)
     proba, moves, _ = by_enumeration(corpus, learner, state)
-    independent = _independent_moves(proba.astype(np.float32), learner.texts.offsets)
+    independent = independent_moves(proba.astype(np.float32), learner.texts.offsets)
     assert np.abs(moves - independent).max() > 0.01  # the posterior has a memory, or this test says nothing
     loss, at = learner.expected_loss(moves), random_state(learner, seed + 100).theta
     ids, bounds = feature_ids(learner.texts.features), learner.texts.offsets.tolist()
@@ -144,7 +144,7 @@ def test_moves_of_independent_tokens_stay_inside_sequences() -> None:
     proba = np.random.default_rng(0).dirichlet(np.ones(3), size=7).astype(np.float32)
     offsets = np.array([0, 0, 3, 3, 4, 7, 7])
     expected = sum(np.outer(proba[i], proba[i + 1]) for i in (0, 1, 4, 5))
-    np.testing.assert_allclose(_independent_moves(proba, offsets), expected, rtol=1e-5)
+    np.testing.assert_allclose(independent_moves(proba, offsets), expected, rtol=1e-5)
 
 
 def test_only_labels_that_somebody_gave_are_possible() -> None:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from lasca.tagger import CrfTagger
     from lasca.truth import TRUTH_MODELS, Truth
     from lasca.truth.bayesian_sequence import BayesianSequence
+    from lasca.truth.crf_ma import CrfMa
     from lasca.truth.dawid_skene import DawidSkene
     from lasca.truth.glad import Glad
     from lasca.truth.hierarchical import HierarchicalClusters
     from lasca.truth.hmm_crowd import HmmCrowd
     from lasca.truth.mace import Mace
     from lasca.truth.majority import MajorityVote
+    from lasca.truth.raykar import Raykar
     from lasca.truth.sembler import Sembler
     from lasca.truth.sequence_clusters import SequenceClusters
 
@@ -43,6 +45,8 @@ _HOME = {
     "Glad": "lasca.truth",
     "HmmCrowd": "lasca.truth",
     "Sembler": "lasca.truth",
+    "Raykar": "lasca.truth",
+    "CrfMa": "lasca.truth",
     "BayesianSequence": "lasca.truth",
     "HierarchicalClusters": "lasca.truth",
     "SequenceClusters": "lasca.truth",
@@ -60,6 +64,7 @@ __all__ = [
     "TRUTH_MODELS",
     "Ambiguity",
     "BayesianSequence",
+    "CrfMa",
     "CrfTagger",
     "CrowdCorpus",
     "DawidSkene",
@@ -71,6 +76,7 @@ __all__ = [
     "LoadReport",
     "Mace",
     "MajorityVote",
+    "Raykar",
     "Run",
     "Sembler",
     "SequenceClusters",

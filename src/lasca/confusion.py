@@ -24,13 +24,17 @@ import numpy.typing as npt
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError, StoreError
+from lasca.estimator import check_choice
 from lasca.files import check_sums, whole_folder
 from lasca.kernels.products import crossed
 from lasca.truth import Truth
+from lasca.truth.base import Votes
 
-__all__ = ["LabelConfusion", "label_confusion"]
+__all__ = ["DISAGREEMENTS", "LabelConfusion", "disagreement", "label_confusion"]
 
 VERSION = 1
+DISAGREEMENTS = {"agreement": "confusion", "agreement-f1": "f1"}
+"""The tagger's objectives that learn from disagreement itself, and which form of it they take."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,6 +141,54 @@ def label_confusion(
         n_two, n = float((np.diff(ambiguity.candidate_start) > 1).sum()), float(corpus.n_tokens)
     counts = {"tokens": n, "with two labels": n_two}
     return LabelConfusion(_confusion(both, labels), corpus.labels, ambiguity.method, counts)
+
+
+def disagreement(
+    corpus: CrowdCorpus, kind: str = "confusion", *, golds: tuple[str, str] | None = None
+) -> npt.NDArray[np.float64]:
+    """Return how little two people agree, [label taken, right label]: 1 − γ of Plank, Hovy & Søgaard (EACL 2014).
+
+    "confusion": the confusion probability of two labels, the mean of P(one says i | the other says j) and the converse.
+    "f1": 1 − the F1 between the two on the right label, whatever it is taken for. The two people are two golds, or
+    all pairs of annotators on the tokens they share, taken together. Labels nobody gave are never confused.
+    """
+    check_choice("kind", kind, tuple(DISAGREEMENTS.values()))
+    pairs = _gold_pairs(corpus, *golds) if golds is not None else _annotator_pairs(corpus)
+    if not pairs.any():
+        raise CorpusError("no token was labelled by two people: their agreement cannot be known")
+    first, second = pairs.sum(axis=1), pairs.sum(axis=0)
+    if kind == "f1":
+        f1 = 2 * np.diag(pairs) / np.maximum(first + second, 1e-300)
+        f1[first + second == 0] = 1.0
+        return np.broadcast_to(1.0 - f1, pairs.shape).copy()
+    one = pairs / np.maximum(second, 1e-300)  # P(the first says i | the second says j)
+    other = pairs.T / np.maximum(first, 1e-300)  # P(the second says i | the first says j)
+    found = (one + one.T + other + other.T) / 4
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(found)
+
+
+def _gold_pairs(corpus: CrowdCorpus, first: str, second: str) -> npt.NDArray[np.float64]:
+    for name in (first, second):
+        if name not in corpus.golds:
+            raise CorpusError(f"there is no such gold (known: {', '.join(corpus.golds) or 'there is none'})", got=name)
+    a, b = corpus.golds[first].astype(np.int64), corpus.golds[second].astype(np.int64)
+    both = (a >= 0) & (b >= 0)
+    T = corpus.n_labels
+    return np.bincount(a[both] * T + b[both], minlength=T * T).reshape(T, T).astype(np.float64)
+
+
+def _annotator_pairs(corpus: CrowdCorpus) -> npt.NDArray[np.float64]:
+    """Count (label of one, label of the other) over all ordered pairs of votes on a token: Σ n nᵀ − diag(n)."""
+    votes, T = Votes.of(corpus), corpus.n_labels
+    found = np.zeros((T, T))
+    for at in range(0, votes.n_tokens, 50_000):
+        block = votes.start[at : at + 50_001]
+        counts = np.zeros((len(block) - 1, T))
+        token = np.repeat(np.arange(len(block) - 1), np.diff(block))
+        np.add.at(counts, (token, votes.label[block[0] : block[-1]]), 1.0)
+        found += crossed(counts, counts) - np.diag(counts.sum(axis=0))
+    return found
 
 
 def _counted(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity) -> tuple[Any, Any]:

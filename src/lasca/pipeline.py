@@ -11,7 +11,7 @@ from typing import Any
 from lasca import report
 from lasca.ambiguity import Ambiguity, find_ambiguity
 from lasca.compare import compare as compare_models
-from lasca.confusion import LabelConfusion, label_confusion
+from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE, PRESETS, Preset, preset_named
 from lasca.errors import CorpusError, ParameterError, StoreError
@@ -244,7 +244,8 @@ def _go(
         LabelConfusion.load,
     )
     if tagging.objective != "likelihood" and tagging.confusion is None:
-        tagging.set_params(confusion=confusion)
+        kind = DISAGREEMENTS.get(tagging.objective)
+        tagging.set_params(confusion=confusion if kind is None else disagreement(corpus, kind))
     tagger = steps.step(
         "tagger",
         lambda: tagging.fit(corpus, truth, progress=shares.of("tagger")),

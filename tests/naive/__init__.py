@@ -6,7 +6,16 @@ One file per subject; tests say `import naive` and `naive.mace(...)`. A new orac
 from naive.ambiguity import crowdtruth_step, rank1_error, rank1_matrix, rank1_svd, two_truths_token
 from naive.chains import chain_paths, chain_sums
 from naive.clusters import hc_draw_labels, hc_draw_prior, hc_log_joint
-from naive.crf import crf_attributes, crf_objective, crf_paths, crf_score, sembler
+from naive.crf import (
+    agreement_loss,
+    crf_attributes,
+    crf_objective,
+    crf_paths,
+    crf_score,
+    sembler,
+    weighed_perceptron,
+)
+from naive.joint import crf_ma, raykar
 from naive.sequences import bayesian_sequence, bayesian_sequence_evidence, hmm_crowd
 from naive.tokens import (
     dawid_skene,
@@ -22,11 +31,13 @@ from naive.tokens import (
 )
 
 __all__ = [
+    "agreement_loss",
     "bayesian_sequence",
     "bayesian_sequence_evidence",
     "chain_paths",
     "chain_sums",
     "crf_attributes",
+    "crf_ma",
     "crf_objective",
     "crf_paths",
     "crf_score",
@@ -48,6 +59,8 @@ __all__ = [
     "rank1_error",
     "rank1_matrix",
     "rank1_svd",
+    "raykar",
     "sembler",
     "two_truths_token",
+    "weighed_perceptron",
 ]

@@ -147,3 +147,48 @@ def sembler(
             for pair in itertools.pairwise(path):
                 expected[pair] += p
     return proba, expected, float(total)
+
+
+def agreement_loss(
+    state: np.ndarray, moves: np.ndarray, ids: list[list[int]], target: np.ndarray, gamma: np.ndarray
+) -> float:
+    """log Σ_z' exp Σ_k γ(z'_k, z_k) (s_k(z'_k) − s_k(z_k)) + moves of z' and of z; tokens of unknown label are free."""
+    T = state.shape[1]
+    scores = np.array([[sum(state[f, t] for f in token) for t in range(T)] for token in ids])
+
+    def weighed(path: tuple[int, ...]) -> float:
+        total = sum(moves[a, b] for a, b in itertools.pairwise(path))
+        for k, (t, y) in enumerate(zip(path, target)):
+            total += scores[k, t] if y < 0 else gamma[t, y] * (scores[k, t] - scores[k, y])
+        return float(total)
+
+    paths = crf_paths(T, len(ids))
+    every = np.logaddexp.reduce([weighed(p) for p in paths])
+    right = np.logaddexp.reduce([weighed(p) for p in paths if all(y in (-1, t) for t, y in zip(p, target))])
+    return float(every - right)
+
+
+def weighed_perceptron(
+    orders: list[list[int]], ids: list[list[list[int]]], labels: list[list[int]], gamma: np.ndarray, n_features: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Averaged weights of features and moves: every wrong token moves them by γ(predicted, right)."""
+    T = len(gamma)
+    state, moves = np.zeros((n_features, T)), np.zeros((T, T))
+    totals, steps = (np.zeros_like(state), np.zeros_like(moves)), 0
+    for order in orders:
+        for s in order:
+            if not ids[s]:
+                continue
+            best = max(crf_paths(T, len(ids[s])), key=lambda p: crf_score(state, moves, ids[s], p))
+            for k, (t, y) in enumerate(zip(best, labels[s])):
+                rate = gamma[t, y] if t != y else 1.0
+                for f in ids[s][k]:
+                    state[f, y] += rate if t != y else 0.0
+                    state[f, t] -= rate if t != y else 0.0
+                if k:
+                    moves[labels[s][k - 1], y] += rate
+                    moves[best[k - 1], t] -= rate
+            totals[0][:] += state
+            totals[1][:] += moves
+            steps += 1
+    return totals[0] / (steps + 1), totals[1] / (steps + 1)

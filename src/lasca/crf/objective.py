@@ -6,7 +6,12 @@ With score(z) = θ·f(x, z), the value of one sequence with target z of length K
 - cost-sensitive (paper, eq. 18): score(z) − log Σ_z' cost(z', z) exp score(z'), where
   cost(z', z) = (1/K) Σ_k w(z'_k, z_k) [z'_k ≠ z_k]; the sums come from the expectation semiring;
 - softmax-margin (Gimpel & Smith 2010): score(z) − log Σ_z' exp(score(z') + Σ_k w(z'_k, z_k) [z'_k ≠ z_k]).
-  The cost is not divided by K here: it stands beside a score that grows with K.
+  The cost is not divided by K here: it stands beside a score that grows with K;
+- agreement (after Plank, Hovy & Søgaard 2014): − log Σ_z' exp Σ_k γ(z'_k, z_k) (s_k(z'_k) − s_k(z_k)) + the moves of z
+  and z', where s_k are the scores of token k and γ = w: how sure people are that z'_k is not z_k. Their loss is
+  γ(ŷ, y) max(0, score(ŷ) − score(y)), a perceptron's; this is the log-loss in its place (γ = 1: likelihood), and
+  `perceptron(gamma=…)` has theirs as it is. Where two people often disagree a mistake moves the weights less. Tokens
+  without a known label are not weighed; soft targets are refused.
 
 Targets are hard labels (−1 = unknown: summed over), sets of allowed labels (bool, summed over), or soft
 (a distribution per token: score(z) and the cost become expectations, tokens taken as independent).
@@ -38,7 +43,10 @@ OBJECTIVES = {
     "likelihood": kernels.LIKELIHOOD,
     "cost-sensitive": kernels.COST_SENSITIVE,
     "softmax-margin": kernels.SOFTMAX_MARGIN,
+    "agreement": kernels.AGREEMENT,
+    "agreement-f1": kernels.AGREEMENT,
 }
+"""What the objectives are called; the two of agreement differ in γ alone (`lasca.confusion.disagreement`)."""
 _LEAST_COST = 1e-3
 
 
@@ -169,6 +177,10 @@ class Objective:
         self.features, self.space = features, space
         n_tokens, n_labels = features.n_tokens, space.n_labels
         self._hard, self._soft, self._allowed = _split_targets(np.asarray(targets), n_tokens, n_labels)
+        if self.kind == kernels.AGREEMENT and self._soft.size:
+            raise ModelError(
+                "the agreement objective needs a label per token, not probabilities", hint="Set soft=False"
+            )
         chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
         self._tasks, n_chunks = self._plan(chosen)
         self._workers = Workers(threads)

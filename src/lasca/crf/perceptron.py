@@ -2,6 +2,8 @@
 
 Each pass decodes every sequence in a new random order and, where the labels are wrong, adds the features of
 the right labels and takes off those of the wrong ones; the result is the average of the weights over time.
+With weights γ (Plank, Hovy & Søgaard 2014) the update of a token that was taken for j where t is right is γ(j, t) times
+as large: their loss γ(ŷ, y) max(0, score(ŷ) − score(y)).
 """
 
 from __future__ import annotations
@@ -31,11 +33,13 @@ def perceptron(
     *,
     epochs: int = 10,
     states: str = "observed",
+    gamma: Array | None = None,
     seed: int | np.random.Generator = 0,
     callback: Callable[[int, int], bool] | None = None,
 ) -> Weights:
     """Return averaged weights after some passes over the fully labelled sequences; the trace holds errors per pass.
 
+    `gamma` (n_labels, n_labels) weighs the update of a token by [predicted label, right label]; 1 without it.
     The callback gets the pass and its number of wrong tokens, and stops training by returning True.
     """
     check_int("epochs", epochs, low=1)
@@ -46,7 +50,7 @@ def perceptron(
     offsets = features.offsets
     chosen = np.flatnonzero((unknown[offsets[1:]] == unknown[offsets[:-1]]) & (offsets[1:] > offsets[:-1]))
     space = make_space(features, labels, n_labels, states, chosen)
-    run = _Run(features, space)
+    run = _Run(features, space, np.ones((n_labels, n_labels)) if gamma is None else np.array(gamma, dtype=np.float64))
     rng, step, trace = generator(seed), 0.0, []
     for epoch in range(epochs):
         step, errors = run.epoch(rng.permutation(chosen), labels, step)
@@ -59,8 +63,8 @@ def perceptron(
 class _Run:
     """Dense weights and their sums over time."""
 
-    def __init__(self, features: Features, space: ParameterSpace) -> None:
-        self.features, self.space = features, space
+    def __init__(self, features: Features, space: ParameterSpace, gamma: Array) -> None:
+        self.features, self.space, self.gamma = features, space, gamma
         width = padded_width(space.n_labels)
         self.blocks = block_tuple(width)
         owner = np.repeat(np.arange(space.n_features, dtype=np.int64), np.diff(space.feature_start))
@@ -79,7 +83,7 @@ class _Run:
         f = self.features
         result = perceptron_epoch(
             order, f.offsets, f.slots, f.bundle_start, f.bundle_feature, labels, self.seen, self.seen_moves,
-            self.space.n_labels, self.blocks, self.weights, self.sums, self.moves, self.move_sums, step,
+            self.space.n_labels, self.blocks, self.weights, self.sums, self.moves, self.move_sums, step, self.gamma,
         )  # fmt: skip
         return float(result[0]), int(result[1])
 

@@ -38,8 +38,8 @@ class Training:
     seed: int | np.random.Generator
     progress: Report | None
 
-    def perceptron(self, epochs: int) -> Weights:
-        """Run the averaged perceptron."""
+    def perceptron(self, epochs: int, gamma: Array | None = None) -> Weights:
+        """Run the averaged perceptron; `gamma` weighs its updates."""
         if self.targets.ndim != 1:
             raise ModelError("the perceptron needs one label per token")
 
@@ -49,8 +49,9 @@ class Training:
             return False
 
         return perceptron(
-            self.features, self.targets, self.n_labels, epochs=epochs, states=self.states, seed=self.seed, callback=told
-        )
+            self.features, self.targets, self.n_labels, epochs=epochs, states=self.states, gamma=gamma, seed=self.seed,
+            callback=told,
+        )  # fmt: skip
 
     def lbfgs(self, constraint: Constraint | None, **settings: Any) -> Weights:
         """Run L-BFGS; with held-out sequences the weights that were best on them are returned."""

@@ -24,6 +24,7 @@ from lasca.kernels.crf_log import log_cost_pass
 from lasca.kernels.crf_rows import exponentiate, longest, restrict, scatter_rows, score_rows
 
 __all__ = [
+    "AGREEMENT",
     "COST_SENSITIVE",
     "HARD",
     "LIKELIHOOD",
@@ -34,7 +35,7 @@ __all__ = [
     "chain_marginals",
 ]
 
-LIKELIHOOD, COST_SENSITIVE, SOFTMAX_MARGIN = 0, 1, 2
+LIKELIHOOD, COST_SENSITIVE, SOFTMAX_MARGIN, AGREEMENT = 0, 1, 2, 3
 HARD, SOFT, PARTIAL = 0, 1, 2
 
 _SURE = 1e-60
@@ -176,6 +177,33 @@ def _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor
 
 
 @kernel
+def _weigh_scores(hard, first, length, costs, blocks, e):
+    """Turn the scores of a token with a known label y into weight(t, y) × (score(t) − score(y))."""
+    width = 4 * len(blocks)
+    for i in range(length):
+        y = hard[first + i]
+        if y >= 0:
+            own = simd.splat(-e[i * width + y], blocks)
+            row = simd.add(simd.load(e, i * width, blocks), own)
+            simd.store(e, i * width, simd.mul(row, simd.load(costs, y * width, blocks)))
+
+
+@kernel
+def _weigh_rows(hard, first, length, n_labels, costs, blocks, rows):
+    """Turn the gradient with regard to weighed scores into that with regard to the scores themselves."""
+    width = 4 * len(blocks)
+    for i in range(length):
+        y = hard[first + i]
+        if y >= 0:
+            total = 0.0
+            for t in range(n_labels):
+                if t != y:
+                    rows[i * width + t] *= costs[y * width + t]
+                    total += rows[i * width + t]
+            rows[i * width + y] = -total
+
+
+@kernel
 def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves):
     """Start the rows with −weight × targets, count target moves; return the targets' node score."""
     width = 4 * len(blocks)
@@ -216,7 +244,8 @@ def chain_gradient(
     size = longest(sequences, offsets) * width
     e, alpha, rows, u, scale = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size // width))
     extra = size if objective == COST_SENSITIVE else 0
-    cost, ralpha, ru = np.empty(size if objective != LIKELIHOOD else 0), np.empty(extra), np.empty(extra)
+    in_cost = size if objective in (COST_SENSITIVE, SOFTMAX_MARGIN) else 0
+    cost, ralpha, ru = np.empty(in_cost), np.empty(extra), np.empty(extra)
     total = 0.0
     for s in sequences:
         first, weight = offsets[s], sequence_weight[s]
@@ -225,7 +254,10 @@ def chain_gradient(
             continue
         score_rows(slots, first, length, scores, blocks, e)
         value = _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves)
-        if objective != LIKELIHOOD:
+        if objective == AGREEMENT:
+            _weigh_scores(hard, first, length, costs, blocks, e)
+            value = 0.0
+        elif objective != LIKELIHOOD:
             factor = 1.0 / length if objective == COST_SENSITIVE else 1.0
             _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, cost)
             if objective == SOFTMAX_MARGIN:
@@ -257,6 +289,8 @@ def chain_gradient(
             value, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
             _backward(e, length, n_labels, MT, blocks, alpha, scale, -weight / last, u, pairs, rows)
             value += outside
+        if objective == AGREEMENT:
+            _weigh_rows(hard, first, length, n_labels, costs, blocks, rows)
         scatter_rows(slots, first, length, rows, blocks, gradient)
         total += weight * (value - log_z)
     return total

@@ -129,9 +129,12 @@ def _update(slots, i, bundle_start, bundle_feature, label, amount, late, seen, w
 @kernel
 def perceptron_epoch(
     sequences, offsets, slots, bundle_start, bundle_feature, gold, seen, seen_moves, n_labels, blocks,
-    weights, sums, A, A_sums, step,
+    weights, sums, A, A_sums, step, gamma,
 ):  # fmt: skip
-    """One pass of the averaged perceptron; `sums` collects updates × time, for the average. Returns (step, errors)."""
+    """One pass of the averaged perceptron; `sums` collects updates × time, for the average. Returns (step, errors).
+
+    The update of a token, and of the move to it, is multiplied by gamma[its label now, its right label].
+    """
     width = 4 * len(blocks)
     most = longest(sequences, offsets)
     e, back, best = np.empty(most * width), np.empty(most * width), np.empty(width)
@@ -145,18 +148,19 @@ def perceptron_epoch(
         _best_path(e, length, n_labels, A, zero, zero, blocks, best, back, path, 0)
         for i in range(length):
             right, wrong = gold[first + i], path[i]
+            rate = 1.0
             if right != wrong:
                 errors += 1
-                at = first + i
-                _update(slots, at, bundle_start, bundle_feature, right, 1.0, step, seen, width, weights, sums)
-                _update(slots, at, bundle_start, bundle_feature, wrong, -1.0, step, seen, width, weights, sums)
+                at, rate = first + i, gamma[wrong, right]
+                _update(slots, at, bundle_start, bundle_feature, right, rate, step, seen, width, weights, sums)
+                _update(slots, at, bundle_start, bundle_feature, wrong, -rate, step, seen, width, weights, sums)
             if i > 0:
                 p, q = gold[first + i - 1] * width + right, path[i - 1] * width + wrong
                 if p != q:
                     if seen_moves[p]:
-                        A[p] += 1.0
-                        A_sums[p] += step
+                        A[p] += rate
+                        A_sums[p] += rate * step
                     if seen_moves[q]:
-                        A[q] -= 1.0
-                        A_sums[q] -= step
+                        A[q] -= rate
+                        A_sums[q] -= rate * step
     return step, errors

@@ -21,7 +21,7 @@ __all__ = ["PAPER_SIZE", "choose", "gold", "infer", "jobs", "objectives"]
 PAPER_SIZE = 3000
 WARM = 20
 """Sentences of the small fit before the one that is measured."""
-COSTS = {"hc": 15.0, "hc-seq": 80.0, "sembler": 25.0, "glad": 8.0, "bsc": 3.0}
+COSTS = {"hc": 15.0, "hc-seq": 80.0, "sembler": 25.0, "raykar": 40.0, "crf-ma": 30.0, "glad": 8.0, "bsc": 3.0}
 
 
 def jobs(scope: Scope) -> list[Job]:

@@ -30,7 +30,7 @@ CROWD_KINDS: dict[str, dict[str, Any]] = {
 }
 GOLD = "gold"
 """In the place of a model: the taggers learn from gold 1 itself, which is what could be reached."""
-COSTS = {"hc": 8.0, "hc-seq": 11.0, "sembler": 2.5}
+COSTS = {"hc": 8.0, "hc-seq": 11.0, "sembler": 2.5, "raykar": 3.0, "crf-ma": 3.0}
 OBJECTIVES = (
     "likelihood",
     "cost-sensitive",

@@ -1,8 +1,9 @@
 """The tagger: a corpus and a truth (or a gold) in, a fitted linear-chain CRF out.
 
 `objective` says what is learned (see `lasca.crf.objective`): "likelihood", "cost-sensitive" (paper, eq. 18: taking one
-label for another costs 1 − how confusable they are) or "softmax-margin". Costs come from `confusion`, a
-LabelConfusion or a matrix over the corpus's labels; without it every mistake costs 1.
+label for another costs 1 − how confusable they are), "softmax-margin", or "agreement" (Plank et al. 2014; with the
+perceptron it is their algorithm itself). Costs come from `confusion`, a LabelConfusion or a matrix over the corpus's
+labels (`lasca.confusion.disagreement` makes those of "agreement"); without it every mistake costs 1.
 
 Deviations from the paper: costs are clipped to [0.001, 1] so that a confusion of 1 cannot make the objective vanish;
 an L2 penalty is always part of the cost-sensitive objective, which is unbounded without it.
@@ -42,7 +43,7 @@ class CrfTagger(Tagger):
     """A linear-chain CRF tagger.
 
     Parameters:
-        objective: "likelihood", "cost-sensitive" or "softmax-margin".
+        objective: "likelihood", "cost-sensitive", "softmax-margin", "agreement" or "agreement-f1".
         confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
         templates: "auto" ("ner" for labels of a tag scheme, else "pos"), a ready set, or templates as text.
         soft: learn from the truth's probabilities instead of its labels, token by token.
@@ -181,7 +182,8 @@ class CrfTagger(Tagger):
         names = [labels[a] for a in active]
         constraint = scheme_constraint(names, targets, examples.offsets) if self.constrained else None
         if self.optimiser == "perceptron":
-            found = training.perceptron(10 if self.max_iter is None else self.max_iter)
+            gamma = None if self.objective == "likelihood" else aligned_costs(self.confusion, labels, active)
+            found = training.perceptron(10 if self.max_iter is None else self.max_iter, gamma)
         else:
             found = training.lbfgs(
                 constraint, objective=self.objective, costs=aligned_costs(self.confusion, labels, active), l2=self.l2,
@@ -262,7 +264,8 @@ class CrfTagger(Tagger):
             check_int("max_iter", self.max_iter, low=1)
         if self.paths and (self.held_out or self.optimiser == "perceptron"):
             raise ParameterError("paths", self.paths, "0 with held_out or the perceptron")
-        if self.optimiser == "perceptron" and (self.soft or self.objective != "likelihood" or self.held_out):
+        possible = self.objective == "likelihood" or self.objective.startswith("agreement")
+        if self.optimiser == "perceptron" and (self.soft or not possible or self.held_out):
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets, costs and held-out sequences")
 
     def _lexicons(self) -> Lexicons:

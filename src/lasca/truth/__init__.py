@@ -28,6 +28,8 @@ _MODELS = {
     "glad": ("glad", "Glad"),
     "hmm-crowd": ("hmm_crowd", "HmmCrowd"),
     "sembler": ("sembler", "Sembler"),
+    "raykar": ("raykar", "Raykar"),
+    "crf-ma": ("crf_ma", "CrfMa"),
     "bsc": ("bayesian_sequence", "BayesianSequence"),
     "hc": ("hierarchical", "HierarchicalClusters"),
     "hc-seq": ("sequence_clusters", "SequenceClusters"),

@@ -41,7 +41,7 @@ from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.em import loop_settings, run_em
 from lasca.truth.sequence import Chain, best_paths, marginals
 
-__all__ = ["Sembler"]
+__all__ = ["Sembler", "add_scores", "expected_loss", "independent_moves"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -140,23 +140,29 @@ class Learner:
         return State(np.asarray(climbed.vector), rho), objective
 
     def expected_loss(self, moves: Floats) -> Callable[[Any, Any], float]:
-        """Return l2 ‖θ‖² − E ln p(z | x, θ) under the last posterior, whose expected moves are given.
+        """Return l2 ‖θ‖² − E ln p(z | x, θ) under the last posterior, whose expected moves are given."""
+        texts = self.texts
+        return expected_loss(texts.features, self.space, self.proba, moves, self.l2, texts.n_threads)
 
-        The CRF's soft targets take tokens as independent; what that gets wrong is linear in the weights of moves.
-        """
-        texts, space = self.texts, self.space
-        targets = self.proba.astype(np.float32)
-        function = crf.Objective(texts.features, targets, space, l2=self.l2, threads=texts.n_threads)
-        independent = _independent_moves(targets, texts.offsets)
-        has = space.move >= 0
-        correction, at = (moves - independent)[has], space.move[has]
 
-        def corrected(vector: Any, gradient: Any) -> float:
-            value = function(vector, gradient)
-            gradient[at] -= correction
-            return value - float(dot(vector[at], correction))
+def expected_loss(
+    features: crf.Features, space: crf.ParameterSpace, proba: Floats, moves: Floats, l2: float, n_threads: int
+) -> Callable[[Any, Any], float]:
+    """Return l2 ‖θ‖² − E ln p(z | x, θ) under a posterior with these marginals and expected moves.
 
-        return corrected
+    The CRF's soft targets take tokens as independent; what that gets wrong is linear in the weights of moves.
+    """
+    targets = proba.astype(np.float32)
+    function = crf.Objective(features, targets, space, l2=l2, threads=n_threads)
+    has = space.move >= 0
+    correction, at = (moves - independent_moves(targets, features.offsets))[has], space.move[has]
+
+    def corrected(vector: Any, gradient: Any) -> float:
+        value = function(vector, gradient)
+        gradient[at] -= correction
+        return value - float(dot(vector[at], correction))
+
+    return corrected
 
 
 def add_scores(features: crf.Features, weights: crf.Weights, n_threads: int, out: Floats) -> None:
@@ -170,7 +176,7 @@ def add_scores(features: crf.Features, weights: crf.Weights, n_threads: int, out
             out[block] += bundles[column]
 
 
-def _independent_moves(proba: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]) -> Floats:
+def independent_moves(proba: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]) -> Floats:
     """Return Σ p_i pᵀ_{i+1} over neighbours in a sequence."""
     inner = np.ones(max(len(proba) - 1, 0), dtype=np.bool_)
     borders = offsets[1:-1]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lasca.compare import Comparison
     from lasca.truth import Truth
 
-MODELS = "mv, ds, mace, glad, hmm-crowd, sembler, bsc, hc or hc-seq: docs/models."
+MODELS = "mv, ds, mace, glad, hmm-crowd, sembler, raykar, crf-ma, bsc, hc or hc-seq: docs/models."
 ModelOption = Annotated[str, typer.Option("--model", "-m", help=MODELS)]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
 
 BATCH = 2_000
+OBJECTIVES = "likelihood, cost-sensitive, softmax-margin, agreement or agreement-f1."
 
 
 @app.command()
@@ -41,7 +42,7 @@ def train(
     ],
     output: OutOption,
     gold: Annotated[str | None, typer.Option(help="Learn from this gold instead of the inferred truth.")] = None,
-    objective: Annotated[str, typer.Option(help="likelihood, cost-sensitive or softmax-margin.")] = "likelihood",
+    objective: Annotated[str, typer.Option(help=OBJECTIVES)] = "likelihood",
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the tagger.")
     ] = None,
@@ -56,7 +57,7 @@ def train(
     tagger = CrfTagger(objective=objective)
     tagger.set_params(**settings(param, "--param"))
     if objective != "likelihood" and tagger.get_params()["confusion"] is None:
-        tagger.set_params(confusion=_confusion(corpus, target))
+        tagger.set_params(confusion=_confusion(corpus, target, objective))
     with progress_bar("training the tagger") as report:
         tagger.fit(corpus, target, progress=report)
     tagger.save(output, overwrite=overwrite)
@@ -77,17 +78,22 @@ def _training_data(data: str, gold: str | None) -> tuple[CrowdCorpus, Any]:
     return corpus, find_gold(corpus, gold, data, hint)
 
 
-def _confusion(corpus: CrowdCorpus, target: Any) -> Any:
-    """Get the costs: from the ambiguity of the crowd, or from two golds."""
+def _confusion(corpus: CrowdCorpus, target: Any, objective: str) -> Any:
+    """Get the costs: from the ambiguity or the disagreement of the crowd, or from two golds."""
     from lasca.ambiguity import find_ambiguity
-    from lasca.confusion import LabelConfusion, label_confusion
+    from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
     from lasca.errors import ParameterError
 
+    kind = DISAGREEMENTS.get(objective)
     if not isinstance(target, str):
+        if kind is not None:
+            return disagreement(corpus, kind)
         return label_confusion(corpus, target, find_ambiguity(corpus, target))
     others = [name for name in corpus.golds if name != target]
     if not others:
         raise ParameterError("--objective", "needs costs", "likelihood where there is no crowd and no second gold")
+    if kind is not None:
+        return disagreement(corpus, kind, golds=(target, others[0]))
     return LabelConfusion.from_golds(corpus, target, others[0])
 
 
