@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasca.ambiguity.write import write_all
+from lasca.review.queue import make_queue, write_queue
 from lasca.runs.truth_folder import write_csv, write_json, write_labels
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def write_out(run: Run, folder: Path, record: Callable[[list[str]], dict[str, An
         warnings.simplefilter("default")
         write_labels(run.corpus, run.truth, folder)
         write_all(run.corpus, run.truth, run.ambiguity, folder / "ambiguous")
+        write_queue(run.corpus, make_queue(run.corpus, run.truth, run.ambiguity), folder)
     said = [str(w.message).replace(str(folder) + "/", "").replace(str(folder), "OUT") for w in caught]
     names = run.confusion.labels
     rows = [dict(zip(("label", *names), (name, *row))) for name, row in zip(names, run.confusion.matrix.tolist())]

@@ -5,5 +5,6 @@ import lasca.cli.commands.corpora
 import lasca.cli.commands.demo
 import lasca.cli.commands.infer
 import lasca.cli.commands.reproduce
+import lasca.cli.commands.review
 import lasca.cli.commands.run
 import lasca.cli.commands.tagging  # noqa: F401

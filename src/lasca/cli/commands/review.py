@@ -1,0 +1,174 @@
+"""Verbs that close the loop: review, decide, accept, finish."""
+
+from __future__ import annotations
+
+import importlib.util
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lasca.cli.app import app
+from lasca.cli.common import JsonOption, OutOption, OverwriteOption, at_work, out, print_json, progress_bar, say
+from lasca.errors import LascaError, ParameterError, StoreError, excerpt
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="OUT", help="A folder that `lasca run` or `lasca aggregate` wrote.")
+]
+PseudonymsOption = Annotated[
+    bool, typer.Option("--pseudonyms", help="Keep reviewers as R1, R2, …; as `lasca run --pseudonyms` does.")
+]
+INSTALL = "lasca review needs two more packages: pip install 'lasca[review]'"
+
+
+@app.command()
+def review(
+    folder: FolderArgument,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    refit: Annotated[int, typer.Option(min=0, help="Infer anew after so many decisions; 0 never.")] = 20,
+    audit: Annotated[
+        int, typer.Option(min=0, help="Put an item drawn at random behind every so many others; 0 none.")
+    ] = 10,
+    browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    pseudonyms: PseudonymsOption = False,
+) -> None:
+    """Decide what people should decide, in a web page on this machine alone; by keyboard.
+
+    Decisions are kept in OUT/decisions.sqlite at once, and nothing else is changed: stop with Ctrl-C, go on any time.
+    """
+    if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
+        raise LascaError(INSTALL)
+    from lasca.review.project import Project
+    from lasca.review.server import serve
+    from lasca.review.session import Session
+
+    with at_work("preparing the queue"):
+        project = Project(folder, pseudonyms=pseudonyms)
+        session = Session(project, refit_after=refit, audit_every=audit)
+
+    def ready(url: str) -> None:
+        out.print(f"The review is at {url}", markup=False, soft_wrap=True)
+        say("only this machine can reach it; stop it with Ctrl-C")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
+
+
+@app.command()
+def decide(
+    folder: FolderArgument,
+    decisions: Annotated[Path, typer.Argument(help="A filled-in queue.csv, JSON, or an export with decisions.")],
+    who: Annotated[str, typer.Option(help="Who decided, where the file does not say.")] = "reviewer",
+    format: Annotated[str, typer.Option("--format", "-f", help="The format of an export, or auto.")] = "auto",
+    pseudonyms: PseudonymsOption = False,
+) -> None:
+    """Take decisions that were made elsewhere into OUT: all of the file, or nothing."""
+    from lasca.review.project import Project
+    from lasca.review.take import read_decisions
+
+    project = Project(folder, pseudonyms=pseudonyms)
+    made = read_decisions(decisions, project.corpus, _queue_rows(folder), who=who, format=format)
+    if not made:
+        raise ParameterError("decisions", str(decisions), "a file in which something is decided")
+    project.check(made)
+    project.log.add(made)
+    areas, same = project.log.agreement()
+    out.print(f"{len(made):,} decisions taken; {len(project.standing()):,} stand in all", markup=False)
+    if areas:
+        out.print(f"{areas:,} areas have second opinions, {same:,} of them agree", markup=False)
+
+
+def _queue_rows(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "queue.jsonl"
+    if not path.is_file():
+        return []
+    try:
+        return [json_text.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise StoreError("the queue of this run is damaged", where=str(path), got=str(error)) from error
+
+
+@app.command()
+def accept(
+    folder: FolderArgument,
+    error: Annotated[float, typer.Option(min=0.0001, max=0.5, help="The share that may be wrong.")] = 0.01,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="How sure the promise is to be.")] = 0.95,
+    json: JsonOption = False,
+) -> None:
+    """Say how much can be accepted without a look, by what the audit found; without an audit nothing is promised.
+
+    Exit code 1 where nothing can be promised. The bound holds however often one asks.
+    """
+    from lasca.review.project import Project
+
+    project = Project(folder)
+    with progress_bar("inferring anew with what was decided") as report:
+        fit = project.fit(progress=report)
+    promise = project.promise(fit, error=error, confidence=confidence)
+    words = promise_words(promise)
+    if json:
+        print_json(
+            {
+                "words": words, "error": error, "confidence": confidence, "accepted": len(promise.accepted),
+                "items": promise.total, "audited": promise.audited, "wrong": promise.wrong,
+                "certainty": promise.certainty, "more": promise.more,
+                "accepted_items": [project.units[u].id for u in promise.accepted],
+            }
+        )  # fmt: skip
+    else:
+        out.print(words, markup=False, soft_wrap=True)
+    if not promise.accepted:
+        raise typer.Exit(1)
+
+
+def promise_words(promise: Any) -> str:
+    """Say in a sentence what is promised, or what is missing."""
+    seen = f"{promise.audited:,} of {promise.total:,} items were audited, {promise.wrong:,} of them were wrong"
+    if promise.accepted:
+        return (
+            f"{len(promise.accepted):,} of {promise.total:,} items can be accepted without a look: fewer than "
+            f"{100 * promise.error:g} % of them are wrong, with {100 * promise.confidence:g} % confidence ({seen})"
+        )
+    if promise.more is None:
+        return f"Nothing can be promised at {100 * promise.error:g} %: {seen}"
+    what = "an audit" if not promise.audited else "a larger audit"
+    return (
+        f"Nothing can be promised without {what}: {seen}. If {promise.more:,} more items of the audit were right, "
+        "that would do; they are part of the queue: lasca review"
+    )
+
+
+@app.command()
+def finish(
+    folder: FolderArgument,
+    output: OutOption,
+    error: Annotated[
+        float | None, typer.Option(min=0.0001, max=0.5, help="Put the promise at this error on the card.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="How sure the promise is to be.")] = 0.95,
+    to: Annotated[list[str] | None, typer.Option("--to", help="A further format, such as label-studio.")] = None,
+    names: Annotated[bool, typer.Option("--names", help="Name annotators and reviewers on the card.")] = False,
+    refit: Annotated[bool, typer.Option(help="Infer the rest anew with what was decided.")] = True,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write the final labels, each with its source (agreed, inferred, decided, audited), and a data card."""
+    from lasca.files import check_output
+    from lasca.review.finish import finish as write
+    from lasca.review.project import Project
+
+    check_output(output, folder, overwrite=overwrite)
+    project = Project(folder)
+    with progress_bar("inferring anew with what was decided") as report:
+        fit = project.fit(again=refit, progress=report)
+    promised = None
+    if error is not None:
+        promise = project.promise(fit, error=error, confidence=confidence)
+        promised = {"words": promise_words(promise), "accepted": len(promise.accepted), "error": error}
+    card = write(project, output, fit=fit, names=names, more=tuple(to or ()), promise=promised, overwrite=overwrite)
+    by = ", ".join(f"{name} {n:,}" for name, n in card["tokens_by_source"].items())
+    out.print(f"Tokens by source: {excerpt(by, 200)}", markup=False)
+    say(f"wrote labels.csv, labels.conll, labels.jsonl, labels.parquet, spans.jsonl and card.md to {output}")

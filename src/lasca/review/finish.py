@@ -1,0 +1,191 @@
+"""The end of the work: final labels with a source for each, and a card that says how they came about.
+
+Sources: "audited" and "decided" (a person looked), "agreed" (several people said the same, and it was inferred as
+well), "inferred" (the rest). Names of people are on the card only where asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+from lasca import __version__, evaluate, formats
+from lasca.files import whole_folder
+from lasca.formats.write_tables import people_table
+from lasca.review.items import find_items
+from lasca.review.known import clamped, known_labels, needed_labels, with_labels
+from lasca.review.project import Fit, Project
+from lasca.review.spans import Labels
+
+__all__ = ["SOURCES", "card_of", "finish"]
+
+SOURCES = ("inferred", "decided", "audited", "agreed")
+FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
+
+
+def finish(
+    project: Project,
+    output: str | Path,
+    *,
+    fit: Fit | None = None,
+    names: bool = False,
+    more: tuple[str, ...] = (),
+    promise: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Write the final labels and the card into a folder, whole or not at all; return the card as plain data.
+
+    `more` names further formats (see `lasca convert`), `promise` is what `lasca accept` said.
+    """
+    fit = fit or project.fit()
+    decisions = project.standing()
+    corpus, truth = with_labels(fit.corpus, fit.truth, needed_labels(Labels.of(fit.corpus), decisions))
+    known = known_labels(corpus, decisions, audits=True)
+    final = clamped(truth, known)
+    source = known.source.astype(np.int64)
+    source[(source == 0) & _agreed(corpus, final.labels)] = 3
+    card = card_of(project, fit, source, names=names, promise=promise)
+    with whole_folder(output, overwrite=overwrite) as folder:
+        for name, file in FILES:
+            formats.WRITERS[name](corpus, folder / file, labels=final.labels, proba=final.proba)
+        for name in more:
+            ending = {"label-studio": ".json", "huggingface": "", "table": ".csv", "mace": ".csv"}.get(name, "")
+            formats.write(corpus, folder / f"{name}{ending}", name, labels=final.labels, proba=final.proba)
+        base = corpus.to_table("tokens").select(["sequence", "position", "token"])
+        columns: dict[str, Any] = {name: base.column(name).to_pylist() for name in base.column_names}
+        columns["label"] = [corpus.labels[c] for c in final.labels.tolist()]
+        columns["source"] = [SOURCES[c] for c in source.tolist()]
+        sure = final.proba[np.arange(corpus.n_tokens), final.labels]
+        columns["probability"] = [round(float(p), 4) for p in sure]
+        people_table(columns, folder / "labels.csv")
+        with (folder / "spans.jsonl").open("w", encoding="utf-8") as lines:
+            for row in _spans(corpus, final, source, known.allowed):
+                lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+        (folder / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / "card.md").write_text(_written(card), encoding="utf-8")
+    return card
+
+
+def _agreed(corpus: Any, labels: Any) -> Any:
+    """Say of each token whether two people or more labelled it and all gave the final label."""
+    counts = np.array(corpus.votes, bool)[corpus.annotation_annotator]
+    token = corpus.annotation_token[counts]
+    n = np.bincount(token, minlength=corpus.n_tokens)
+    same = corpus.annotation_label[counts] == labels[token]
+    return (n >= 2) & (np.bincount(token, weights=same, minlength=corpus.n_tokens) == n)
+
+
+def _spans(corpus: Any, truth: Any, source: Any, allowed: Any) -> Any:
+    labels = Labels.of(corpus)
+    found = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
+    both = allowed.sum(axis=1) > 1
+    for a, b, k in zip(found.start.tolist(), found.stop.tolist(), found.kind.tolist()):
+        s = int(corpus.token_sequence[a])
+        first = int(corpus.offsets[s])
+        row = {
+            "sequence": corpus.sequence_ids[s],
+            "start": a - first,
+            "stop": b - first,
+            "type": labels.types[k],
+            "words": " ".join(corpus.tokens[a:b]),
+            "source": SOURCES[int(min(source[a:b], key=lambda c: (0, 2, 3, 1)[c]))],
+            "probability": round(float(truth.proba[np.arange(a, b), truth.labels[a:b]].min()), 4),
+        }
+        if ((source[a:b] > 0) & (source[a:b] < 3) & both[a:b]).any():
+            row["also"] = [[corpus.labels[t] for t in np.flatnonzero(allowed[i])] for i in range(a, b)]
+        yield row
+
+
+def card_of(
+    project: Project, fit: Fit, source: Any, *, names: bool = False, promise: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return how the labels came about, as plain data."""
+    corpus = project.corpus
+    standing = project.log.standing()
+    people = sorted({d.who for s in standing for d in s.opinions})
+    several, same = project.log.agreement()
+    voted = np.diff(corpus.token_start) > 0
+    areas = find_items(fit.corpus, fit.truth, everything=True)
+    audited = project.audited(fit)
+    wrong = sum(w for _, w in audited)
+    alpha = evaluate.agreement(corpus.crowd()).krippendorff_alpha
+    card: dict[str, Any] = {
+        "lasca": __version__,
+        "model": project.truth.model,
+        "parameters": {k: v for k, v in project.truth.params.items() if isinstance(v, str | int | float | bool)},
+        "source": corpus.load_report.format,
+        "sequences": corpus.n_sequences,
+        "tokens": corpus.n_tokens,
+        "tokens_nobody_labelled": int((~voted).sum()),
+        "labels": list(corpus.labels),
+        "annotators": sum(corpus.votes),
+        "votes_per_token": round(corpus.n_annotations / max(int(voted.sum()), 1), 3),
+        "agreement_krippendorff_alpha": None if np.isnan(alpha) else round(float(alpha), 4),
+        "reviewers": len(people),
+        "decisions": sum(not s.decision.audit for s in standing),
+        "audits": sum(s.decision.audit for s in standing),
+        "second_opinions": {"areas": several, "same": same},
+        "tokens_by_source": {name: int((source == i).sum()) for i, name in enumerate(SOURCES)},
+        "expected_errors": round(float(sum(a.errors for a in areas)), 2),
+        "spans_and_areas": len(areas),
+        "audited_error_rate": None,
+        "promise": None if promise is None else dict(promise),
+        "warnings": list(dict.fromkeys([*project.truth.warnings, *fit.truth.warnings])),
+    }
+    if audited:
+        n = len(audited)
+        low = float(beta.ppf(0.025, wrong, n - wrong + 1)) if wrong else 0.0
+        high = float(beta.ppf(0.975, wrong + 1, n - wrong)) if wrong < n else 1.0
+        card["audited_error_rate"] = {
+            "audited": n, "wrong": wrong, "rate": round(wrong / n, 4), "low": round(low, 4), "high": round(high, 4),
+        }  # fmt: skip
+    if names:
+        card["names"] = {"annotators": list(corpus.annotators), "reviewers": people}
+    return card
+
+
+def _written(card: Mapping[str, Any]) -> str:
+    """Write the card for people; nothing in it comes from outside but names of labels, models and people."""
+
+    def code(value: object) -> str:
+        return "`" + str(value).replace("`", "'").replace("\n", " ") + "`"
+
+    by = card["tokens_by_source"]
+    second = card["second_opinions"]
+    lines = [
+        "# Data card",
+        "",
+        f"Made by LASCA {card['lasca']} with the model {code(card['model'])}.",
+        "",
+        f"- {card['sequences']:,} sequences, {card['tokens']:,} tokens, "
+        f"{card['tokens_nobody_labelled']:,} of which nobody labelled",
+        f"- {card['annotators']:,} annotators, {card['votes_per_token']} votes per token, "
+        f"Krippendorff's alpha {card['agreement_krippendorff_alpha']}",
+        f"- {card['reviewers']:,} reviewers made {card['decisions']:,} decisions and audited {card['audits']:,} items",
+        f"- {second['areas']:,} areas have second opinions, {second['same']:,} of which agree",
+        "- tokens by source: " + ", ".join(f"{name} {n:,}" for name, n in by.items()),
+        f"- errors the model expects in what was not decided: {card['expected_errors']} in "
+        f"{card['spans_and_areas']:,} areas (an expectation of the model, not a measurement)",
+    ]
+    rate = card["audited_error_rate"]
+    if rate is None:
+        lines.append("- nothing was audited: how many errors there are was not measured")
+    else:
+        lines.append(
+            f"- audited: {rate['wrong']} of {rate['audited']} items drawn at random were wrong before correction "
+            f"({100 * rate['rate']:.1f} %, 95 % interval {100 * rate['low']:.1f} to {100 * rate['high']:.1f} %)"
+        )
+    if card["promise"]:
+        lines.append(f"- promise: {card['promise'].get('words', '')}")
+    lines += ["", "Labels: " + ", ".join(code(name) for name in card["labels"])]
+    if card["warnings"]:
+        lines += ["", "## Warnings", "", *(f"- {code(w)}" for w in card["warnings"])]
+    if "names" in card:
+        people = [f"- {kind}: " + ", ".join(code(n) for n in who) for kind, who in card["names"].items()]
+        lines += ["", "## People", "", *people]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,273 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const PAGE = 200, POLL = 4000;
+  let items = [], total = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
+
+  /** Make an element; text is always text, never markup. */
+  function make(tag, className, ...children) {
+    const element = document.createElement(tag);
+    if (className) element.className = className;
+    for (const child of children) element.append(child);
+    return element;
+  }
+
+  async function ask(what, values = {}) {
+    const answer = await fetch(`api/${what}?${new URLSearchParams({ who: who(), ...values })}`);
+    return open(answer);
+  }
+  async function send(what, body) {
+    const answer = await fetch(`api/${what}`, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ who: who(), ...body }),
+    });
+    return open(answer);
+  }
+  async function open(answer) {
+    if (answer.ok) return answer.json();
+    let words = `${answer.status}`;
+    try { words = (await answer.json()).error || words; } catch { /* plain text */ }
+    throw new Error(words);
+  }
+  const who = () => byId("who").value.trim() || "reviewer";
+
+  function notice(words) {
+    byId("notice").textContent = words;
+    byId("notice").hidden = !words;
+  }
+
+  /* --- the queue ----------------------------------------------------------------------------------------------- */
+  async function load(keep) {
+    const found = await ask("queue", { first: 0, n: PAGE, words: byId("search").value, second: byId("second").checked ? "1" : "0" });
+    items = found.items; total = found.total; version = found.version;
+    const place = keep ? items.findIndex((item) => item.item === keep) : -1;
+    at = Math.max(place, 0);
+    list();
+    await show();
+  }
+
+  function list() {
+    const rows = items.map((item, i) => {
+      const row = make("li", "", make("bdi", "", item.words), make("small", "", `${item.reason} · ${item.question}`));
+      if (i === at) row.setAttribute("aria-current", "true");
+      row.addEventListener("click", () => { at = i; list(); show(); });
+      return row;
+    });
+    byId("queue").replaceChildren(...rows);
+    byId("count").textContent = total ? `${total.toLocaleString("en")} left` : "";
+    const row = byId("queue").children[at];
+    if (row) byId("queue").scrollTop = Math.max(row.offsetTop - byId("queue").offsetTop - 80, 0);
+  }
+
+  async function show() {
+    const chosen = items[at];
+    byId("card").hidden = !chosen;
+    byId("end").hidden = Boolean(chosen);
+    current = null;
+    byId("card").setAttribute("aria-busy", String(Boolean(chosen)));
+    if (!chosen) return;
+    const found = await ask("item", { item: chosen.item, votes: votes ? "1" : "0" });
+    if (!items[at] || items[at].item !== chosen.item) return;
+    current = found;
+    reading = found.candidates[0].spans.map((span) => [...span]);
+    active = 0;
+    byId("missed").checked = false;
+    byId("rest").hidden = !found.rest;
+    byId("type").replaceChildren(...found.types.map((name) => { const option = make("option", "", name || "span"); option.value = name; return option; }));
+    draw();
+    byId("card").setAttribute("aria-busy", "false");
+  }
+
+  const QUESTIONS = {
+    label: "Which label?", borders: "Where does it begin and end?", whether: "Is this a span?", reading: "Which reading?",
+    missed: "Was a span missed here?", audit: "Is this right?",
+  };
+
+  function words(spans) {
+    if (!spans.length) return current.scheme ? "none" : "–";
+    return spans.map(([start, stop, kind]) => `${kind || "span"}: ${current.tokens.slice(start, stop).join(" ")}`).join("; ");
+  }
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+  function draw() {
+    byId("reason").textContent = current.why;
+    byId("gain").textContent = current.audit ? "" : `removes about ${current.gain.toFixed(2)} errors`;
+    byId("alike").textContent = current.alike ? `· ${current.alike} alike` : "";
+    byId("question").textContent = QUESTIONS[current.question] || "Which reading?";
+    const sentence = byId("sentence");
+    sentence.replaceChildren();
+    let open = null;
+    current.tokens.forEach((token, i) => {
+      const k = reading.findIndex(([start, stop]) => start <= i && i < stop);
+      if (i) (open && k >= 0 && reading[k][0] < i ? open : sentence).append(" ");
+      if (k >= 0) {
+        if (reading[k][0] === i) { open = make("mark", k === active ? "active" : ""); sentence.append(open); }
+        open.append(make("bdi", "", token));
+        if (reading[k][1] === i + 1) open.append(make("small", "", reading[k][2] || "span"));
+      } else {
+        open = null;
+        sentence.append(make("bdi", i >= current.start && i < current.stop ? "area" : "", token));
+      }
+    });
+    const first = sentence.querySelector("mark, .area");
+    if (first) sentence.scrollTop = Math.max(first.offsetTop - sentence.offsetTop - 60, 0);
+    byId("candidates").replaceChildren(...current.candidates.map((candidate, i) => {
+      const button = make("button", "", make("kbd", "", String(i + 1)), " ", make("bdi", "", words(candidate.spans)));
+      button.type = "button";
+      if (same(candidate.spans, reading)) button.setAttribute("aria-current", "true");
+      if (candidate.votes) {
+        const said = candidate.votes.length ? candidate.votes.join(", ") : "nobody";
+        button.append(make("span", "said", `${said} · model ${Math.round(100 * candidate.probability)} %`));
+      }
+      button.addEventListener("click", () => decide([candidate.spans]));
+      return make("li", "", button);
+    }));
+    byId("taken").textContent = words(reading).slice(0, 60);
+    byId("edit").hidden = !reading.length;
+    if (reading[active]) byId("type").value = reading[active][2];
+  }
+
+  function progress(found) {
+    state = found;
+    byId("title").textContent = found.title ?? byId("title").textContent;
+    const share = found.decided / Math.max(found.decided + found.open, 1);
+    byId("bar").style.width = `${100 * share}%`;
+    const parts = [`${found.decided.toLocaleString("en")} decided`, `${found.open.toLocaleString("en")} open`,
+      `about ${found.errors.toLocaleString("en")} errors left`, `next removes ${found.gain}`];
+    if (found.audited) parts.push(`${found.audited} audited`);
+    if (found.second.areas) parts.push(`second opinions ${found.second.same}/${found.second.areas} agree`);
+    if (found.refit) parts.push("refitting …");
+    byId("progress").textContent = parts.join(" · ");
+    const changed = found.changed;
+    byId("changes").hidden = !changed.areas;
+    byId("changed").replaceChildren(...changed.examples.map((one) =>
+      make("li", "", make("bdi", "", one.word), ` ${one.before} → ${one.after} `, make("small", "", make("bdi", "", one.sequence)))));
+    if (found.failed) notice(`The refit failed: ${found.failed}`);
+  }
+
+  /* --- deciding ------------------------------------------------------------------------------------------------ */
+  async function decide(readings, alike = []) {
+    if (!current || busy) return;
+    busy = true;
+    try {
+      const body = { item: current.item, readings, votes, alike, missed: byId("missed").checked };
+      const answer = await send("decide", body);
+      notice("");
+      const gone = new Set([current.item, ...alike]);
+      items = items.filter((item) => !gone.has(item.item));
+      total = Math.max(total - gone.size, 0);
+      at = Math.min(at, Math.max(items.length - 1, 0));
+      progress({ ...answer.state, title: undefined });
+      if (answer.state.version !== version || (items.length < 20 && total > items.length)) await load();
+      else { list(); await show(); }
+    } catch (error) { notice(`Not taken: ${error.message}`); }
+    busy = false;
+  }
+
+  async function undo() {
+    if (busy) return;
+    busy = true;
+    try {
+      const answer = await send("undo", {});
+      notice(answer.items.length ? `Taken back: ${answer.items.length}` : "There is nothing to take back");
+      progress({ ...answer.state, title: undefined });
+      await load(answer.items[0]);
+    } catch (error) { notice(error.message); }
+    busy = false;
+  }
+
+  async function forAll() {
+    const mine = reading.map((span) => [...span]);
+    const others = (await ask("alike", { item: current.item })).items;
+    if (!others.length) { notice("There is nothing alike"); return; }
+    byId("others").replaceChildren(...others.map((one) => make("li", "", make("bdi", "", `${one.before} `), make("strong", "", make("bdi", "", one.words)), make("bdi", "", ` ${one.after}`))));
+    byId("all-title").textContent = `${words(mine)} – the same for these ${others.length}?`;
+    const dialog = byId("all");
+    dialog.returnValue = "";
+    dialog.onclose = () => { if (dialog.returnValue === "yes") decide([mine], others.map((one) => one.item)); };
+    dialog.showModal();
+  }
+
+  function move(left, step) {
+    const span = reading[active];
+    if (!span || !current.scheme) return;
+    const before = reading[active - 1], after = reading[active + 1];
+    if (left) {
+      const to = span[0] + step;
+      if (to >= (before ? before[1] : 0) && to < span[1]) span[0] = to;
+    } else {
+      const to = span[1] + step;
+      if (to <= (after ? after[0] : current.tokens.length) && to > span[0]) span[1] = to;
+    }
+    draw();
+  }
+
+  function press(key, shift) {
+    const left = key.startsWith("S-") || (shift && key.startsWith("Arrow"));
+    const name = key.replace("S-", "");
+    if (name === "?" ) { byId("help").showModal(); return true; }
+    if (name === "/") { byId("search").focus(); return true; }
+    if (name === "u" || name === "U") { undo(); return true; }
+    if (!current) return false;
+    if (name === "Enter") decide([reading]);
+    else if (name === "0") { if (current.scheme) decide([[]]); else notice("Every token has a label here"); }
+    else if (/^[1-9]$/.test(name)) { const chosen = current.candidates[Number(name) - 1]; if (chosen) decide([chosen.spans]); }
+    else if (name === "ArrowLeft") move(left, -1);
+    else if (name === "ArrowRight") move(left, 1);
+    else if (name === ",") { active = reading.length ? (active + 1) % reading.length : 0; draw(); }
+    else if (name === "t" || name === "T") { byId("type").focus(); }
+    else if (name === "a" || name === "A") {
+      const both = current.candidates.slice(0, 2).map((candidate) => candidate.spans);
+      if (both.length === 2) decide(both); else notice("There is one reading only");
+    }
+    else if (name === "s" || name === "S") decide([]);
+    else if (name === "b" || name === "B") forAll();
+    else if (name === "j" || name === "J" || name === "k" || name === "K") {
+      const step = name.toLowerCase() === "j" ? 1 : -1;
+      at = Math.min(Math.max(at + step, 0), items.length - 1);
+      list(); show();
+    }
+    else if (name === "v" || name === "V") { votes = !votes; const kept = reading, place = active; show().then(() => { reading = kept; active = place; draw(); }); }
+    else if (name === "m" || name === "M") { if (current.rest) byId("missed").checked = !byId("missed").checked; }
+    else return false;
+    return true;
+  }
+
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const typing = event.target.closest("input:not([type=checkbox]), select");
+    if (typing) {
+      if (event.key === "Escape" || event.key === "Enter") { typing.blur(); byId("main").focus(); event.preventDefault(); }
+      return;
+    }
+    if (event.key === "Enter" && event.target.closest("button, a")) return;
+    if (press(event.key, event.shiftKey)) event.preventDefault();
+  });
+  for (const button of document.querySelectorAll("button[data-key]")) {
+    button.addEventListener("click", () => { press(button.dataset.key, false); byId("main").focus({ preventScroll: true }); });
+  }
+  byId("type").addEventListener("change", () => { if (reading[active]) { reading[active][2] = byId("type").value; draw(); } });
+  byId("find").addEventListener("submit", (event) => event.preventDefault());
+  byId("search").addEventListener("input", () => load().catch((error) => notice(error.message)));
+  byId("second").addEventListener("change", () => load().catch((error) => notice(error.message)));
+  byId("who").addEventListener("change", () => { sessionStorage.setItem("who", byId("who").value); load(); });
+
+  setInterval(async () => {
+    if (busy || document.hidden) return;
+    try {
+      const before = state ? state.decided : 0;
+      const found = await ask("state");
+      progress(found);
+      const moved = found.version !== version || found.decided !== before;  // ranked anew, or somebody else decided
+      if (moved && !busy && !byId("second").checked && !document.querySelector("dialog[open]")) {
+        const kept = current && current.item, mine = reading, place = active;
+        await load(kept);
+        if (current && current.item === kept) { reading = mine; active = place; draw(); }
+        else if (kept) notice("Somebody else decided that one meanwhile; this is the next");
+      }
+    } catch (error) { notice(`The server does not answer: ${error.message}`); }
+  }, POLL);
+
+  byId("who").value = sessionStorage.getItem("who") || "reviewer";
+  byId("main").focus({ preventScroll: true });
+  Promise.all([ask("state").then(progress), load()]).catch((error) => notice(error.message));
+})();

@@ -1,0 +1,330 @@
+"""A review at work: the queue as it stands, decisions coming in, and a refit in the background now and then.
+
+Everything the page shows comes from here as plain data. The log is the only thing that is kept; whoever starts again
+reads it and goes on. The queue stays as it is until the next refit, so that nobody's list moves under them; what was
+decided meanwhile, in this window or another, is marked as done.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lasca.errors import CorpusError
+from lasca.review.decisions import Decision
+from lasca.review.items import Area, Reading
+from lasca.review.project import Fit, Project
+from lasca.review.promise import Unit
+from lasca.review.queue import REASONS, Item, Queue
+
+__all__ = ["Session"]
+
+SHOWN_CHANGES = 20
+MAX_ALIKE = 200
+
+
+class Session:
+    """What the endpoints of the page call; safe to use from several threads."""
+
+    def __init__(self, project: Project, *, refit_after: int = 20, audit_every: int = 10) -> None:
+        self.project, self.refit_after, self.audit_every = project, refit_after, audit_every
+        self._lock = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._since = 0
+        self._version = 0
+        self._changed: dict[str, Any] = {"areas": 0, "examples": []}
+        self._failed = ""
+        self._use(project.fit(again=False))
+        if any(not d.audit for d in project.standing()):
+            self._start()
+
+    def _use(self, fit: Fit) -> None:
+        """Take up a fit: rank the queue anew."""
+        queue = self.project.queue(fit)
+        with self._lock:
+            self._fit, self._queue, self._version = fit, queue, self._version + 1
+            self._items = {item.id: item for item in queue.items}
+            self._done_errors = 0.0
+            self._order = self._with_audits(queue)
+
+    def _with_audits(self, queue: Queue) -> list[Item]:
+        """Put an item of the audit behind every so many others; all that are left at the end."""
+        if self.audit_every < 1:
+            return list(queue.items)
+        units = self.project.next_audits(max(len(queue) // self.audit_every + 50, 100))
+        audits = [self._audit_item(unit) for unit in units]
+        order: list[Item] = []
+        for i, item in enumerate(queue.items, 1):
+            order.append(item)
+            if i % self.audit_every == 0 and audits:
+                order.append(audits.pop(0))
+        order += audits
+        self._items |= {f"audit {item.id}": item for item in order if item.reason == "audit"}
+        return order
+
+    def _audit_item(self, unit: Unit) -> Item:
+        corpus, truth = self._fit.corpus, self._fit.truth
+        base = int(corpus.offsets[unit.sequence])
+        end = int(corpus.offsets[unit.sequence + 1])
+        spans = self.project.labels.of_sequence(truth.labels[base:end].tolist())
+        mine = tuple(s for s in spans if s[0] < unit.stop and s[1] > unit.start)
+        other = next(
+            (a.area for a in self._queue.items if a.area.sequence == unit.sequence and a.area.start == unit.start), None
+        )
+        readings = (mine, *(r for r in (other.readings if other else ()) if r != mine))
+        if self.project.labels.scheme is not None and () not in readings:
+            readings = (*readings, ())
+        area = Area(unit.sequence, unit.start, unit.stop, readings, (0.0,) * len(readings), ((),) * len(readings))
+        return Item(area, "audit", "audit", 0.0, 0.0, 1.0, f"audit {unit.id}", 0)
+
+    @staticmethod
+    def _name(item: Item) -> str:
+        return f"audit {item.id}" if item.reason == "audit" else item.id
+
+    # --- what the page asks for ------------------------------------------------------------------------------------
+
+    def state(self, who: str) -> dict[str, Any]:
+        """Return how far it is, and what a refit changed."""
+        with self._lock:
+            done = self._done(who)
+            open_items = [i for i in self._order if self._name(i) not in done["all"] and i.reason != "audit"]
+            several, same = self.project.log.agreement()
+            return {
+                "version": self._version,
+                "decided": len(done["all"]),
+                "mine": len(done["mine"]),
+                "audited": sum(name.startswith("audit ") for name in done["all"]),
+                "open": len(open_items),
+                "errors": round(max(self._queue.errors - self._errors_done(done["all"]), 0.0), 1),
+                "gain": round(open_items[0].gain, 2) if open_items else 0.0,
+                "refit": self._thread is not None and self._thread.is_alive(),
+                "until_refit": max(self.refit_after - self._since, 0) if self.refit_after else None,
+                "changed": self._changed,
+                "failed": self._failed,
+                "second": {"areas": several, "same": same},
+            }
+
+    def _errors_done(self, done: set[str]) -> float:
+        return sum(self._items[name].area.errors for name in done if name in self._items and " " not in name)
+
+    def _done(self, who: str) -> dict[str, set[str]]:
+        """Return the items that anybody, and that this reviewer, decided or skipped."""
+        name = self.project.log.name_of(who)
+        found: dict[str, set[str]] = {"all": set(), "mine": set(), "skipped": set()}
+        for d in self.project.log.live():
+            item = str(d.shown.get("item", ""))
+            if not d.readings:
+                if d.who == name:
+                    found["skipped"].add(item)
+                continue
+            found["all"].add(item)
+            if d.who == name:
+                found["mine"].add(item)
+        return found
+
+    def part(self, who: str, first: int, n: int, words: str = "", second: bool = False) -> dict[str, Any]:
+        """Return a part of the queue, open items only; with `second` those that others decided and this one did not."""
+        with self._lock:
+            done = self._done(who)
+            wanted = [w for w in words.casefold().split() if w]
+            rows = []
+            for item in self._order:
+                name = self._name(item)
+                if (name in done["all"]) != second or name in done["mine"] or (name in done["skipped"] and not wanted):
+                    continue
+                short = self._short(item)
+                if all(w in f"{short['words']} {short['sequence']} {item.reason}".casefold() for w in wanted):
+                    rows.append(short)
+            if second:  # decided in an earlier fit: no longer in the queue, asked about all the same
+                known = {row["item"] for row in rows}
+                rows += [r for r in self._decided_by_others(done) if r["item"] not in known]
+            return {"version": self._version, "total": len(rows), "items": rows[first : first + n]}
+
+    def _decided_by_others(self, done: dict[str, set[str]]) -> list[dict[str, Any]]:
+        found = []
+        for s in self.project.log.standing():
+            name = str(s.decision.shown.get("item", ""))
+            if name and name in done["all"] and name not in done["mine"] and name not in self._items:
+                self._items[name] = self._again(s.decision)
+                found.append(self._short(self._items[name]) | {"item": name})
+        return found
+
+    def _again(self, d: Decision) -> Item:
+        """Make an item of one that was decided: the readings as they were shown."""
+        shown = [
+            tuple((int(a), int(b), str(k)) for a, b, k in r) for r in d.shown.get("candidates", []) if r is not None
+        ]
+        readings = tuple(dict.fromkeys([*shown, *d.readings]))
+        area = Area(
+            self.project.places[d.sequence], d.start, d.stop, readings, (0.0,) * len(readings), ((),) * len(readings)
+        )
+        return Item(area, "reading", str(d.shown.get("reason", "people disagree")), 0.0, 0.0, 1.0, "", 0)
+
+    def _short(self, item: Item) -> dict[str, Any]:
+        corpus, area = self._fit.corpus, item.area
+        base = int(corpus.offsets[area.sequence])
+        words = " ".join(corpus.tokens[base + area.start : min(base + area.stop, base + area.start + 12)])
+        return {
+            "item": self._name(item),
+            "words": words[:80],
+            "sequence": corpus.sequence_ids[area.sequence][:60],
+            "question": item.question,
+            "reason": item.reason,
+            "gain": round(item.gain, 3),
+            "alike": item.alike,
+        }
+
+    def item(self, name: str, votes: bool = False) -> dict[str, Any]:
+        """Return all that is shown of an item; votes and probabilities only where asked for."""
+        with self._lock:
+            item = self._find(name)
+            corpus, area = self._fit.corpus, item.area
+            candidates: list[dict[str, Any]] = []
+            for i, reading in enumerate(area.readings):
+                candidate: dict[str, Any] = {"spans": [list(span) for span in reading]}
+                if votes:
+                    said = [corpus.annotators[v] for v in area.voters[i]]
+                    candidate |= {"votes": said, "probability": round(area.weights[i], 3)}
+                candidates.append(candidate)
+            unit = next((u for u in self.project.units if u.id == item.id), None) if item.reason == "audit" else None
+            return self._short(item) | {
+                "why": REASONS.get(item.reason, item.reason),
+                "start": area.start,
+                "stop": area.stop,
+                "tokens": corpus.sequence(area.sequence),
+                "candidates": candidates,
+                "types": list(self.project.labels.types),
+                "scheme": self.project.labels.scheme,
+                "audit": item.reason == "audit",
+                "rest": bool(unit is not None and unit.rest),
+            }
+
+    def alike(self, name: str) -> list[dict[str, Any]]:
+        """Return the items with the same words and the same readings that are open, for "the same for all"."""
+        with self._lock:
+            item = self._find(name)
+            done = self._done("")["all"]
+            if not item.key or item.reason == "audit":
+                return []
+            others = [i for i in self._queue.items if i.key == item.key and i.id != item.id and i.id not in done]
+            corpus = self._fit.corpus
+            rows = []
+            for other in others[:MAX_ALIKE]:
+                words = corpus.sequence(other.area.sequence)
+                a = other.area
+                before, after = " ".join(words[max(0, a.start - 8) : a.start]), " ".join(words[a.stop : a.stop + 8])
+                rows.append(self._short(other) | {"before": before, "after": after})
+            return rows
+
+    def _find(self, name: str) -> Item:
+        if name not in self._items:
+            raise CorpusError("there is no such item in the queue any more", got=name, hint="Load the page again")
+        return self._items[name]
+
+    # --- what the page does ----------------------------------------------------------------------------------------
+
+    def decide(
+        self, who: str, name: str, readings: Sequence[Reading], *, votes: bool = False, alike: Sequence[str] = (),
+        missed: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Take a decision down: readings (several: keep them all; none: skip), also for these items alike."""
+        with self._lock:
+            item = self._find(name)
+            batch = uuid.uuid4().hex if alike else ""
+            made = [self._decision(who, item, readings, votes, missed, batch)]
+            for other in alike:
+                found = self._find(other)
+                if found.key != item.key or not item.key:
+                    raise CorpusError("these items are not alike", got=other)
+                shift = found.area.start - item.area.start
+                moved = [tuple((s + shift, e + shift, k) for s, e, k in r) for r in readings]
+                made.append(self._decision(who, found, moved, votes, False, batch))
+            self.project.check(made)
+            ids = self.project.log.add(made)
+            if readings and not made[0].audit:
+                self._since += len(made)
+                if self.refit_after and self._since >= self.refit_after:
+                    self._start()
+            return {"ids": ids, "state": self.state(who)}
+
+    def _decision(
+        self, who: str, item: Item, readings: Sequence[Reading], votes: bool, missed: bool, batch: str
+    ) -> Decision:
+        area = item.area
+        spans = [span for reading in readings for span in reading]
+        audit = item.reason == "audit"
+        start = min([area.start, *(s for s, _, _ in spans)])
+        stop = max([area.stop, *(e for _, e, _ in spans)])
+        shown: dict[str, Any] = {
+            "item": self._name(item), "candidates": [[list(s) for s in r] for r in area.readings], "votes": votes,
+            "reason": item.reason, "version": self._version,
+        }  # fmt: skip
+        if audit:
+            shown["unit"] = item.id
+        kept = tuple(tuple(sorted(r)) for r in dict.fromkeys(tuple(r) for r in readings))
+        return Decision(
+            self._fit.corpus.sequence_ids[area.sequence], start, stop, kept, who=who, audit=audit,
+            missed=missed and audit, shown=shown, batch=batch,
+        )  # fmt: skip
+
+    def undo(self, who: str) -> dict[str, Any]:
+        """Take back the last decision of this reviewer."""
+        with self._lock:
+            taken = self.project.log.undo(who)
+            items = [str(d.shown.get("item", "")) for d in taken]
+            for d, name in zip(taken, items):
+                if name and name not in self._items:
+                    self._items[name] = self._again(d)
+            return {"items": items, "state": self.state(who)}
+
+    # --- the refit -------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._since = 0
+        self._thread = threading.Thread(target=self._refit, daemon=True)
+        self._thread.start()
+
+    def _refit(self) -> None:
+        try:
+            before = self._fit
+            fit = self.project.fit()
+            changed = self._compare(before, fit)
+            with self._lock:
+                self._use(fit)
+                self._changed, self._failed = changed, ""
+        except Exception as error:  # shown on the page: the review goes on with the fit it has
+            self._failed = str(error)[:300]
+
+    def wait(self, seconds: float = 600) -> None:
+        """Wait for a refit that is at work."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+
+    def _compare(self, before: Fit, after: Fit) -> dict[str, Any]:
+        """Say where labels changed that nobody decided."""
+        names = np.array(after.corpus.labels)
+        old = np.array(before.corpus.labels)[before.truth.labels]
+        new = names[after.truth.labels]
+        at = np.flatnonzero((old != new) & (after.known.source == 0))
+        sequence = after.corpus.token_sequence[at] if len(at) else at
+        first = np.flatnonzero(np.concatenate(([True], (np.diff(at) > 1) | (np.diff(sequence) > 0)))) if len(at) else at
+        examples = []
+        for k in first[:SHOWN_CHANGES].tolist():
+            i = int(at[k])
+            s = int(after.corpus.token_sequence[i])
+            examples.append(
+                {
+                    "word": after.corpus.tokens[i][:60],
+                    "sequence": after.corpus.sequence_ids[s][:60],
+                    "before": str(old[i]),
+                    "after": str(new[i]),
+                }
+            )
+        return {"areas": len(first), "examples": examples}

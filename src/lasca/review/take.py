@@ -1,0 +1,184 @@
+"""Decisions made elsewhere: a filled-in queue.csv, JSON, or an export of an annotation tool.
+
+CSV has a column `decision` beside `item` (or `sequence`, `start`, `stop`): the number of a candidate of queue.csv, 0 or
+"none" for no span, "1+2" to keep both, or spans written out as "3-5:PER; 7-8:LOC" (tokens of the sequence, half-open).
+JSON is a list of {"item": …, "decision": …} or {"sequence": …, "start": …, "stop": …, "spans": [[3, 5, "PER"]]}.
+Anything else is read as an export: whatever people who are not among the annotators of the run (or golds) said of a
+sequence is their decision on all of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lasca import align, formats
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats.write_tables import guarded
+from lasca.review.decisions import Decision
+from lasca.review.items import Reading
+from lasca.review.spans import Labels
+
+__all__ = ["read_decisions"]
+
+MAX_BYTES = 200 << 20
+_SPAN = re.compile(r"\s*(\d{1,9})-(\d{1,9})(?::(.*))?\s*")
+
+
+def read_decisions(
+    path: Path, corpus: CrowdCorpus, queue: Iterable[Mapping[str, Any]], *, who: str = "reviewer", format: str = "auto"
+) -> list[Decision]:
+    """Read decisions; `queue` are the rows of queue.jsonl, of which numbers choose."""
+    if format == "auto" and path.suffix.lower() in (".csv", ".tsv", ".json"):
+        found = _own(path)
+        if found is not None:
+            rows = {str(row["item"]): row for row in queue}
+            made = [_decision(path, line, row, rows, who) for line, row in found]
+            return [d for d in made if d is not None]
+    return list(_export(path, corpus, format))
+
+
+def _own(path: Path) -> list[tuple[int, dict[str, Any]]] | None:
+    """Return the rows of a file of LASCA's own kind with their lines; None if it is of another kind."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise FormatError(f"more than {MAX_BYTES >> 20} MB: this is no list of decisions", path=path)
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError("this is not UTF-8", path=path) from error
+    except OSError as error:
+        raise FormatError(f"cannot read: {error.strerror or error}", path=path) from error
+    if path.suffix.lower() == ".json":
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FormatError("this is not JSON", path=path, got=str(error)) from error
+        found = found.get("decisions", found) if isinstance(found, dict) else found
+        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+            return None
+        if not all({"item", "sequence"} & set(row) and {"decision", "spans"} & set(row) for row in found):
+            return None
+        return list(enumerate(found, 1))
+    table = csv.DictReader(text.splitlines(), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    if table.fieldnames is None or "decision" not in table.fieldnames:
+        return None
+    return [(table.line_num, {k: _unguarded(v) for k, v in row.items() if isinstance(v, str)}) for row in table]
+
+
+def _unguarded(cell: str) -> str:
+    """Take away the apostrophe that kept a spreadsheet from running a cell."""
+    return cell[1:] if cell[:1] == "'" and guarded(cell[1:]) == cell else cell
+
+
+def _decision(
+    path: Path, line: int, row: dict[str, Any], queue: Mapping[str, Mapping[str, Any]], who: str
+) -> Decision | None:
+    said = row.get("decision", row.get("spans"))
+    if said is None or said == "":
+        return None  # not decided yet
+    item = str(row.get("item", ""))
+    place = queue.get(item)
+    try:
+        if place is None:
+            place = {"sequence": str(row["sequence"]), "start": int(row["start"]), "stop": int(row["stop"])}
+        start, stop = int(place["start"]), int(place["stop"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise FormatError(
+            "there is no such item in the queue of this run", path=path, line=line, got=item,
+            hint="Give item as in queue.csv, or sequence, start and stop",
+        ) from error  # fmt: skip
+    candidates = place.get("candidates", [])
+    readings = _readings(path, line, said, candidates)
+    spans = [span for reading in readings for span in reading]
+    start = min([start, *(s for s, _, _ in spans)])
+    stop = max([stop, *(e for _, e, _ in spans)])
+    shown = {"from": path.name, "candidates": [c.get("spans") for c in candidates], "reason": place.get("reason", "")}
+    name = row.get("who") or who
+    return Decision(str(place["sequence"]), start, stop, readings, who=str(name), shown=shown)
+
+
+def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[Reading, ...]:
+    def wrong(hint: str) -> FormatError:
+        return FormatError("this is no decision", path=path, line=line, got=said, hint=hint)
+
+    def candidate(number: str) -> Reading:
+        if number == "0":
+            return ()
+        if not 1 <= int(number) <= len(candidates):
+            raise wrong(f"The item has {len(candidates)} candidates")
+        return tuple((int(s), int(e), str(k)) for s, e, k in candidates[int(number) - 1]["spans"])
+
+    if isinstance(said, list):
+        try:
+            return (tuple(sorted((int(s), int(e), str(k)) for s, e, k in said)),)
+        except (TypeError, ValueError):
+            raise wrong("Spans are lists of start, stop and type") from None
+    text = str(said).strip()
+    if text.lower() == "none":
+        return ((),)
+    if re.fullmatch(r"[0-9](\+[0-9])*", text):
+        return tuple(dict.fromkeys(candidate(number) for number in text.split("+")))
+    spans = [_SPAN.fullmatch(part) for part in text.split(";")]
+    if any(span is None for span in spans):
+        raise wrong('Write a number, 0, "1+2", or spans as START-STOP:TYPE; …')
+    return (tuple(sorted((int(m[1]), int(m[2]), (m[3] or "").strip()) for m in spans if m is not None)),)
+
+
+def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
+    """Yield what new people and golds of an export say of whole sequences."""
+    theirs = _read(path, corpus, format)
+    labels = Labels.of(theirs)
+    places = {id: s for s, id in enumerate(corpus.sequence_ids)}
+    known = set(corpus.annotators)
+    columns: dict[str, Any] = {}
+    for a, name in enumerate(theirs.annotators):
+        if name not in known and theirs.votes[a]:
+            columns[name] = _column(theirs, theirs.annotation_annotator == a)
+    columns |= dict(theirs.golds) if not columns else {}
+    if not columns:
+        raise FormatError(
+            "there is nobody in it who is not an annotator of the run, and no gold", path=path,
+            hint="Decisions are what other people said; new votes join a run with: lasca update",
+        )  # fmt: skip
+    for name, codes in columns.items():
+        for s, id in enumerate(theirs.sequence_ids):
+            a, b = int(theirs.offsets[s]), int(theirs.offsets[s + 1])
+            if b == a or (codes[a:b] < 0).any():
+                continue
+            if id not in places or corpus.sequence(places[id]) != theirs.sequence(s):
+                raise FormatError(
+                    f"sequence {id!r} is not in the run, or has other tokens there", path=path,
+                    hint="Decide on what the run wrote, or give the decisions as CSV or JSON with tokens",
+                )  # fmt: skip
+            reading = labels.of_sequence(codes[a:b].tolist())
+            yield Decision(id, 0, b - a, (reading,), who=name, shown={"from": path.name})
+
+
+def _read(path: Path, corpus: CrowdCorpus, format: str) -> CrowdCorpus:
+    """Read an export with the tokens that the run has for the same texts, where the format lets one choose them."""
+    known: dict[str, align.Chars] = {}
+    texts = corpus.metadata.get("text")
+    for s in range(corpus.n_sequences):
+        text, chars = align.spelled(corpus.sequence(s))
+        known[text] = chars
+        if texts is not None and texts[s] and corpus.token_chars is not None:
+            a, b = int(corpus.offsets[s]), int(corpus.offsets[s + 1])
+            known[texts[s]] = [(int(x), int(y)) for x, y in corpus.token_chars[a:b]]
+    usual = align.tokenizer_of(None)
+    try:
+        return formats.read(path, format=format, tokenizer=lambda text: known.get(text) or usual(text))
+    except ParameterError:
+        return formats.read(path, format=format)
+
+
+def _column(corpus: CrowdCorpus, mine: Any) -> Any:
+    codes = np.full(corpus.n_tokens, -1, np.int64)
+    codes[corpus.annotation_token[mine]] = corpus.annotation_label[mine]
+    return codes

@@ -1,0 +1,258 @@
+"""The review in real headless Chromium: by keyboard alone, killed and taken up again, two windows, axe, any width."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import AXE, chromium, media, missing, resize
+from lasca import simulate
+from lasca.corpus import CrowdCorpus
+from lasca.errors import LascaWarning
+from lasca.pipeline import save_truth
+from lasca.review.project import Project
+from lasca.truth import model_class
+from report_cases import NASTY
+
+ENTER, LEFT, RIGHT, ESCAPE = "\ue007", "\ue012", "\ue014", "\ue00c"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+class Server:
+    """`lasca review` as a process of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "lasca", "review", str(folder), "--refit", "0", "--audit", "7", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+/", line)
+        assert found is not None, self.process.communicate()[1]
+        self.url = found[0]
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    corpus = simulate.demo_crowd("ner")
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def serve(folder: Path) -> Iterator[Callable[..., Server]]:
+    running: list[Server] = []
+
+    def start(*options: str, place: Path = folder) -> Server:
+        running.append(Server(place, *options))
+        return running[-1]
+
+    yield start
+    for server in running:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+def decided(browser: Any) -> int:
+    found = re.match(r"([\d,]+) decided", browser.find_element("id", "progress").text)
+    return int(found[1].replace(",", "")) if found else -1
+
+
+def ready(browser: Any, url: str) -> None:
+    browser.get(url)
+    until(lambda: decided(browser) >= 0 and browser.find_elements("css selector", "#candidates button"))
+
+
+def keys(browser: Any, *pressed: str) -> None:
+    from selenium.webdriver import ActionChains
+
+    ActionChains(browser).send_keys(*pressed).perform()
+
+
+def press(browser: Any, key: str) -> None:
+    """Press a key that decides, and wait until it has."""
+    until(lambda: browser.find_element("id", "card").get_attribute("aria-busy") == "false")
+    if key == "2" and len(browser.find_elements("css selector", "#candidates button")) < 2:
+        key = ENTER
+    before = decided(browser)
+    keys(browser, key)
+    until(lambda: decided(browser) == before + 1)
+
+
+def test_fifty_decisions_by_keyboard_killed_in_the_middle(
+    browser: Any, folder: Path, serve: Callable[..., Server]
+) -> None:
+    resize(browser, 1440)
+    media(browser)
+    server = serve()
+    ready(browser, server.url)
+    assert browser.get_log("browser") == []
+    for i in range(23):
+        press(browser, (ENTER, "1", "2", "0")[i % 4])
+    server.kill()
+    assert len(Project(folder).standing()) == 23
+    keys(browser, ENTER)  # nobody is there: said, and not counted
+    until(lambda: browser.find_element("id", "notice").is_displayed())
+    browser.get_log("browser")
+    again = serve()
+    ready(browser, again.url)
+    assert decided(browser) == 23
+    for i in range(27):
+        press(browser, (ENTER, "1", "2", "0")[i % 4])
+    standing = Project(folder).standing()
+    assert len(standing) == 50
+    assert len({d.shown["item"] for d in standing}) == 50
+    assert len(Project(folder).log.live()) == 50
+
+
+def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Callable[..., Server]) -> None:
+    resize(browser, 1440)
+    ready(browser, serve().url)
+    current = "#queue li[aria-current] bdi"
+    first = browser.find_element("css selector", current).text
+    keys(browser, "j")
+    until(lambda: browser.find_elements("css selector", "#queue li")[1].get_attribute("aria-current"))
+    keys(browser, "k")
+    until(lambda: browser.find_elements("css selector", "#queue li")[0].get_attribute("aria-current"))
+    assert browser.find_element("css selector", current).text == first
+    keys(browser, "?")
+    assert browser.find_element("id", "help").get_attribute("open")
+    keys(browser, ESCAPE)
+    assert not browser.find_element("id", "help").get_attribute("open")
+    assert not browser.find_elements("css selector", ".said")  # blind by default
+    keys(browser, "v")
+    until(lambda: browser.find_elements("css selector", ".said"))
+    keys(browser, "v")
+    until(lambda: not browser.find_elements("css selector", ".said"))
+
+    # borders: find an item that proposes a span, and widen it by a token on the right
+    def marked() -> str:
+        until(lambda: browser.find_element("id", "card").get_attribute("aria-busy") == "false")
+        found = browser.find_elements("css selector", "#sentence mark.active")
+        return str(found[0].text) if found else ""
+
+    for _ in range(40):
+        before = marked()
+        keys(browser, RIGHT)
+        if len(marked()) > len(before) > 0:
+            break
+        keys(browser, "j")
+    assert len(marked()) > len(before) > 0
+    keys(browser, LEFT)
+    assert marked() == before
+    keys(browser, RIGHT)
+    press(browser, ENTER)
+    (decision,) = Project(folder).standing()
+    assert list(map(list, decision.readings[0])) not in decision.shown["candidates"]
+    keys(browser, "u")
+    until(lambda: decided(browser) == 0)
+    press(browser, "a")
+    assert len(Project(folder).standing()[0].readings) == 2
+    skipped = browser.find_element("css selector", current).text, browser.find_element("id", "count").text
+    keys(browser, "s")
+    until(lambda: browser.find_element("id", "count").text != skipped[1])
+    assert decided(browser) == 1
+    keys(browser, "/", "zzz no such word")
+    until(lambda: browser.find_element("id", "end").is_displayed())
+    keys(browser, ESCAPE)
+    browser.find_element("id", "search").clear()
+
+
+def test_two_windows_side_by_side(browser: Any, folder: Path, serve: Callable[..., Server]) -> None:
+    resize(browser, 1440)
+    server = serve()
+    ready(browser, server.url)
+    one = browser.current_window_handle
+    browser.switch_to.new_window("window")
+    two = browser.current_window_handle
+    try:
+        ready(browser, server.url)
+        browser.execute_script(
+            "const w = document.getElementById('who'); w.value = 'second'; w.dispatchEvent(new Event('change'))"
+        )
+        until(lambda: browser.find_elements("css selector", "#candidates button"))
+        press(browser, "1")
+        browser.switch_to.window(one)
+        until(lambda: decided(browser) == 1)  # the other window's decision is seen here, and is not asked again
+        until(lambda: "Somebody else" in browser.find_element("id", "notice").text)
+        press(browser, "1")
+        browser.switch_to.window(two)
+        until(lambda: decided(browser) == 2)
+        standing = Project(folder).log.standing()
+        assert {d.who for s in standing for d in s.opinions} == {"reviewer", "second"}
+    finally:
+        browser.switch_to.window(two)
+        browser.close()
+        browser.switch_to.window(one)
+
+
+def test_texts_that_would_do_harm_are_text(browser: Any, tmp_path: Path, serve: Callable[..., Server]) -> None:
+    tokens = [[NASTY[(i + k) % len(NASTY)] for k in range(4)] for i in range(6)]
+    people = {
+        f"{NASTY[0]}{a}": [[f"B-{NASTY[a]}" if k == i % 3 else "O" for k in range(4)] for i in range(6)]
+        for a in range(3)
+    }
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    with pytest.warns(LascaWarning):  # CoNLL cannot hold such tokens
+        save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "nasty")
+    resize(browser, 400)
+    browser.get("about:blank")
+    browser.get_log("browser")
+    ready(browser, serve(place=tmp_path / "nasty").url)
+    keys(browser, "v")
+    until(lambda: browser.find_elements("css selector", ".said"))
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return window.hacked === undefined")
+    assert browser.execute_script("return document.images.length") == 0
+    assert NASTY[0] in browser.find_element("id", "main").text
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (400, "dark"), (1440, "light"), (1440, "dark")])
+def test_axe_finds_no_fault_and_nothing_overflows(
+    browser: Any, serve: Callable[..., Server], width: int, scheme: str
+) -> None:
+    if not AXE.is_file():
+        missing("there is no axe-core")
+    resize(browser, width)
+    media(browser, scheme)
+    began = time.monotonic()
+    ready(browser, serve().url)
+    assert time.monotonic() - began < 20
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    # the policy of the page lets no script in; axe is put in by the driver, outside of it
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE.read_text(encoding="utf-8")})
+    result = browser.execute_async_script("axe.run(document).then(arguments[arguments.length - 1])")
+    faults = [f"{v['id']}: {v['nodes'][0]['html'][:150]}" for v in result["violations"] if v["impact"] != "minor"]
+    assert faults == []
+    media(browser)

@@ -1,0 +1,189 @@
+"""decide, accept, finish and review as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lasca import formats
+from lasca.corpus import CrowdCorpus
+from lasca.review.decisions import Decision
+from lasca.review.project import Project
+from lasca.review.queue import make_queue, write_queue
+from test_cli import run
+from test_review_server import run_folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = run_folder(tmp_path_factory.mktemp("run") / "out")
+    project = Project(folder)
+    write_queue(project.corpus, make_queue(project.corpus, project.truth), folder)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    shutil.copytree(made, tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def lasca_(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return lambda *args: run(*map(str, args), monkeypatch=monkeypatch)
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "queue.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(
+    lasca_: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "starlette" else real(name, *a))
+    assert lasca_("review", folder) == 1
+    said = capsys.readouterr().err
+    assert said == "lasca: lasca review needs two more packages: pip install 'lasca[review]'\n"
+
+
+def test_a_queue_filled_in_by_hand_comes_back(lasca_: Any, folder: Path, tmp_path: Path) -> None:
+    with (folder / "queue.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    rows = rows_of(folder)
+    table[0]["decision"] = "2"
+    table[1]["decision"] = "0"
+    table[2]["decision"] = "1+2"
+    start, kind = rows[3]["start"], "PER"
+    table[3]["decision"] = f"{start}-{start + 1}:{kind}"
+    with (tmp_path / "filled.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, table[0])
+        writer.writeheader()
+        writer.writerows(table)
+    assert lasca_("decide", folder, tmp_path / "filled.csv", "--who", "ann") == 0
+    by_place = {(d.sequence, d.start): d.readings for d in Project(folder).standing()}
+    expected = [
+        (tuple(map(tuple, rows[0]["candidates"][1]["spans"])),),
+        ((),),
+        tuple(tuple(map(tuple, c["spans"])) for c in rows[2]["candidates"][:2]),
+        (((start, start + 1, kind),),),
+    ]
+    assert [by_place[row["sequence"], row["start"]] for row in rows[:4]] == expected
+
+
+@pytest.mark.parametrize("said", ["99", "7-3:PER", "what?", "0-1:<script>"])
+def test_one_wrong_decision_and_nothing_is_taken(
+    lasca_: Any, folder: Path, tmp_path: Path, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = [row["item"] for row in rows_of(folder)]
+    lines = ["item,decision", f"{items[0]},0", f'{items[1]},"{said}"']
+    (tmp_path / "bad.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert lasca_("decide", folder, tmp_path / "bad.csv") == 2
+    assert "lasca: " in capsys.readouterr().err
+    assert Project(folder).standing() == []
+
+
+def test_json_and_label_studio_exports(lasca_: Any, folder: Path, tmp_path: Path) -> None:
+    row = rows_of(folder)[0]
+    decisions = [{"sequence": row["sequence"], "start": row["start"], "stop": row["stop"], "spans": [], "who": "eve"}]
+    (tmp_path / "d.json").write_text(json.dumps({"decisions": decisions}), encoding="utf-8")
+    assert lasca_("decide", folder, tmp_path / "d.json") == 0
+    project = Project(folder)
+    assert [d.who for d in project.standing()] == ["eve"]
+    part = project.corpus.select(sequences=np.arange(3))
+    adjudicated = CrowdCorpus.from_sequences(
+        [part.sequence(s) for s in range(3)],
+        {"judge": [["B-PER"] + ["O"] * (len(part.sequence(s)) - 1) for s in range(3)]},
+        sequence_ids=list(part.sequence_ids),
+        labels=part.labels,
+    )
+    formats.write(adjudicated, tmp_path / "tasks.json", "label-studio")
+    assert lasca_("decide", folder, tmp_path / "tasks.json") == 0
+    judged = [d for d in Project(folder).standing() if d.who == "judge"]
+    assert len(judged) == 3
+    assert all(d.readings == (((0, 1, "PER"),),) and d.start == 0 for d in judged)
+
+
+def test_accept_refuses_without_an_audit_and_promises_with_one(
+    lasca_: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lasca_("accept", folder, "--error", "0.1") == 1
+    said = capsys.readouterr().out
+    assert "without an audit" in said
+    more = int(said.split("If ")[1].split(" more")[0].replace(",", ""))
+    project = Project(folder)
+    fit = project.fit()
+    labels = project.labels
+    audits = []
+    for unit in project.next_audits(more + 5):
+        base, end = (int(project.corpus.offsets[unit.sequence + k]) for k in (0, 1))
+        spans = labels.of_sequence(fit.truth.labels[base:end].tolist())
+        mine = tuple(s for s in spans if s[0] < unit.stop and s[1] > unit.start)
+        audits.append(
+            Decision(
+                project.corpus.sequence_ids[unit.sequence],
+                unit.start,
+                unit.stop,
+                (mine,),
+                audit=True,
+                shown={"unit": unit.id},
+            )
+        )
+    project.log.add(audits)
+    assert lasca_("accept", folder, "--error", "0.1", "--json") == 0
+    promise = json.loads(capsys.readouterr().out)
+    assert promise["accepted"] > 0
+    assert promise["audited"] == len(audits)
+    assert promise["wrong"] == 0
+    assert "fewer than 10 % of them are wrong, with 95 % confidence" in promise["words"]
+
+
+def test_finish_says_where_every_label_comes_from(lasca_: Any, folder: Path, tmp_path: Path) -> None:
+    project = Project(folder)
+    row = next(r for r in rows_of(folder) if len(r["candidates"]) > 1 and r["candidates"][1]["spans"])
+    spans = tuple((s, e, k) for s, e, k in row["candidates"][1]["spans"])
+    (unit,) = project.next_audits(1)
+    project.log.add(
+        [
+            Decision(row["sequence"], row["start"], row["stop"], (spans,), who="Ann Other"),
+            Decision(
+                project.corpus.sequence_ids[unit.sequence], unit.start, unit.stop, ((),), who="Ann Other", audit=True,
+                shown={"unit": unit.id},
+            ),
+        ]
+    )  # fmt: skip
+    target = tmp_path / "final"
+    assert lasca_("finish", folder, "-o", target, "--error", "0.05", "--to", "label-studio") == 0
+    assert {p.name for p in target.iterdir()} == {
+        "labels.conll", "labels.jsonl", "labels.parquet", "labels.csv", "spans.jsonl", "card.json", "card.md",
+        "label-studio.json", "SHA256SUMS",
+    }  # fmt: skip
+    with (target / "labels.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert len(cells) == project.corpus.n_tokens
+    decided = [c for c in cells if c["source"] == "decided"]
+    assert {int(c["position"]) for c in decided} == set(range(row["start"], row["stop"]))
+    found = [json.loads(line) for line in (target / "spans.jsonl").read_text(encoding="utf-8").splitlines()]
+    mine = [
+        (s["start"], s["stop"], s["type"])
+        for s in found
+        if s["sequence"] == row["sequence"] and s["source"] == "decided"
+    ]
+    assert mine == sorted(spans)
+    card = json.loads((target / "card.json").read_text(encoding="utf-8"))
+    assert sum(card["tokens_by_source"].values()) == project.corpus.n_tokens
+    assert card["decisions"] == 1
+    assert card["audited_error_rate"]["audited"] == 1
+    text = (target / "card.md").read_text(encoding="utf-8")
+    assert "Ann" not in text
+    assert "drawn at random" in text
+    assert lasca_("finish", folder, "-o", target, "--names", "--overwrite") == 0
+    assert "Ann Other" in (target / "card.md").read_text(encoding="utf-8")

@@ -1,0 +1,215 @@
+"""The review's server: its endpoints, who may talk to it, and what it does with what it is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from lasca import simulate
+from lasca.pipeline import save_truth
+from lasca.review.project import Project
+from lasca.review.server import Address, make_app
+from lasca.review.session import Session
+from lasca.truth import model_class
+from report_cases import NASTY
+
+TOKEN = "secret"
+ORIGIN = "http://127.0.0.1:8000"
+
+
+def run_folder(path: Path, model: str = "ds") -> Path:
+    """A small crowd and its truth, as `lasca aggregate` leaves them."""
+    corpus = simulate.demo_crowd("ner").select(sequences=np.arange(60))
+    save_truth(corpus, model_class(model)().fit(corpus), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_folder(tmp_path_factory.mktemp("run") / "out")
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    shutil.copytree(made, tmp_path / "out")
+    return tmp_path / "out"
+
+
+class Client:
+    """Talks to the server as the page does."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.session = Session(Project(folder), **({"refit_after": 0, "audit_every": 5} | options))
+        self.client = TestClient(make_app(self.session, Address(8000, TOKEN), "T"), base_url=ORIGIN)
+
+    def get(self, what: str, status: int = 200, **values: Any) -> Any:
+        answer = self.client.get(f"/{TOKEN}/api/{what}", params=values)
+        assert answer.status_code == status, answer.text
+        return answer.json() if status == 200 else answer.text
+
+    def post(self, what: str, body: Any, status: int = 200) -> Any:
+        answer = self.client.post(f"/{TOKEN}/api/{what}", json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json() if status == 200 else answer.text
+
+
+def test_a_decision_leaves_the_queue_and_stays_in_the_log(folder: Path) -> None:
+    page = Client(folder)
+    first = page.get("queue")["items"][0]
+    item = page.get("item", item=first["item"])
+    assert "votes" not in item["candidates"][0]
+    assert "votes" in page.get("item", item=first["item"], votes=1)["candidates"][0]
+    before = page.get("state")
+    answer = page.post("decide", {"who": "ann", "item": first["item"], "readings": [item["candidates"][1]["spans"]]})
+    assert answer["state"]["decided"] == before["decided"] + 1
+    assert answer["state"]["errors"] <= before["errors"]
+    left = [row["item"] for row in page.get("queue")["items"]]
+    assert first["item"] not in left
+    again = Client(folder)  # another process
+    assert again.get("state")["decided"] == 1
+    assert first["item"] not in [row["item"] for row in again.get("queue")["items"]]
+    (decision,) = Project(folder).standing()
+    assert [list(map(list, r)) for r in decision.readings] == [item["candidates"][1]["spans"]]
+    assert decision.shown["candidates"] == [c["spans"] for c in item["candidates"]]
+    assert page.post("undo", {"who": "bob"})["items"] == []
+    assert page.post("undo", {"who": "ann"})["items"] == [first["item"]]
+    assert page.get("queue")["items"][0]["item"] == first["item"]
+
+
+def test_second_opinions_are_blind_and_counted(folder: Path) -> None:
+    page = Client(folder)
+    name = page.get("queue")["items"][0]["item"]
+    spans = page.get("item", item=name)["candidates"][0]["spans"]
+    page.post("decide", {"who": "ann", "item": name, "readings": [spans]})
+    assert [row["item"] for row in page.get("queue", who="bob", second=1)["items"]] == [name]
+    assert page.get("queue", who="ann", second=1)["items"] == []
+    state = page.post("decide", {"who": "bob", "item": name, "readings": [spans]})["state"]
+    assert state["second"] == {"areas": 1, "same": 1}
+    assert state["decided"] == 1
+
+
+def test_the_same_for_all_alike_is_one_batch(folder: Path) -> None:
+    page = Client(folder)
+    groups = [row for row in page.get("queue", n=1000)["items"] if row["alike"]]
+    if not groups:
+        pytest.skip("nothing alike in this crowd")
+    name = groups[0]["item"]
+    others = [row["item"] for row in page.get("alike", item=name)["items"]]
+    assert others
+    spans = page.get("item", item=name)["candidates"][0]["spans"]
+    state = page.post("decide", {"who": "a", "item": name, "readings": [spans], "alike": others})["state"]
+    assert state["decided"] == 1 + len(others)
+    assert len(page.post("undo", {"who": "a"})["items"]) == 1 + len(others)
+    stranger = next(row["item"] for row in page.get("queue", n=1000)["items"] if row["item"] not in [name, *others])
+    page.post("decide", {"who": "a", "item": name, "readings": [spans], "alike": [stranger]}, status=409)
+    assert page.get("state")["decided"] == 0
+
+
+def test_audits_are_part_of_the_queue_and_never_known_to_the_fit(folder: Path) -> None:
+    page = Client(folder)
+    rows = page.get("queue", n=1000)["items"]
+    audits = [row for row in rows if row["reason"] == "audit"]
+    assert [row["reason"] for row in rows].index("audit") == 5
+    item = page.get("item", item=audits[0]["item"])
+    assert item["audit"]
+    page.post(
+        "decide", {"who": "a", "item": item["item"], "readings": [item["candidates"][0]["spans"]], "missed": True}
+    )
+    project = Project(folder)
+    fit = project.fit()
+    assert (fit.known.source == 0).all()
+    ((unit, wrong),) = project.audited(fit)
+    assert project.units[unit].id == item["item"].removeprefix("audit ")
+    assert wrong == item["rest"]
+
+
+def test_skipped_items_come_back_on_search_and_borders_may_leave_the_area(folder: Path) -> None:
+    page = Client(folder)
+    first = page.get("queue")["items"][0]
+    page.post("decide", {"who": "a", "item": first["item"], "readings": []})
+    assert first["item"] not in [row["item"] for row in page.get("queue", who="a")["items"]]
+    found = page.get("queue", who="a", words=first["words"].split()[0])["items"]
+    assert first["item"] in [row["item"] for row in found]
+    item = page.get("item", item=first["item"])
+    wide = [[0, len(item["tokens"]), item["types"][0]]]
+    page.post("decide", {"who": "a", "item": first["item"], "readings": [wide]})
+    (decision,) = Project(folder).standing()
+    assert (decision.start, decision.stop) == (0, len(item["tokens"]))
+
+
+def test_a_refit_in_the_background_ranks_anew(folder: Path) -> None:
+    page = Client(folder, refit_after=2)
+    version = page.get("state")["version"]
+    for row in page.get("queue")["items"][:2]:
+        spans = page.get("item", item=row["item"])["candidates"][0]["spans"]
+        page.post("decide", {"who": "a", "item": row["item"], "readings": [spans]})
+    page.session.wait()
+    state = page.get("state")
+    assert state["version"] > version
+    assert state["failed"] == ""
+    assert not state["refit"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"item": "0.0-1", "readings": "x"},
+        {"item": "0.0-1", "readings": [[[0, "1", "X"]]]},
+        {"item": 7, "readings": []},
+        {"item": "0.0-1", "readings": [], "alike": "all"},
+        {"item": "0.0-1", "readings": [[]] * 20},
+        {"who": "x" * 5000, "item": "0.0-1", "readings": []},
+        [1, 2],
+    ],
+)
+def test_nonsense_is_refused(folder: Path, body: Any) -> None:
+    page = Client(folder)
+    page.post("decide", body, status=400)
+    assert Project(folder).log.live() == []
+
+
+def test_decisions_that_do_not_fit_are_refused(folder: Path) -> None:
+    page = Client(folder)
+    name = page.get("queue")["items"][0]["item"]
+    for spans in ([[0, 99999, "PER"]], [[0, 1, NASTY[0]]], [[-1, 1, "PER"]], [[1, 1, "PER"]]):
+        page.post("decide", {"item": name, "readings": [spans]}, status=409)
+    page.post("decide", {"item": "no such item", "readings": [[]]}, status=409)
+    assert Project(folder).log.live() == []
+
+
+def test_only_this_machine_with_the_token_and_from_its_own_page(folder: Path) -> None:
+    page = Client(folder)
+    url = f"/{TOKEN}/api/state"
+    assert page.client.get(url, headers={"host": "evil.example:8000"}).status_code == 421
+    assert page.client.get(url, headers={"host": "127.0.0.1"}).status_code == 421
+    assert page.client.get("/wrong/api/state").status_code == 404
+    assert page.client.get("/").status_code == 404
+    body = json.dumps({"item": "x", "readings": []})
+    path = f"/{TOKEN}/api/decide"
+    simple = {"content-type": "text/plain"}
+    assert page.client.post(path, content=body, headers=simple).status_code == 415
+    evil = {"content-type": "application/json", "origin": "http://evil.example"}
+    assert page.client.post(path, content=body, headers=evil).status_code == 403
+    assert page.client.get(url, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert page.client.post(path, json={"item": "x" * (300 << 10)}).status_code == 413
+    for answer in (page.client.get(f"/{TOKEN}/"), page.client.get(f"/{TOKEN}/review.js"), page.client.get(url)):
+        assert answer.status_code == 200
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert not any(name.startswith("access-control") for name in answer.headers)
+    assert page.client.get(f"/{TOKEN}/..%2f..%2fserver.py").status_code == 404
+    html = page.client.get(f"/{TOKEN}/").text
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_every_key_of_the_issue_is_in_the_help() -> None:
+    text = (Path(__file__).parents[1] / "src" / "lasca" / "review" / "page" / "review.html").read_text(encoding="utf-8")
+    for key in ("Enter", "1", "9", "0", "←", "→", "Shift", "A", "S", "B", "U", "J", "K", "/", "?"):
+        assert f"<kbd>{key}</kbd>" in text
