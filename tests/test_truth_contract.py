@@ -13,6 +13,7 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError
 from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class
+from lasca.testing import check_truth_model
 from truth_cases import LABELS, big_crowd, crowd, shuffled
 
 QUICK: dict[str, dict[str, Any]] = {
@@ -84,6 +85,11 @@ def test_the_result_is_whole_and_good(name: str, corpus: CrowdCorpus, fitted: di
     assert truth.warnings == ()
     labelled = np.diff(corpus.token_start) > 0
     assert (truth.labels == corpus.golds["gold"])[labelled].mean() > 0.9
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_the_contract_that_strangers_keep(name: str) -> None:
+    check_truth_model(model(name))
 
 
 @pytest.mark.parametrize("name", CLIMBERS)

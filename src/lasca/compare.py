@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lasca import evaluate, schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
-from lasca.truth import MODEL_NAMES, Truth, TruthModel, Votes, model_class
+from lasca.truth import Truth, TruthModel, Votes, model_class, model_names
 
 __all__ = ["Comparison", "Scores", "compare", "departure_from_majority", "score"]
 
@@ -53,7 +53,7 @@ class Comparison:
 
 def compare(
     corpus: CrowdCorpus,
-    models: Iterable[str | TruthModel] = MODEL_NAMES,
+    models: Iterable[str | TruthModel] | None = None,
     *,
     gold: str | None = None,
     by: str | None = None,
@@ -62,14 +62,14 @@ def compare(
 ) -> list[Comparison]:
     """Fit the models and score them over the sequences that somebody annotated.
 
-    `gold` names the gold to score against (the first one if there is any); `by` a metadata column for whose values
-    scores are given as well.
+    `models` are names or estimators, all that are registered if not given. `gold` names the gold to score against (the
+    first one if there is any); `by` a metadata column for whose values scores are given as well.
     """
     gold = next(iter(corpus.golds), None) if gold is None else gold
     if gold is not None and gold not in corpus.golds:
         raise CorpusError(f"there is no gold of that name (there is: {', '.join(corpus.golds) or 'none'})", got=gold)
     parts = _parts(corpus, by)
-    todo = list(models)
+    todo = list(model_names() if models is None else models)
     lines = []
     for i, model in enumerate(todo):
         estimator = _with_seed(model, seed)

@@ -8,8 +8,22 @@ from typing import Any
 
 from lasca.errors import ParameterError
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_OBJECTIVE", "PRESETS", "Preset", "preset_named"]
+__all__ = ["BUILT_IN_MODELS", "DEFAULT_MODEL", "DEFAULT_OBJECTIVE", "PRESETS", "Preset", "preset_named"]
 
+BUILT_IN_MODELS = {
+    "mv": ("majority", "MajorityVote"),
+    "ds": ("dawid_skene", "DawidSkene"),
+    "mace": ("mace", "Mace"),
+    "glad": ("glad", "Glad"),
+    "hmm-crowd": ("hmm_crowd", "HmmCrowd"),
+    "sembler": ("sembler", "Sembler"),
+    "raykar": ("raykar", "Raykar"),
+    "crf-ma": ("crf_ma", "CrfMa"),
+    "bsc": ("bayesian_sequence", "BayesianSequence"),
+    "hc": ("hierarchical", "HierarchicalClusters"),
+    "hc-seq": ("sequence_clusters", "SequenceClusters"),
+}
+"""The truth models by the names the command line uses: a module of lasca.truth, and the class in it."""
 DEFAULT_MODEL = "hc-seq"
 """The truth model of `lasca run`, `lasca aggregate` and `lasca demo`."""
 DEFAULT_OBJECTIVE = "likelihood"

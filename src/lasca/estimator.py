@@ -23,7 +23,8 @@ class Estimator:
     @classmethod
     def _parameter_names(cls) -> list[str]:
         signature = inspect.signature(cls.__init__)
-        return [p.name for p in signature.parameters.values() if p.name != "self"]
+        named = (p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+        return [p.name for p in named if p.name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters as they were given (`deep` is there for scikit-learn; there is nothing below)."""

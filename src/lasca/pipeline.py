@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from lasca.runs.pseudonyms import pseudonymise
 from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
 from lasca.runs.source import read
 from lasca.runs.truth_folder import load_truth, save_truth
-from lasca.tagger import CrfTagger
+from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
 
 __all__ = [
@@ -47,7 +48,7 @@ class Run:
     truth: Truth
     ambiguity: Ambiguity
     confusion: LabelConfusion
-    tagger: CrfTagger
+    tagger: Tagger
     record: Mapping[str, Any] = field(default_factory=dict)
     """What run.json holds: versions, parameters, seeds, input, warnings, timings."""
     models: tuple[Mapping[str, Any], ...] = ()
@@ -83,7 +84,7 @@ class Run:
             self.ambiguity,
             self.confusion,
             gold=gold or known.get("parameters", {}).get("gold"),
-            tagger_trace=self.tagger.trace,
+            tagger_trace=getattr(self.tagger, "trace", ()),
             models=self.models if models is None else models,
             record=known,
             title=title or known.get("title"),
@@ -110,7 +111,7 @@ class Run:
             truth=Truth.load(folder / "truth"),
             ambiguity=Ambiguity.load(folder / "ambiguity"),
             confusion=LabelConfusion.load(folder / "confusion"),
-            tagger=CrfTagger.load(folder / "tagger"),
+            tagger=load_tagger(folder / "tagger"),
             record=record,
             models=tuple(compared),
         )
@@ -143,10 +144,10 @@ def run(
     `data` is a corpus, a path, or the name of a known data set ("demo" for the built-in one). With `output`, every step
     leaves a checkpoint beside that folder (`resume=True` takes them up) and the folder appears whole at the end.
     Without it everything stays in memory until `Run.save` or `Run.report`. `model` and `params` choose the truth model,
-    `method` and `fraction` what counts as ambiguous, `objective` and `tagger` (parameters of `CrfTagger`) how the
-    tagger learns; what is not said is as `preset` has it: "default", "la-sca" (the paper's own chain) or
-    "la-sca-literal". `compare=True` runs all truth models side by side as well; `pseudonyms=True` calls the annotators
-    A1, A2, … everywhere.
+    `method` and `fraction` what counts as ambiguous, `objective` and `tagger` (parameters of `CrfTagger`; `kind` names
+    another tagger) how the tagger learns; what is not said is as `preset` has it: "default", "la-sca" (the paper's own
+    chain) or "la-sca-literal". `compare=True` runs all truth models side by side as well; `pseudonyms=True` calls the
+    annotators A1, A2, … everywhere.
     """
     way = preset_named(preset)
     estimator = _estimator(model, params, seed, way)
@@ -176,7 +177,7 @@ def run(
     shares = Shares(progress, compare)
     try:
         done = _go(data, estimator, tagging, steps, parameters, seed, reader or {}, shares)
-        record = make_record(done, {**key, "command": command(key)}, steps)
+        record = make_record(done, {**key, "command": command(key, _usual(estimator))}, steps)
         result = Run(**done, record=record)
         if isinstance(steps, Checkpoints):
             shares.of("report")(0.0, "")
@@ -194,7 +195,7 @@ def run(
 def _go(
     data: Any,
     estimator: TruthModel,
-    tagging: CrfTagger,
+    tagging: Tagger,
     steps: NoCheckpoints,
     asked: Mapping[str, Any],
     seed: int,
@@ -243,14 +244,15 @@ def _go(
         lambda value, path: value.save(path),
         LabelConfusion.load,
     )
-    if tagging.objective != "likelihood" and tagging.confusion is None:
-        kind = DISAGREEMENTS.get(tagging.objective)
+    set_to = tagging.get_params()
+    if set_to.get("objective", "likelihood") != "likelihood" and set_to.get("confusion") is None:
+        kind = DISAGREEMENTS.get(set_to["objective"])
         tagging.set_params(confusion=confusion if kind is None else disagreement(corpus, kind))
     tagger = steps.step(
         "tagger",
         lambda: tagging.fit(corpus, truth, progress=shares.of("tagger")),
         lambda value, path: value.save(path),
-        CrfTagger.load,
+        load_tagger,
     )
     return {
         "corpus": corpus, "truth": truth, "ambiguity": ambiguity, "confusion": confusion, "tagger": tagger,
@@ -277,8 +279,8 @@ def report_on_truth(
 
 def _estimator(model: str | TruthModel | None, params: Mapping[str, Any] | None, seed: int, way: Preset) -> TruthModel:
     """Return the truth model asked for; the preset's parameters are for the preset's model alone."""
-    if isinstance(model, TruthModel):
-        return model.set_params(**params) if params else model
+    if isinstance(model, TruthModel):  # the caller's stays as it is
+        return copy.deepcopy(model).set_params(**(params or {}))
     name = way.model if model is None else model
     estimator = model_class(name)()
     if name == way.model:
@@ -288,11 +290,26 @@ def _estimator(model: str | TruthModel | None, params: Mapping[str, Any] | None,
     return estimator.set_params(**params) if params else estimator
 
 
-def _tagger(objective: str, params: Mapping[str, Any], seed: int) -> CrfTagger:
-    """Return the tagger that is to be trained; an unknown parameter is refused before anything is read."""
+def _usual(estimator: TruthModel) -> Mapping[str, Any]:
+    """Return the parameters a model has when nothing is said; none where it cannot be made without."""
+    try:
+        return type(estimator)().get_params()
+    except TypeError:
+        return {}
+
+
+def _tagger(objective: str, params: Mapping[str, Any], seed: int) -> Tagger:
+    """Return the tagger that is to be trained; an unknown parameter is refused before anything is read.
+
+    `kind` among the parameters names another kind of tagger than the CRF.
+    """
     if "objective" in params:
         raise ParameterError("a parameter of the tagger", "objective", "given as the objective of the run")
-    return CrfTagger(objective=objective, seed=seed).set_params(**params)
+    own = dict(params)
+    made = tagger_class(own.pop("kind", "crf"))()
+    known = made.get_params()
+    usual = {name: value for name, value in (("objective", objective), ("seed", seed)) if name in known}
+    return made.set_params(**usual, **own)
 
 
 def _compared(corpus: CrowdCorpus, gold: str | None, seed: int, shares: Shares) -> tuple[Mapping[str, Any], ...]:

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from lasca.errors import LascaWarning, PluginError
 
-__all__ = ["Registry", "load_object"]
+__all__ = ["Registry", "load_object", "plugin_names"]
 
 Entry = TypeVar("Entry")
 
@@ -31,6 +31,11 @@ def load_object(reference: str) -> Any:
     for part in name.split(".") if name else ():
         found = getattr(found, part)
     return found
+
+
+def plugin_names(group: str) -> tuple[str, ...]:
+    """Return the names that plug-ins add to a group, without loading anything: for help texts."""
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 class Registry(Mapping[str, Entry], Generic[Entry]):

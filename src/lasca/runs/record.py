@@ -19,7 +19,6 @@ from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import StoreError
 from lasca.files import file_hash
 from lasca.runs.checkpoints import NoCheckpoints
-from lasca.truth import model_class
 
 __all__ = ["command", "corpus_hash", "make_record", "path_hash", "plain", "source_of", "versions", "with_warnings"]
 
@@ -125,16 +124,17 @@ def with_warnings(record: Mapping[str, Any], said: list[str]) -> dict[str, Any]:
     return {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *said]))}
 
 
-def command(key: Mapping[str, Any]) -> str:
-    """Return the command line that does the same again."""
+def command(key: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    """Return the command line that does the same again; `usual` are the model's parameters when nothing is said."""
     asked = key["parameters"]
     words = ["lasca", "run", key["input"]["source"] or "DATA", "-o", "OUT"]
     words += [] if asked["preset"] == "default" else ["--preset", asked["preset"]]
     words += ["--model", asked["model"]]
     words += ["--seed", str(key["seeds"]["model"]), "--method", asked["method"], "--fraction", str(asked["fraction"])]
     words += ["--objective", asked["objective"]]
-    usual = {k: plain(v) for k, v in model_class(asked["model"])().get_params().items() if k != "seed"}
-    own = {k: v for k, v in asked["model_parameters"].items() if k in usual and v != usual[k]}
+    own = {
+        k: v for k, v in asked["model_parameters"].items() if k in usual and k != "seed" and plain(v) != plain(usual[k])
+    }
     words += [word for k, v in own.items() for word in ("--param", f"{k}={_shown(v)}")]
     words += [word for k, v in asked["tagger_parameters"].items() for word in ("--tagger", f"{k}={_shown(v)}")]
     words += [] if asked["format"] == "auto" else ["--format", asked["format"]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lasca.tagger.base import Tagger, load_tagger, need_torch
+from lasca.tagger.base import TAGGERS, Tagger, load_tagger, need_torch, tagger_class
 from lasca.tagger.choose import Choice, choose_tagger
 from lasca.tagger.crf_tagger import CrfTagger
 
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from lasca.tagger.neural.bilstm import BiLstmCrfTagger
     from lasca.tagger.neural.transformer import TransformerTagger
 
-__all__ = ["BiLstmCrfTagger", "Choice", "CrfTagger", "Tagger", "TransformerTagger", "choose_tagger", "load_tagger"]
+__all__ = [
+    "TAGGERS",
+    "BiLstmCrfTagger",
+    "Choice",
+    "CrfTagger",
+    "Tagger",
+    "TransformerTagger",
+    "choose_tagger",
+    "load_tagger",
+    "tagger_class",
+]
 
 _NEURAL = {
     "BiLstmCrfTagger": ("lasca.tagger.neural.bilstm", ()),

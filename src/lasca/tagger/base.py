@@ -22,21 +22,51 @@ from lasca.crf.prepare import (
 from lasca.crf.runs import Report
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, check_int, check_number
+from lasca.plugins import Registry, load_object
 from lasca.tagger.paths import Paths, weighted_paths
 from lasca.tagger.votes import VoteScore, vote_score_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
 
-__all__ = ["Examples", "Tagger", "load_tagger"]
+__all__ = ["TAGGERS", "Examples", "Tagger", "load_tagger", "tagger_class"]
 
 Array = np.ndarray[Any, Any]
 
-_KINDS = {
-    "crf": ("lasca.tagger.crf_tagger", "CrfTagger"),
-    "bilstm-crf": ("lasca.tagger.neural.bilstm", "BiLstmCrfTagger"),
-    "transformer": ("lasca.tagger.neural.transformer", "TransformerTagger"),
-}
+
+def _plugin(name: str, reference: str) -> str:
+    """Check the tagger of a plug-in."""
+    found = load_object(reference)
+    if not (isinstance(found, type) and issubclass(found, Tagger)):
+        raise TypeError(f"{reference} is not a subclass of lasca.tagger.Tagger")
+    if found.kind != name:
+        raise ValueError(f"the entry point is {name!r}, but the class is of the kind {found.kind!r}")
+    return reference
+
+
+TAGGERS: Registry[str] = Registry(
+    "lasca.text_models",
+    {
+        "crf": "lasca.tagger.crf_tagger:CrfTagger",
+        "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
+        "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
+    },
+    _plugin,
+    "text model",
+)
+"""The kinds of taggers, and where they live; other packages add theirs by the entry points `lasca.text_models`."""
+
+
+def tagger_class(kind: str) -> type[Tagger]:
+    """Return the class of a kind of tagger."""
+    try:
+        reference = TAGGERS[kind]
+    except KeyError:
+        raise ParameterError("kind", kind, "one of " + ", ".join(TAGGERS)) from None
+    if ".neural." in reference:
+        need_torch(*(("transformers", "tokenizers") if kind == "transformer" else ()))
+    found: type[Tagger] = load_object(reference)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +199,15 @@ class Tagger(Estimator):
         """Return the probability of each label at each token, an array (tokens, labels) per sentence."""
         raise NotImplementedError
 
+    @property
+    def trace(self) -> tuple[float, ...]:
+        """The objective after each iteration, for those that have one."""
+        return ()
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the tagger into a folder with a tagger.json that names its `kind`; `load` reads it back."""
+        raise NotImplementedError
+
     def _plain(self, elsewhere: Sequence[str] = ()) -> dict[str, Any]:
         """Return the parameters that JSON can keep; what else there is lives in the fitted model."""
         plain = (bool, int, float, str, type(None))
@@ -191,10 +230,10 @@ def load_tagger(path: str | Path) -> Any:
         kind = json.loads(file.read_text(encoding="utf-8")).get("kind", "crf")
     except (OSError, ValueError, AttributeError):
         kind = "crf"  # whose loader says what is wrong with the folder
-    if kind not in _KINDS:
+    if kind not in TAGGERS:
         raise StoreError("the folder holds a kind of tagger that this version does not know", where=str(path), got=kind)
-    module, name = _KINDS[kind]
-    return getattr(import_module(module), name).load(path)
+    found: Any = load_object(TAGGERS[kind])
+    return found.load(path)
 
 
 def need_torch(*modules: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from lasca.defaults import BUILT_IN_MODELS
 from lasca.errors import ParameterError
+from lasca.plugins import Registry, load_object
 from lasca.truth.base import Posterior, TruthModel, Votes
 from lasca.truth.result import Clusters, Truth
 
@@ -18,44 +20,56 @@ __all__ = [
     "TruthModel",
     "Votes",
     "model_class",
+    "model_names",
     "supporting",
 ]
 
-_MODELS = {
-    "mv": ("majority", "MajorityVote"),
-    "ds": ("dawid_skene", "DawidSkene"),
-    "mace": ("mace", "Mace"),
-    "glad": ("glad", "Glad"),
-    "hmm-crowd": ("hmm_crowd", "HmmCrowd"),
-    "sembler": ("sembler", "Sembler"),
-    "raykar": ("raykar", "Raykar"),
-    "crf-ma": ("crf_ma", "CrfMa"),
-    "bsc": ("bayesian_sequence", "BayesianSequence"),
-    "hc": ("hierarchical", "HierarchicalClusters"),
-    "hc-seq": ("sequence_clusters", "SequenceClusters"),
-}
-MODEL_NAMES = tuple(_MODELS)
-"""What the CLI calls the models."""
+MODEL_NAMES = tuple(BUILT_IN_MODELS)
+"""The models that come with LASCA, as the CLI calls them; `model_names` has those of plug-ins too."""
+
+
+def _plugin(name: str, reference: str) -> str:
+    """Check the truth model of a plug-in."""
+    found = load_object(reference)
+    if not (isinstance(found, type) and issubclass(found, TruthModel)):
+        raise TypeError(f"{reference} is not a subclass of lasca.truth.TruthModel")
+    if found.name != name:
+        raise ValueError(f"the entry point is {name!r}, but the class is named {found.name!r}")
+    return reference
+
+
+_REGISTRY: Registry[str] = Registry(
+    "lasca.truth_models",
+    {name: f"lasca.truth.{module}:{cls}" for name, (module, cls) in BUILT_IN_MODELS.items()},
+    _plugin,
+    "truth model",
+)
+
+
+def model_names() -> tuple[str, ...]:
+    """Return the names of all truth models, those that plug-ins bring last."""
+    return tuple(_REGISTRY)
 
 
 def model_class(name: str) -> type[TruthModel]:
     """Return the class of a model by its short name; only then are its kernels loaded."""
-    if name not in _MODELS:
-        raise ParameterError("model", name, "one of " + ", ".join(MODEL_NAMES))
-    module, cls = _MODELS[name]
-    found: type[TruthModel] = getattr(import_module(f"lasca.truth.{module}"), cls)
+    try:
+        reference = _REGISTRY[name]
+    except KeyError:
+        raise ParameterError("model", name, "one of " + ", ".join(model_names())) from None
+    found: type[TruthModel] = load_object(reference)
     return found
 
 
 def supporting(*what: str) -> tuple[str, ...]:
     """Return the names of the models that can take all of this: "known", "soft", "families", "update"."""
-    return tuple(name for name in MODEL_NAMES if set(what) <= model_class(name).supports)
+    return tuple(name for name in model_names() if set(what) <= model_class(name).supports)
 
 
 def __getattr__(name: str) -> Any:
     if name == "TRUTH_MODELS":
-        return {short: model_class(short) for short in MODEL_NAMES}
-    for module, cls in _MODELS.values():
+        return {short: model_class(short) for short in model_names()}
+    for module, cls in BUILT_IN_MODELS.values():
         if cls == name:
             return getattr(import_module(f"lasca.truth.{module}"), cls)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -74,6 +74,7 @@ class BayesianSequence(TruthModel):
     """
 
     name = "bsc"
+    summary = "Bayesian sequence combination: annotators with a memory, label transitions, words"
 
     def __init__(
         self,

@@ -68,6 +68,7 @@ class HierarchicalClusters(TruthModel):
     """
 
     name = "hc"
+    summary = "LA-SCA: annotators in clusters with a shared confusion matrix, by Gibbs sampling"
 
     def __init__(
         self,

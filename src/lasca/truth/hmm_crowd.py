@@ -125,6 +125,7 @@ class HmmCrowd(TruthModel):
     """
 
     name = "hmm-crowd"
+    summary = "HMM-Crowd: label transitions, and one confusion matrix per annotator"
 
     def __init__(
         self,

@@ -199,6 +199,7 @@ class Sembler(TruthModel):
     """
 
     name = "sembler"
+    summary = "Sembler: votes and a CRF fitted to them by turns"
 
     def __init__(
         self,

@@ -24,14 +24,15 @@ from lasca.cli.common import (
     show_load_report,
     show_table,
 )
-from lasca.defaults import DEFAULT_MODEL
+from lasca.defaults import BUILT_IN_MODELS, DEFAULT_MODEL
 from lasca.errors import excerpt
+from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
     from lasca.compare import Comparison
     from lasca.truth import Truth
 
-MODELS = "mv, ds, mace, glad, hmm-crowd, sembler, raykar, crf-ma, bsc, hc or hc-seq: docs/models."
+MODELS = f"{', '.join((*BUILT_IN_MODELS, *plugin_names('lasca.truth_models')))}: docs/models."
 ModelOption = Annotated[str, typer.Option("--model", "-m", help=MODELS)]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")
@@ -99,13 +100,12 @@ def compare(
 ) -> None:
     """Run truth models side by side on DATA: scores against gold, calibration, time."""
     from lasca.compare import compare as compare_models
-    from lasca.truth import MODEL_NAMES
 
     corpus = get_corpus(data, format, reader)
     show_load_report(corpus.load_report)
     by = by or ("folder" if "folder" in corpus.metadata else None)
     with progress_bar("comparing") as report:
-        lines = compare_models(corpus, model or MODEL_NAMES, gold=gold, by=by, seed=seed, progress=report)
+        lines = compare_models(corpus, model, gold=gold, by=by, seed=seed, progress=report)
     if json:
         print_json([line.to_dict() for line in lines])
         return

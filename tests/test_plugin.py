@@ -1,0 +1,169 @@
+"""A distribution that adds a truth model, a format and a text model: installed, checked, and used from the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lasca
+from lasca.corpus import CrowdCorpus
+from lasca.testing import ContractError, check_truth_model, small_crowd
+from lasca.truth import Posterior, Truth, TruthModel, Votes
+
+PLUGIN = Path(__file__).parent / "plugin"
+SOURCE = Path(lasca.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the distribution into a folder of its own."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(folder), str(PLUGIN)]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    return folder
+
+
+def python(place: Path, *arguments: str) -> str:
+    """Run Python with the plug-in installed and return what it printed."""
+    path = os.pathsep.join([str(place), str(SOURCE), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, *arguments], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def crowd_file(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a small crowd in the plug-in's own format."""
+    folder = tmp_path_factory.mktemp("data")
+    small_crowd(unlabelled=0).save(folder / "corpus")
+    python(place, "-m", "lasca", "convert", str(folder / "corpus"), str(folder / "crowd.pipes"), "--to", "pipes")
+    return folder / "crowd.pipes"
+
+
+def test_what_the_plug_in_brings_is_found_and_keeps_the_contract(place: Path) -> None:
+    code = """
+import json, lasca
+from lasca.testing import check_truth_model
+from lasca.truth import model_class, model_names
+from lasca.formats import READERS, WRITERS
+from lasca.tagger import TAGGERS
+check_truth_model(model_class("trust")())
+print(json.dumps([model_names()[-1], READERS.plugins, WRITERS.plugins, TAGGERS.plugins, "trust" in lasca.TRUTH_MODELS]))
+"""
+    assert json.loads(python(place, "-c", code)) == ["trust", ["pipes"], ["pipes"], ["lookup"], True]
+
+
+def test_the_commands_take_what_the_plug_in_brings(place: Path, crowd_file: Path, tmp_path: Path) -> None:
+    assert "trust" in python(place, "-m", "lasca", "aggregate", "--help")
+    python(place, "-m", "lasca", "aggregate", str(crowd_file), "-o", str(tmp_path / "truth"), "--model", "trust")
+    assert Truth.load(tmp_path / "truth" / "truth").model == "trust"
+    compared = python(place, "-m", "lasca", "compare", str(crowd_file), "-m", "trust", "-m", "mv", "--json")
+    assert [line["model"] for line in json.loads(compared)] == ["trust", "mv"]
+    out = tmp_path / "out"
+    python(
+        place, "-m", "lasca", "run", str(crowd_file), "-o", str(out), "-m", "trust", "-p", "power=1",
+        "--tagger", "kind=lookup",
+    )  # fmt: skip
+    record = json.loads((out / "run.json").read_text("utf-8"))
+    assert record["parameters"]["model"] == "trust"
+    assert "--model trust" in record["command"]
+    assert "--param power=1" in record["command"]
+    assert json.loads((out / "tagger" / "tagger.json").read_text("utf-8"))["kind"] == "lookup"
+    assert (out / "report.html").stat().st_size > 10_000
+
+
+class Loud(TruthModel):
+    """A model of the user's own that no package registers: the votes, counted."""
+
+    name = "loud"
+    summary = "counted votes"
+
+    def __init__(self, *, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        shares = np.full((votes.n_tokens, votes.n_labels), 1e-3)
+        token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+        np.add.at(shares, (token, votes.label), self.weight)
+        return Posterior(shares / shares.sum(axis=1, keepdims=True))
+
+
+def test_a_model_of_ones_own_goes_all_the_way(tmp_path: Path) -> None:
+    model = Loud()
+    check_truth_model(model)
+    result = lasca.run(small_crowd(), model=model, params={"weight": 3.0}, output=tmp_path / "out")
+    assert model.weight == 1.0  # the caller's model stays as it is
+    assert result.truth.model == "loud"
+    assert "--model loud" in result.record["command"]
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+class Broken(Loud):
+    """One thing is wrong in each of these."""
+
+    summary = "broken"
+
+
+class Forgets(Broken):
+    def __init__(self, *, weight: float = 1.0) -> None:
+        self.weight = float(f"{weight}")
+
+
+class Remembers(Broken):
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        self.seen = votes.n_tokens
+        return super()._infer(corpus, votes, progress)
+
+
+class Dice(Broken):
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        made = super()._infer(corpus, votes, progress)
+        noise = np.random.default_rng().random(made.proba.shape) * 0.01
+        return Posterior((made.proba + noise) / (made.proba + noise).sum(axis=1, keepdims=True))
+
+
+class Counts(Broken):
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        shares = np.full((corpus.n_tokens, corpus.n_labels), 1e-3)
+        np.add.at(shares, (corpus.annotation_token, corpus.annotation_label), 1.0)  # models vote too
+        return Posterior(shares / shares.sum(axis=1, keepdims=True))
+
+
+class Fixed(Broken):
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        return Posterior(np.ones((votes.n_tokens, 3)) / 3)
+
+
+class Claims(Broken):
+    supports = frozenset({"update"})
+
+
+class Nameless(Broken):
+    summary = ""
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Forgets, "store its arguments unchanged"),
+        (Remembers, "must not change the model"),
+        (Dice, "must give the same"),
+        (Counts, "predictions of models"),
+        (Fixed, "of the labels are right"),
+        (Claims, "going on from an earlier truth"),
+        (Nameless, "summary"),
+    ],
+)
+def test_the_contract_names_what_is_wrong(model: type[TruthModel], message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        check_truth_model(model())
