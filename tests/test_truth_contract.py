@@ -12,8 +12,8 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError
-from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class
 from lasca.testing import check_truth_model
+from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class
 from truth_cases import LABELS, big_crowd, crowd, shuffled
 
 QUICK: dict[str, dict[str, Any]] = {
