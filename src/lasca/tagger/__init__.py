@@ -7,12 +7,14 @@ reads any of them.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lasca.tagger.base import TAGGERS, Tagger, load_tagger, need_torch, tagger_class
+from lasca.tagger.base import TAGGERS, Tagger, load_tagger, tagger_class
+from lasca.tagger.card import model_card
 from lasca.tagger.choose import Choice, choose_tagger
 from lasca.tagger.crf_tagger import CrfTagger
+from lasca.tagger.sequences import SequenceTagger
+from lasca.tagger.texts import TaggedText, tag_texts
 
 if TYPE_CHECKING:
     from lasca.tagger.neural.bilstm import BiLstmCrfTagger
@@ -23,22 +25,21 @@ __all__ = [
     "BiLstmCrfTagger",
     "Choice",
     "CrfTagger",
+    "SequenceTagger",
+    "TaggedText",
     "Tagger",
     "TransformerTagger",
     "choose_tagger",
     "load_tagger",
+    "model_card",
+    "tag_texts",
     "tagger_class",
 ]
 
-_NEURAL = {
-    "BiLstmCrfTagger": ("lasca.tagger.neural.bilstm", ()),
-    "TransformerTagger": ("lasca.tagger.neural.transformer", ("transformers", "tokenizers")),
-}
+_NEURAL = {"BiLstmCrfTagger": "bilstm-crf", "TransformerTagger": "transformer"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _NEURAL:
         raise AttributeError(f"module 'lasca.tagger' has no attribute {name!r}")
-    module, needed = _NEURAL[name]
-    need_torch(*needed)
-    return getattr(import_module(module), name)
+    return tagger_class(_NEURAL[name])

@@ -204,8 +204,11 @@ class Tagger(Estimator):
         """The objective after each iteration, for those that have one."""
         return ()
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the tagger into a folder with a tagger.json that names its `kind`; `load` reads it back."""
+    def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
+        """Write the tagger into a folder with a tagger.json that names its `kind`; `load` reads it back.
+
+        `card` is the text of model-card.md there.
+        """
         raise NotImplementedError
 
     def _plain(self, elsewhere: Sequence[str] = ()) -> dict[str, Any]:
@@ -232,8 +235,14 @@ def load_tagger(path: str | Path) -> Any:
         kind = "crf"  # whose loader says what is wrong with the folder
     if kind not in TAGGERS:
         raise StoreError("the folder holds a kind of tagger that this version does not know", where=str(path), got=kind)
-    found: Any = load_object(TAGGERS[kind])
+    found: Any = tagger_class(kind)
     return found.load(path)
+
+
+def write_card(folder: Path, card: str | None) -> None:
+    """Write the model card, where there is one."""
+    if card is not None:
+        (folder / "model-card.md").write_text(card, encoding="utf-8")
 
 
 def need_torch(*modules: str) -> None:

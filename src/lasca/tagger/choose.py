@@ -69,14 +69,14 @@ def choose_tagger(
     fold = _deal(corpus, documents, n_documents, folds)
     of_token = documents[corpus.token_sequence]
     per_document: dict[str, Array] = {}
-    n_votes = np.zeros(n_documents)
+    n_votes: Array = np.zeros(n_documents)
     for number, (name, candidate) in enumerate(candidates.items()):
         tagger = type(candidate)(**candidate.get_params())  # the candidate itself stays as it was
         proba = np.zeros((corpus.n_tokens, corpus.n_labels), dtype=np.float32)
         for k in range(folds):
             _fit_without(tagger, corpus, truth, fold[documents] == k)
             own = np.flatnonzero(fold[documents] == k)
-            found = tagger.predict_proba([corpus.sequence(s) for s in own])
+            found = tagger.predict_proba([corpus.sequence(s) for s in own.tolist()])
             for s, rows in zip(own.tolist(), found):
                 proba[corpus.offsets[s] : corpus.offsets[s + 1]] = rows
             if progress is not None:

@@ -32,7 +32,7 @@ from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import check_choice, check_int, check_number
 from lasca.files import whole_folder
-from lasca.tagger.base import Examples, Tagger
+from lasca.tagger.base import Examples, Tagger, write_card
 
 __all__ = ["CrfTagger"]
 
@@ -232,10 +232,11 @@ class CrfTagger(Tagger):
                 out.append([([names[c] for c in path.tolist()], float(np.exp(value))) for path, value in paths])
         return out
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON."""
+    def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
+        """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON; `card` as model-card.md."""
         model = self._fitted()
         with whole_folder(path, overwrite=overwrite) as folder:
+            write_card(folder, card)
             model.save(folder, self._plain(elsewhere=("confusion", "clusters", "gazetteers")))
 
     @classmethod

@@ -44,9 +44,11 @@ class LookupTagger(Tagger):
     def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Any]:
         return [np.eye(len(self.labels))[[self.labels.index(x) for x in row]] for row in self.predict(sentences)]
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
         record = {"kind": self.kind, "table": self.table, "labels": self.labels, "usual": self.usual}
         with whole_folder(path, overwrite=overwrite) as folder:
+            if card is not None:
+                (folder / "model-card.md").write_text(card, encoding="utf-8")
             (folder / "tagger.json").write_text(json.dumps(record), encoding="utf-8")
 
     @classmethod

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from io import TextIOWrapper
+from itertools import islice
+from json import dumps as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -27,6 +30,7 @@ from lasca.cli.common import (
     show_load_report,
     show_table,
 )
+from lasca.errors import ParameterError
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -42,25 +46,46 @@ def train(
     ],
     output: OutOption,
     gold: Annotated[str | None, typer.Option(help="Learn from this gold instead of the inferred truth.")] = None,
+    kind: Annotated[str, typer.Option(help="crf; with the extra `torch` also bilstm-crf and transformer.")] = "crf",
     objective: Annotated[str, typer.Option(help=OBJECTIVES)] = "likelihood",
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the tagger.")
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Score it by held-out votes for its model card: it is trained thrice more.")
+    ] = False,
+    test: Annotated[
+        str | None, typer.Option("--test", metavar="DATA", help="Score it on the gold of DATA for its model card.")
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Learn a tagger from an inferred truth, or from gold labels."""
+    """Learn a tagger from an inferred truth, or from gold labels; model-card.md in its folder says how."""
     from lasca.files import check_output
-    from lasca.tagger import CrfTagger
+    from lasca.tagger import choose_tagger, model_card
+    from lasca.tagger.base import tagger_class
 
     check_output(output, data, overwrite=overwrite)
-    corpus, target = _training_data(data, gold)
-    tagger = CrfTagger(objective=objective)
+    tagger: Any = tagger_class(kind)()
+    if objective != "likelihood" or "objective" in tagger.get_params():
+        tagger.set_params(objective=objective)
     tagger.set_params(**settings(param, "--param"))
+    corpus, target = _training_data(data, gold)
+    if check and isinstance(target, str):
+        raise ParameterError("--check", target, "used with an inferred truth: gold labels have no votes")
+    judged = None
+    if test is not None:
+        expert = get_corpus(test)
+        judged = (test, expert, find_gold(expert, None, test, "--test needs the labels of experts"))
     if objective != "likelihood" and tagger.get_params()["confusion"] is None:
         tagger.set_params(confusion=_confusion(corpus, target, objective))
     with progress_bar("training the tagger") as report:
         tagger.fit(corpus, target, progress=report)
-    tagger.save(output, overwrite=overwrite)
+    votes = None
+    if check:
+        with progress_bar("scoring by held-out votes") as report:
+            votes = choose_tagger(corpus, target, {kind: tagger}, progress=report)
+    card = model_card(tagger, corpus, target, source=Path(data).name, votes=votes, gold=judged)
+    tagger.save(output, overwrite=overwrite, card=card)
     say(f"wrote the tagger to {output}")
 
 
@@ -82,7 +107,6 @@ def _confusion(corpus: CrowdCorpus, target: Any, objective: str) -> Any:
     """Get the costs: from the ambiguity or the disagreement of the crowd, or from two golds."""
     from lasca.ambiguity import find_ambiguity
     from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
-    from lasca.errors import ParameterError
 
     kind = DISAGREEMENTS.get(objective)
     if not isinstance(target, str):
@@ -100,40 +124,131 @@ def _confusion(corpus: CrowdCorpus, target: Any, objective: str) -> Any:
 @app.command()
 def tag(
     tagger: Annotated[Path, typer.Argument(help="A tagger that `lasca train` wrote; OUT/tagger of `lasca run`.")],
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="A file, or - for stdin.")] = "-",
-    output: Annotated[str, typer.Option("--output", "-o", help="A file, or - for stdout.")] = "-",
-    text: Annotated[bool, typer.Option("--text", help="INPUT is one sentence per line, split at white space.")] = False,
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A file, a folder, or - for stdin.")] = "-",
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="A file, or - for stdout; for a folder as INPUT, a folder.")
+    ] = "-",
+    text: Annotated[bool, typer.Option("--text", help="INPUT is text, one sentence per line.")] = False,
+    spans: Annotated[
+        bool,
+        typer.Option(
+            "--spans",
+            help="INPUT is text; write JSON lines with spans by character offsets: one document per line of a file or "
+            "of stdin, one per file of a folder.",
+        ),
+    ] = False,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="How text is cut: punctuation, whitespace or characters. Not given: whitespace with --text, "
+            "punctuation with --spans."
+        ),
+    ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of the label as a third column.")] = False,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Sentences tagged at a time; 1 answers a stream line by line.")
+    ] = BATCH,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Tag sentences: one token per line (first column) with a blank line between sentences, or --text."""
-    from lasca.files import check_file, whole_file
-    from lasca.tagger import CrfTagger
+    """Tag sentences: one token per line (first column) with a blank line between sentences, or --text, or --spans."""
+    from lasca.align.tokenise import tokenizer_of
+    from lasca.files import check_file, check_output, whole_file, whole_folder
+    from lasca.tagger import load_tagger
 
-    if output != "-":
+    rule = tokenizer or ("punctuation" if spans else "whitespace")
+    tokenizer_of(rule)
+    folder = Path(source).is_dir()
+    if folder and output == "-":
+        raise ParameterError("--output", output, "a folder when INPUT is one")
+    if folder:
+        check_output(output, source, overwrite=overwrite)
+    elif output != "-":
         check_file(output, source, overwrite=overwrite)
-    model = CrfTagger.load(tagger)
-    sentences = _sentences(source, text)
+    work = _Tagging(load_tagger(tagger), text, spans, rule, proba, batch)
+    if folder:
+        with at_work("tagging"), whole_folder(output, overwrite=overwrite) as scratch:
+            n = work.folder(source, scratch)
+        say(f"tagged {n:,} files into {output}")
+        return
     if output == "-":
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # as in a file, whatever a terminal can show
         with nullcontext() if out.is_terminal else at_work("tagging"):
-            _tag_all(model, sentences, sys.stdout, proba)
+            work.lines(_lines(source), sys.stdout)
         return
     with at_work("tagging"), whole_file(output) as path, path.open("w", encoding="utf-8") as file:
-        n = _tag_all(model, sentences, file, proba)
-    say(f"tagged {n:,} sentences into {output}")
+        n = work.lines(_lines(source), file)
+    say(f"tagged {n:,} {'documents' if spans else 'sentences'} into {output}")
 
 
-def _sentences(source: str, text: bool) -> Iterator[list[str]]:
-    from lasca.formats.base import files_of
+def _lines(source: str) -> Iterator[str]:
+    """Give the lines of a file, or of standard input as they come."""
+    from lasca.errors import FormatError
+    from lasca.formats.sources import files_of
 
-    for file in files_of(source):
+    if source != "-":
+        for file in files_of(source):
+            yield from file.text().splitlines()
+            yield ""
+        return
+    if sys.stdin is None:
+        raise FormatError("standard input is closed", path="<stdin>", hint="Name a file, or pipe something in")
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise FormatError("not UTF-8", path="<stdin>", line=number, got=line[:40]) from error
+
+
+@dataclass(frozen=True)
+class _Tagging:
+    """How to tag: with which tagger, from what, to what."""
+
+    model: Any
+    text: bool
+    spans: bool
+    tokenizer: str
+    proba: bool
+    batch: int
+
+    def folder(self, source: str, target: Path) -> int:
+        """Tag the files below a folder, each into a file of its name and .jsonl or .tsv; return their number."""
+        from lasca.formats.sources import files_of
+
+        n = 0
+        for found in files_of(source):
+            path = target / f"{found.name}.{'jsonl' if self.spans else 'tsv'}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("w", encoding="utf-8") as file:
+                if self.spans:
+                    self._write_spans([found.text()], file)
+                else:
+                    self.lines(iter(found.text().splitlines()), file)
+            n += 1
+        return n
+
+    def lines(self, lines: Iterator[str], file: TextIO) -> int:
+        """Tag lines as they come; return the number of sentences or documents."""
+        if self.spans:
+            return self._write_spans((line for line in lines if line.strip()), file)
+        n = 0
+        feed = self._sentences(lines)
+        while part := list(islice(feed, self.batch)):
+            self._write_columns(part, file)
+            file.flush()
+            n += len(part)
+        return n
+
+    def _sentences(self, lines: Iterator[str]) -> Iterator[list[str]]:
+        from lasca.align.tokenise import tokenizer_of
+
+        cut = tokenizer_of(self.tokenizer)
         sentence: list[str] = []
-        for line in file.text().splitlines():
-            if text:
-                if line.split():
-                    yield line.split()
+        for line in lines:
+            if self.text:
+                tokens = [line[a:b] for a, b in cut(line)]
+                if tokens:
+                    yield tokens
             elif line.strip():
                 sentence.append(line.split("\t")[0] if "\t" in line else line.split()[0])
             elif sentence:
@@ -142,31 +257,26 @@ def _sentences(source: str, text: bool) -> Iterator[list[str]]:
         if sentence:
             yield sentence
 
+    def _write_spans(self, texts: Iterable[str], file: TextIO) -> int:
+        from lasca.tagger import tag_texts
 
-def _tag_all(model: Any, sentences: Iterable[list[str]], file: TextIO, proba: bool) -> int:
-    n = 0
-    batch: list[list[str]] = []
-    for sentence in sentences:
-        batch.append(sentence)
-        if len(batch) == BATCH:
-            n += _tag_batch(model, batch, file, proba)
-            batch = []
-    return n + _tag_batch(model, batch, file, proba)
+        n = 0
+        for n, found in enumerate(tag_texts(self.model, texts, tokenizer=self.tokenizer, batch=self.batch), 1):
+            file.write(json_text(found.to_dict(), ensure_ascii=False) + "\n")
+            if n % self.batch == 0:
+                file.flush()
+        return n
 
-
-def _tag_batch(model: Any, batch: list[list[str]], file: TextIO, proba: bool) -> int:
-    if not batch:
-        return 0
-    labels = model.predict(batch)
-    if not proba:
-        for tokens, names in zip(batch, labels):
-            file.write("".join(f"{token}\t{name}\n" for token, name in zip(tokens, names)) + "\n")
-        return len(batch)
-    column = {name: i for i, name in enumerate(model.labels)}
-    for tokens, names, rows in zip(batch, labels, model.predict_proba(batch)):
-        lines = (f"{t}\t{name}\t{row[column[name]]:.4f}\n" for t, name, row in zip(tokens, names, rows))
-        file.write("".join(lines) + "\n")
-    return len(batch)
+    def _write_columns(self, part: list[list[str]], file: TextIO) -> None:
+        labels = self.model.predict(part)
+        if not self.proba:
+            for tokens, names in zip(part, labels):
+                file.write("".join(f"{token}\t{name}\n" for token, name in zip(tokens, names)) + "\n")
+            return
+        column = {name: i for i, name in enumerate(self.model.labels)}
+        for tokens, names, rows in zip(part, labels, self.model.predict_proba(part)):
+            lines = (f"{t}\t{name}\t{row[column[name]]:.4f}\n" for t, name, row in zip(tokens, names, rows))
+            file.write("".join(lines) + "\n")
 
 
 @app.command()

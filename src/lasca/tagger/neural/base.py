@@ -31,7 +31,7 @@ from lasca.crf.space import Weights
 from lasca.errors import ModelError, StoreError
 from lasca.estimator import check_choice, check_int, check_number
 from lasca.files import check_sums, whole_folder
-from lasca.tagger.base import Examples, Tagger
+from lasca.tagger.base import Examples, Tagger, write_card
 from lasca.tagger.neural.training import train
 
 __all__ = ["Network", "NeuralTagger", "quiet_torch"]
@@ -176,8 +176,8 @@ class NeuralTagger(Tagger):
             with quiet_torch(self.seed, self.threads):
                 yield _emissions(model.network, parts), offsets
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON."""
+    def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
+        """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON; `card` as model-card.md."""
         model = self._fitted()
         rule = model.constraint
         header = {
@@ -193,6 +193,7 @@ class NeuralTagger(Tagger):
             "network": model.network.describe(),
         }
         with whole_folder(path, overwrite=overwrite) as folder:
+            write_card(folder, card)
             arrays = {name: value.detach().contiguous().clone() for name, value in model.network.state_dict().items()}
             save_file(arrays, folder / "weights.safetensors")
             self._more_files(model.network, folder)

@@ -1,0 +1,86 @@
+"""A saved tagger as a component of a spaCy pipeline: `nlp.add_pipe("lasca_tagger", config={"path": "tagger"})`.
+
+spaCy finds the factory by LASCA's entry point; nothing has to be imported. Labels of a tag scheme become `doc.ents`,
+others (parts of speech) `token.tag_`. Sentences are tagged one by one where the pipeline has found them, else the
+document is one sequence; tokens of white space are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.util import filter_spans, minibatch
+
+from lasca import schemes
+from lasca.errors import ModelError
+from lasca.tagger.base import load_tagger
+from lasca.tagger.texts import label_spans
+
+__all__ = ["LascaTagger", "make_component"]
+
+
+@Language.factory("lasca_tagger", default_config={"path": "", "overwrite": False})
+def make_component(nlp: Any, name: str, path: str, overwrite: bool) -> LascaTagger:
+    """Make the component; `path` is a folder that `save` or `lasca train` wrote, `overwrite` replaces earlier ents."""
+    return LascaTagger(path, overwrite)
+
+
+class LascaTagger:
+    """Tags documents of spaCy with a tagger of LASCA."""
+
+    def __init__(self, path: str | Path = "", overwrite: bool = False) -> None:
+        self.overwrite = overwrite
+        self.tagger: Any = load_tagger(path) if str(path) else None
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Tag a document."""
+        return next(self.pipe([doc]))
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Tag documents in batches."""
+        if self.tagger is None:
+            raise ModelError("the component has no tagger", hint='Give config={"path": FOLDER}, or load the pipeline')
+        for docs in minibatch(stream, batch_size):
+            rows = [[t for t in part if not t.is_space] for doc in docs for part in _sequences(doc)]
+            rows = [row for row in rows if row]
+            labels = iter(self.tagger.predict([[t.text for t in row] for row in rows]))
+            found: dict[int, list[tuple[Any, list[str]]]] = {}
+            for row in rows:
+                found.setdefault(id(row[0].doc), []).append((row, next(labels)))
+            for doc in docs:
+                self._set(doc, found.get(id(doc), []))
+                yield doc
+
+    def _set(self, doc: Doc, rows: list[tuple[Any, list[str]]]) -> None:
+        if schemes.detect(self.tagger.labels) is None:
+            for row, names in rows:
+                for token, name in zip(row, names):
+                    token.tag_ = name
+            return
+        spans = [
+            Span(doc, row[first].i, row[last - 1].i + 1, label=name)
+            for row, names in rows
+            for first, last, name in label_spans(names, True)
+        ]
+        if not self.overwrite:
+            taken = {token.i for span in doc.ents for token in span}
+            spans = [*doc.ents, *(s for s in spans if not any(token.i in taken for token in s))]
+        doc.set_ents(filter_spans(spans))
+
+    def to_disk(self, path: str | Path, exclude: Iterable[str] = ()) -> None:
+        """Save the tagger with its pipeline."""
+        if self.tagger is not None:
+            self.tagger.save(path, overwrite=True)
+
+    def from_disk(self, path: str | Path, exclude: Iterable[str] = ()) -> LascaTagger:
+        """Load the tagger with its pipeline."""
+        self.tagger = load_tagger(path)
+        return self
+
+
+def _sequences(doc: Doc) -> Iterable[Any]:
+    return doc.sents if doc.has_annotation("SENT_START") else [doc]
