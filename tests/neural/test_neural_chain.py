@@ -8,6 +8,7 @@ import torch
 
 from lasca import crf
 from lasca.crf.space import Weights
+from lasca.errors import ModelError
 from lasca.tagger.neural.chain import chain_values, log_marginals, log_partition
 
 LENGTHS, N_LABELS = (5, 1, 3, 7), 4
@@ -35,8 +36,14 @@ def targets(kind: str, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["labels", "some", "allowed", "soft"])
-@pytest.mark.parametrize("objective", ["likelihood", "cost-sensitive", "softmax-margin"])
+@pytest.mark.parametrize("objective", ["likelihood", "cost-sensitive", "softmax-margin", "agreement"])
 def test_values_and_gradients_are_those_of_numpy(objective: str, kind: str) -> None:
+    if (objective, kind) == ("agreement", "soft"):
+        with pytest.raises(ModelError, match="label per token"):
+            chain_values(
+                objective, torch.zeros(1, 1, 2), torch.zeros(2, 2), torch.ones(1, 1).bool(), torch.ones(1, 1, 2)
+            )
+        return
     rng = np.random.default_rng(7)
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
     scores, moves = 2 * rng.normal(size=(offsets[-1], N_LABELS)), rng.normal(size=(N_LABELS, N_LABELS))

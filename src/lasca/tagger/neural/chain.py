@@ -2,8 +2,9 @@
 
 A batch has emissions (B, L, T), a mask (B, L) of the tokens that are there (each sequence begins at place 0) and
 transitions (T, T). With score(z) = Σ_k emission_k(z_k) + Σ_k transition(z_{k−1}, z_k) the values are those of the NumPy
-objectives: likelihood, cost-sensitive, softmax-margin; for hard labels (−1 = unknown: summed over), sets of allowed
-labels (bool) and distributions per token (float), as there. Gradients come from torch; tests compare both to 1e-5.
+objectives: likelihood, cost-sensitive, softmax-margin, agreement; for hard labels (−1 = unknown: summed over), sets of
+allowed labels (bool) and distributions per token (float), as there. Gradients come from torch; tests compare both to
+1e-5.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ def chain_values(
     `targets` are (B, L) labels, (B, L, T) bools of allowed labels or (B, L, T) distributions; `costs[j, t]` is the cost
     of label j where t is right (1 for every mistake, if not given).
     """
-    value = _target_score(emissions, transitions, mask, targets)
-    if objective == "likelihood":
-        return value - log_partition(emissions, transitions, mask)
     if costs is None:
         costs = 1.0 - torch.eye(emissions.shape[2], dtype=emissions.dtype)
+    if objective in ("agreement", "agreement-f1"):
+        emissions = _weighed(emissions, targets, costs.to(emissions.dtype))
+    value = _target_score(emissions, transitions, mask, targets)
+    if objective in ("likelihood", "agreement", "agreement-f1"):
+        return value - log_partition(emissions, transitions, mask)
     cost = _cost_rows(targets, costs.to(emissions.dtype)) * mask[:, :, None]
     if objective == "softmax-margin":
         return value - log_partition(emissions + cost, transitions, mask)
@@ -71,6 +74,17 @@ def chain_values(
         )
         return value - log_z - torch.logsumexp(expected.flatten(1), dim=1)
     raise ModelError("there is no such objective for networks", got=objective)
+
+
+def _weighed(emissions: Tensor, targets: Tensor, costs: Tensor) -> Tensor:
+    """Return weight(t, y) × (score(t) − score(y)) where one label y is known; other tokens as they are."""
+    if targets.dim() == 3 and targets.dtype != torch.bool:
+        raise ModelError("the agreement objective needs a label per token, not probabilities", hint="Set soft=False")
+    if targets.dim() == 3:
+        targets = torch.where(targets.sum(dim=2) == 1, targets.int().argmax(dim=2), -1)
+    codes = targets.clamp(min=0)
+    own = emissions.gather(2, codes[:, :, None])
+    return torch.where((targets >= 0)[:, :, None], (emissions - own) * costs.T[codes], emissions)
 
 
 def _target_score(emissions: Tensor, transitions: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
