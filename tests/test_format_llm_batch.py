@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import lasca
+import lasca.cli.commands  # registers the verbs
+from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import llm_batch, write
+from lasca.formats.llm_batch_answers import parse_answer
 from lasca.formats.llm_batch_match import PlainText, Quoted, place_quotes
 from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
@@ -297,6 +301,54 @@ def test_any_bytes_give_a_corpus_or_one_clear_error(corpus: CrowdCorpus) -> None
         json.dumps(row) for row in (openai("s1", spans(("Ada", "PER"))), anthropic("s2", spans(("here", "LOC"))))
     ).encode()
     assert_only_lasca_errors(lambda data: llm_batch.read(source("r.jsonl", data), data=corpus), valid, max_examples=FEW)
+
+
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.sampled_from(["Ada", "PER", "spans", ""]),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.sampled_from(["spans", "text", "label", "start", "x"]), inner, max_size=3)
+            ),
+            max_leaves=8,
+        ).map(json.dumps),
+    )
+)
+def test_whatever_a_model_answers_is_read_or_counted(answer: str) -> None:
+    corpus = CrowdCorpus.from_sequences([["Ada", "ran"]], {"ann": [["B-PER", "O"]]}, sequence_ids=["s1"])
+    found = read(corpus, openai("s1", answer), openai("s1", spans()))
+    assert said(found, "ann") == ["B-PER", "O"]
+    assert found.annotators == ("ann", "gpt")
+
+
+def test_an_answer_of_brackets_is_given_up() -> None:
+    assert parse_answer("[{" * 100_000) is None
+
+
+def test_on_the_command_line(corpus: CrowdCorpus, guide: Path, tmp_path: Path) -> None:
+    corpus.save(tmp_path / "crowd")
+    sent, back, joined = (str(tmp_path / name) for name in ("requests.jsonl", "results.jsonl", "joined"))
+    said_so = [
+        "convert",
+        str(tmp_path / "crowd"),
+        sent,
+        "--to",
+        "llm-batch",
+        "--guideline",
+        str(guide),
+        "-w",
+        "samples=2",
+    ]
+    done = CliRunner().invoke(app, said_so)
+    assert done.exit_code == 0, done.output
+    ids = [json.loads(line)["custom_id"] for line in Path(sent).read_text(encoding="utf-8").splitlines()]
+    rows = [json.dumps(openai(id, spans(), spans())) for id in ids]
+    Path(back).write_text("\n".join(rows), encoding="utf-8")
+    done = CliRunner().invoke(app, ["convert", back, joined, "--to", "lasca", "-r", f"data={tmp_path / 'crowd'}"])
+    assert done.exit_code == 0, done.output
+    assert CrowdCorpus.load(joined).annotators == ("ann", "gpt")
 
 
 @given(st.lists(st.sampled_from([*WORDS, "ad", "Yo", "x", "  ", "”"]), min_size=1, max_size=4))

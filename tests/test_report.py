@@ -78,6 +78,7 @@ def test_models_are_tested_as_annotators() -> None:
     assert "May a model replace a person?" in known.page()
     alone = replace(demo, corpus=replace(demo.corpus, kinds=("model",) * 12, votes=(True,) * 12))
     assert all("too few people" in row["why"] for row in alone.data()["alternatives"])
+    assert "too few people" in alone.page()
 
 
 def test_clusters_and_their_words(demo: Case) -> None:

@@ -185,6 +185,9 @@ def _characters(text: str) -> dict[int, int]:
 
 # --- inside the answer -----------------------------------------------------------------------------------------------
 
+_DECODER = json.JSONDecoder()
+_OPENS = re.compile(r"[\[{]")
+TRIES = 200  # brackets that begin no JSON, before an answer is given up
 _LISTS = ("spans", "entities", "labels", "tokens", "annotations", "items", "results")
 _TEXTS = ("text", "quote", "span", "entity", "token", "word", "mention", "name")
 _LABELS = ("label", "type", "tag", "category", "class", "entity_type")
@@ -193,14 +196,13 @@ _STARTS = ("start", "start_offset", "begin")
 
 def parse_answer(text: str) -> list[Any] | None:
     """Return the list in an answer, behind whatever the model wrote around it; None if there is none."""
-    decoder = json.JSONDecoder()
     best: list[Any] | None = None
-    at = 0
-    while (found := re.compile(r"[\[{]").search(text, at)) is not None:
+    at = tries = 0
+    while tries < TRIES and (found := _OPENS.search(text, at)) is not None:
         try:
-            value, at = decoder.raw_decode(text, found.start())
+            value, at = _DECODER.raw_decode(text, found.start())
         except (ValueError, RecursionError):
-            at = found.start() + 1
+            at, tries = found.start() + 1, tries + 1
             continue
         items = _list_in(value)
         if items is not None and (best is None or len(items) > len(best)):

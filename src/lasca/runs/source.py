@@ -12,7 +12,7 @@ from lasca.estimator import check_options
 __all__ = ["read"]
 
 
-def read(data: str | Path, format: str = "auto", **options: Any) -> CrowdCorpus:
+def read(data: str | Path, format: str = "auto", /, **options: Any) -> CrowdCorpus:
     """Read a path ("-" for standard input), or a data set by its name ("demo" is the built-in crowd)."""
     if format == "auto" and not Path(data).exists():
         if str(data) == "demo":
