@@ -23,8 +23,6 @@ guessed is counted in `corpus.load_report` with examples. Any bytes whatever giv
 line. In `labels.csv`-like tables for people a cell that a spreadsheet would take for a formula gets a quote before it; data
 files (`table`, `mace`) are written as they are, so that they read back the same.
 
-Not there: UIMA CAS XMI and spaCy DocBin; zips inside an INCEpTION export (unpack them first).
-
 Written: {writers}. All of them are for `lasca convert --to NAME`.
 """
 

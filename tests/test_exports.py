@@ -92,6 +92,52 @@ CASES: list[Read | Refused] = [
     Refused("inception/tsv2-example.tsv", ("columns of this file hold different things", "column=5", "5: B-LOC")),
     Refused("inception/tsv2-example.tsv", ("stacked", "B-ORGpart|B-ORG"), {"column": 5}),
     Read("inception/tsv2-example.tsv", 7, (), ("gold",), tokens=86, options={"column": 5, "overlap": "first"}),
+    # doccano
+    Read("doccano/doccano_sequence_labeling.jsonl", 3, ("doccano_sequence_labeling",), spans=4),
+    Read("doccano/doccano_relation_extraction.jsonl", 1, ("doccano_relation_extraction",), spans=4, counts={"relations": 3}),
+    Read("doccano/doccano_overlap.jsonl", 1, ("doccano_overlap",), counts={"repeated spans": 1}),
+    Read("doccano/doccano_bsner.jsonl", 454, ("doccano_bsner",), spans=444),
+    Read("doccano/doccano_xyj.jsonl", 36, ("doccano_xyj",), spans=435),
+    Refused("doccano/doccano_cti.jsonl", ("two spans overlap", "Attacker 265183-265188", "overlap=layers")),
+    Read("doccano/doccano_cti.jsonl", 1, ("doccano_cti",), options=LONGEST),
+    Read("doccano/doccano_text_classification.jsonl", 3, ("doccano_text_classification",), labels=("negative", "positive"), tokens=3),
+    Read("doccano/doccano_intent_detection.jsonl", 2, ("doccano_intent_detection",), spans=3, notes=("unit=document",), counts={"labels of whole documents left out": 2}),
+    Read("doccano/doccano_intent_detection.jsonl", 2, ("doccano_intent_detection",), options={"unit": "document"}, labels=("airport", "flight")),
+    # brat
+    Read("brat/bratiaa/example-files", 7, ("Lisa", "Maria", "Max", "Peter"), spans=1567),
+    Read("brat/bratiaa/data/agreement/agree-2", 2, ("ann1", "ann2")),
+    Refused("brat/bratiaa", ("no document stands in two of them", "data (4)", "example-files (28)", "folders=")),
+    Read("brat/NCBI-disease", 20, ("annotator",), spans=226, counts={"attributes": 226}),
+    Refused("brat/CoNLL-ST_2002", ("no document stands in two of them", "esp (10)", "ned (10)")),
+    Read("brat/CoNLL-ST_2002", 20, ("annotator",), options={"folders": "parts"}),
+    Refused("brat/BioNLP-ST_2011_GE", ("two spans overlap", "overlap=layers")),
+    # INCEpTION
+    Read("inception/Export+Test+-+Curated+annotation+project_3_6_1.zip", 1, (), ("curation",), counts={"other files": 2, "files of the project that hold no annotations for others": 5}),
+    Refused("inception/curation/relStackedTest", ("which feature holds the labels", "f1, f2")),
+    Read("inception/curation/relStackedTest", 1, ("user1", "user2"), ("curation",), options={"feature": "f1", "overlap": "longest"}),
+    Read("inception/curation/simpleRelGovDiffTest", 1, ("user1", "user2"), ("curation",), counts={"relations": 2}),
+    Read("inception/curation/simpleRelNoDiffTest", 1, ("user1", "user2"), ("curation",)),
+    Read("inception/curation/simpleSpanDiffIncompleteTest", 1, ("user1", "user2"), counts={"curators' files without the layer, no decision": 1}),
+    Read("inception/curation/simpleSpanDiffNoLabelTest", 1, ("user1", "user2"), labels=("*", "O"), counts={"files without the layer, nothing marked": 1}),
+    Read("inception/curation/simpleSpanDiffWithLabelStackingTest", 1, ("user1", "user2"), counts={"repeated spans": 2}),
+    Read("inception/curation/simpleSpanNoDiffMultiFeatureTest", 1, ("user1", "user2"), ("curation",)),
+    Read("inception/curation/simpleSpanNoDiffWithLabelTest", 1, ("user1", "user2"), ("curation",), labels=("NN", "O")),
+    # MACE, spaCy, GATE, SageMaker, results without spans
+    Read("mace/temporal.csv", 1, tuple(sorted(map(str, range(1, 77)))), tokens=462, notes=("items=true",)),
+    Read("mace/temporal.csv", 462, tuple(sorted(map(str, range(1, 77)))), options={"items": True}),
+    Read("mace/wsd.csv", 1, tuple(sorted(map(str, range(1, 35)))), tokens=177, notes=("items=true",)),
+    Read("other/demo.spacy", 1, (), ("gold",), tokens=20),
+    Read("other/spacy_ner_train.json", 2, (), ("gold",), spans=3),
+    Refused("other/gate.bdocjs", ("GATE document", "gate.bdocjs")),
+    Refused("other/gate.xml", ("GATE document", "gate.xml")),
+    Refused("other/gt_legal.manifest", ("SageMaker", "refer to files", "groundtruth/custom", ".pdf")),
+    *(Refused(f"other/load/platform_amt{k}.csv", ("Answer.* or OUTPUT:*",)) for k in range(1, 6)),
+    Refused("other/load/empty_rows.csv", ("Answer.* or OUTPUT:*",)),
+    *(Refused(f"other/load/platform_cf{k}.csv", ("cannot be told", f"platform_cf{k}.csv")) for k in range(1, 6)),
+    *(Refused(f"other/load/dir/file{k}.csv", ("cannot be told", f"file{k}.csv")) for k in (1, 2)),
+    Read("label-studio/stt", 20, ("annotator1", "annotator2"), options={"annotator": "file", "partial": "split"}, counts={"tokens cut at the edges of spans": 3}),
+    Refused("label-studio/stt/annotator1.json", ("share a token, though no character", "partial=split")),
+    Refused("label-studio/stt/annotator2.json", ("share a token, though no character", "partial=split")),
 ]  # fmt: skip
 
 
@@ -161,3 +207,63 @@ def test_a_review_holds_every_version(exports_dir: Path) -> None:
     chars = [(i, i + 1) for i in range(corpus.n_tokens)]
     assert sum(len(label_spans(row, chars)) for row in review) == 3179
     assert differ == 659
+
+
+SUITE = "inception/tsv3-suite"
+ASKED = {"layer": "SimpleSpan"}
+
+
+@pytest.mark.data
+def test_tsv_and_xmi_give_the_same_corpus(exports_dir: Path) -> None:
+    same, refused = 0, 0
+    for folder in sorted((exports_dir / SUITE).iterdir()):
+        if not (folder / "reference.xmi").exists():
+            continue
+        for options in ({}, ASKED, {"overlap": "longest"}):
+            got = []
+            for name in ("reference.tsv", "reference.xmi"):
+                try:
+                    got.append(lasca.read(folder / name, **options))
+                except FormatError as error:
+                    got.append(error.what.split(":")[0])
+            assert got[0] == got[1], (folder.name, options)
+            same += isinstance(got[0], CrowdCorpus)
+            refused += not isinstance(got[0], CrowdCorpus)
+    assert same > 50
+    assert refused > 10
+
+
+@pytest.mark.data
+def test_layers_lose_no_span(exports_dir: Path) -> None:
+    folder = exports_dir / "brat" / "BioNLP-ST_2011_GE"
+    raw = [line.split("\t") for path in folder.glob("*.ann") for line in path.read_text("utf-8").splitlines()]
+    kinds = [cells[1].split(" ")[0] for cells in raw if cells[0].startswith("T")]
+    for overlap in ("layers", "depth"):
+        layers = lasca.read(folder, overlap=overlap)
+        repeated = layers.load_report.counts.get("repeated spans", 0)
+        assert sum(n_spans(corpus) for corpus in layers.values()) + repeated == len(kinds)
+    assert set(lasca.read(folder, overlap="layers")) >= set(kinds)
+
+
+@pytest.mark.data
+def test_every_given_file_is_in_the_table_or_below_a_folder_of_it(exports_dir: Path) -> None:
+    """No file is left out, and what single files of folders give is an answer as well: a corpus or one clear error."""
+    told = [path for case in CASES for path in case.path.split(" ")]
+    n_read, n_refused = 0, 0
+    for path in sorted(exports_dir.rglob("*")):
+        if not path.is_file() or path == exports_dir / "README.md":
+            continue
+        name = path.relative_to(exports_dir).as_posix()
+        covered = any(name == known or name.startswith(known + "/") for known in (*told, SUITE))
+        assert covered, name
+        if path.stat().st_size > 300_000 or name in told:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LascaWarning)
+            try:
+                lasca.read(path)
+                n_read += 1
+            except FormatError as error:
+                assert path.name in str(error)
+                n_refused += 1
+    assert n_read > 50

@@ -73,7 +73,19 @@ def test_fragments_are_refused_unless_asked_for() -> None:
 def test_other_lines_are_counted() -> None:
     extra = b"R1\tKnows Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\thm\n*\tEquiv T1 T2\nA1\tSure T1\n\n"
     corpus = read(folder(ada=ANN + extra))
-    assert corpus.load_report.counts["relations, events, attributes and notes"] == 4
+    counts = corpus.load_report.counts
+    assert (counts["relations"], counts["notes"], counts["attributes"]) == (2, 1, 1)
+
+
+def test_folders_without_a_common_document_are_asked_about() -> None:
+    files = {"north/a.txt": TEXT.encode(), "north/a.ann": ANN, "south/b.txt": TEXT.encode(), "south/b.ann": ANN}
+    with pytest.raises(
+        FormatError, match=r"no document stands in two of them: north \(1\), south \(1\).*folders=parts"
+    ):
+        read(files)
+    assert read(files, folders="annotators").annotators == ("north", "south")
+    parts = read(files, folders="parts")
+    assert (parts.annotators, list(parts.sequence_ids)) == (("annotator",), ["north/a", "south/b"])
     with pytest.raises(FormatError, match=r"doc1.ann:3.*not a line"):
         read(folder(ada=ANN + b"hello\n"))
     for bad in (b"T1 PER 2 14\n", b"T1\tPER 2\tx\n", b"T1\tPER a b\tx\n"):

@@ -107,7 +107,7 @@ def test_rows_without_ids_are_matched_by_text() -> None:
 
 def test_errors_name_file_and_line() -> None:
     for bad, match in [
-        ({"id": 6, "text": TEXT, "label": ["positive"]}, "a span must be"),
+        ({"id": 6, "text": TEXT, "label": [[1, 2]]}, "a span must be"),
         ({"id": 6, "text": TEXT, "label": [[0, 99, "X"]]}, "outside its text"),
         ({"id": 6, "text": TEXT, "label": [[0, 5, None]]}, "label must be"),
         ({"id": 6, "label": []}, "string 'text'"),
@@ -139,3 +139,30 @@ def test_mutations_give_only_our_errors() -> None:
 @pytest.mark.fuzz
 def test_many_mutations_give_only_our_errors() -> None:
     assert_only_lasca_errors_in_files(attempt, VALID, max_examples=MANY)
+
+
+def test_labels_of_documents_relations_and_comments() -> None:
+    rows = [{"Comments": ["hm"], "cats": ["travel"], "entities": [[3, 15, "PER"]], "data": TEXT, "mood": "x", "id": 1}]
+    rows[0]["relations"] = [{"id": 0}, {"id": 1}]
+    assert doccano.sniff(sources({"a.jsonl": lines(*rows), "b.jsonl": lines(*rows)})) > 0.8
+    corpus = read({"ada.jsonl": lines(*rows)})
+    counts = corpus.load_report.counts
+    assert (counts["relations"], counts["comments"], counts["labels of whole documents left out"]) == (2, 1, 1)
+    assert list(corpus.metadata["mood"]) == ["x"]
+    documents = read({"ada.jsonl": lines(*rows)}, unit="document")
+    assert (list(documents.tokens), documents.labels) == ([TEXT], ("travel",))
+    only = {
+        "ada.jsonl": lines({"label": ["bad"], "text": "x y"}),
+        "ben.jsonl": lines({"text": "x y", "labels": ["good"]}),
+    }
+    assert read(only).annotators == ("ada", "ben")
+    assert read(only).labels == ("bad", "good")
+    with pytest.raises(FormatError, match="unit=document"):
+        read(only, unit="codepoint")
+
+
+def test_long_lines_and_other_files_are_told_apart() -> None:
+    long = lines({"text": "word " * 40_000, "entities": [{"end_offset": 4, "label": "X", "start_offset": 0}], "id": 3})
+    assert doccano.sniff(source("x.jsonl", long)) > 0.9
+    gate = {"text": "a b", "annotation_sets": {}, "annotations": []}
+    assert doccano.sniff(source("x.json", lines(gate))) == 0

@@ -97,7 +97,7 @@ def test_layouts_of_folders() -> None:
 def test_values_without_ids_unnamed_escaped_and_stacked() -> None:
     assert one(["_", "PER", "PER", "_", "_", "_", "_"])[1:3] == ["B-PER", "B-PER"]
     unnamed = one(["_", "*", "_", "_", "*[3]", "*[3]", "_"])
-    assert unnamed == ["O", "B-NamedEntity", "O", "O", "B-NamedEntity", "I-NamedEntity", "O"]
+    assert unnamed == ["O", "B-*", "O", "O", "B-*", "I-*", "O"]
     assert one(["_", "A\\|B\\_C", "_", "_", "_", "_", "_"])[1] == "B-A|B_C"
     stacked = ["_", "PER[1]", "PER[1]|NAME[2]", "_", "_", "_", "_"]
     with pytest.raises(FormatError, match=r"doc1/ada.tsv:8.*overlap|two spans overlap"):

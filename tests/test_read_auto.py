@@ -58,6 +58,11 @@ SAMPLES: dict[str, dict[str, str]] = {
     "conll": {"x.conll": "Ada B-PER B-PER\nvisited O O\n\nNew B-LOC O\nYork I-LOC O\n"},
     "conll-folder": {"ann/d.txt": "Ada B-PER\nx O\n", "ben/d.txt": "Ada O\nx O\n"},
     "mace": {"x.csv": "O,,O\nB-PER,B-PER,\n\nO,O,O\nB-PER,O,O\n"},
+    "spacy": {"x.json": '[["Ada visited", {"entities": [[0, 3, "PER"]]}]]'},
+    "sagemaker": {
+        "x.manifest": '{"source": "Ada visited", "j": {"annotations": {"entities": [{"startOffset": 0, "endOffset": 3, '
+        '"label": "PER"}]}}, "j-metadata": {"type": "groundtruth/text-span"}}\n'
+    },
     "table": {"x.csv": "sequence,position,token,annotator,label\ns,0,Ada,ann,B-PER\ns,1,x,ann,O\n"},
 }
 
@@ -86,7 +91,7 @@ def test_every_format_is_found(format: str, tmp_path: Path) -> None:
 
 
 def test_all_names_of_the_design_are_there() -> None:
-    assert set(SAMPLES) | {"lasca", "jsonl"} == set(READERS)
+    assert set(SAMPLES) | {"lasca", "jsonl", "llm-batch"} == set(READERS)
     assert set(WRITERS) >= {"conll", "jsonl", "parquet", "huggingface", "label-studio", "mace", "table", "lasca"}
     assert lasca.read is read
 

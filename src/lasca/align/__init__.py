@@ -1,7 +1,17 @@
 """Characters and tokens: offset units, tokenisers, spans to labels, and two tokenisations of one text."""
 
 from lasca.align.sequences import Alignment, align_sequences
-from lasca.align.spans import OVERLAP, PARTIAL, TAGGING, Span, check_choices, label_spans, spans_to_labels
+from lasca.align.spans import (
+    OVERLAP,
+    PARTIAL,
+    TAGGING,
+    Span,
+    by_layer,
+    check_choices,
+    cut_tokens,
+    label_spans,
+    spans_to_labels,
+)
 from lasca.align.tokenise import Chars, Tokenizer, locate, rising, spelled, tokenizer_of
 from lasca.align.units import (
     UNITS,
@@ -27,8 +37,10 @@ __all__ = [
     "Tokenizer",
     "align_sequences",
     "align_tokens",
+    "by_layer",
     "check_choices",
     "check_unit",
+    "cut_tokens",
     "from_codepoint",
     "graphemes",
     "infer_unit",

@@ -1,8 +1,9 @@
 """Spans over characters to labels over tokens, and back.
 
 White space at the edges of a span is trimmed. A span that cuts through a token takes all of it (`partial="expand"`),
-none of it ("shrink": a token takes a label only if all its characters are marked), or is refused ("error"). Spans
-that share a token are refused (`overlap="error"`), or the longest wins ("longest"; then the one that begins first), or
+none of it ("shrink": a token takes a label only if all its characters are marked), or is refused ("error"); with
+"split" tokens were cut at the edges of spans before (see `cut_tokens`), so that none is left to cut. Spans that share a
+token are refused (`overlap="error"`), or the longest wins ("longest"; then the one that begins first), or
 the one that begins first ("first"; then the longest). None of this depends on the order of the spans.
 """
 
@@ -11,14 +12,25 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from lasca.errors import FormatError, ParameterError, excerpt
 
-__all__ = ["OVERLAP", "PARTIAL", "TAGGING", "Span", "check_choices", "label_spans", "spans_to_labels"]
+__all__ = [
+    "OVERLAP",
+    "PARTIAL",
+    "TAGGING",
+    "Span",
+    "by_layer",
+    "check_choices",
+    "cut_tokens",
+    "label_spans",
+    "spans_to_labels",
+]
 
-PARTIAL = ("expand", "shrink", "error")
-OVERLAP = ("error", "longest", "first")
+PARTIAL = ("expand", "shrink", "error", "split")
+OVERLAP = ("error", "longest", "first", "layers", "depth")
 TAGGING = ("iob2", "plain")
 
 
@@ -121,7 +133,7 @@ def _place(
             got=f"{marked!r} in {text[chars[first][0] : chars[last - 1][1]]!r}",
             hint="Set partial=expand or partial=shrink (on the command line: -r partial=expand), or another tokenizer",
         )
-    tell("expanded" if partial == "expand" else "shrunk", 1, _shown(span, text))
+    tell("shrunk" if partial == "shrink" else "expanded", 1, _shown(span, text))
     if partial == "shrink":
         cut_both = first == last - 1 and cut_left and cut_right
         first, last = first + cut_left, last - (cut_right and not cut_both)
@@ -146,14 +158,76 @@ def _without_overlap(placed: list[_Placed], text: str, overlap: str, tell: Calla
         elif (rival.first, rival.last, rival.span.label) == (p.first, p.last, p.span.label):
             tell("repeated spans", 1, _shown(p.span, text))
         elif overlap == "error":
-            raise FormatError(
-                f"two spans overlap: {_shown(rival.span, text)} and {_shown(p.span, text)}",
-                path=p.span.where or None,
-                hint="To keep one of them set overlap=longest or first (on the command line: -r overlap=longest)",
-            )
+            raise _refused(rival.span, p.span, text)
         else:
             tell("overlapping", 1, _shown(p.span, text))
     return kept
+
+
+def _refused(first: Span, second: Span, text: str) -> FormatError:
+    """Say of two spans whether they overlap, or only share a token."""
+    both = f"{_shown(first, text)} and {_shown(second, text)}"
+    keep = "overlap=longest or first keeps one of them"
+    if first.end <= second.start or second.end <= first.start:
+        return FormatError(
+            f"two spans share a token, though no character: {both}",
+            path=second.where or None,
+            hint="Set partial=split to cut tokens at the edges of spans (on the command line: -r partial=split), or "
+            f"partial=shrink, or another tokenizer; {keep}",
+        )
+    return FormatError(
+        f"two spans overlap: {both}",
+        path=second.where or None,
+        hint="Set overlap=layers to read spans of different labels into layers (on the command line: "
+        f"-r overlap=layers); {keep}",
+    )
+
+
+def cut_tokens(chars: Sequence[tuple[int, int]], spans: Iterable[Span], text: str) -> list[tuple[int, int]]:
+    """Cut tokens wherever a span begins or ends inside them.
+
+    >>> cut_tokens([(0, 5), (6, 8)], [Span(2, 5, "X")], "abcde fg")
+    [(0, 2), (2, 5), (6, 8)]
+    """
+    edges = sorted({edge for span in spans for edge in (span.start, span.end)})
+    cut: list[tuple[int, int]] = []
+    for start, end in chars:
+        inside = edges[bisect_right(edges, start) : bisect_left(edges, end)]
+        pieces = list(pairwise([start, *inside, end]))
+        cut += [(a, b) for a, b in pieces if text[a:b].strip()]
+    return cut
+
+
+def by_layer(groups: Sequence[Sequence[Span]], chars: Sequence[Sequence[tuple[int, int]]], how: str) -> list[list[str]]:
+    """Return the layer of every span in groups (what one annotator marked in one text), so that none overlaps another.
+
+    "layers" gives each label its own, and "LABEL (2)", … to spans of one label that overlap; "depth" counts layers
+    "1", "2", … from the longest spans inwards.
+    """
+    found: list[list[str]] = []
+    for spans, tokens in zip(groups, chars):
+        taken: dict[str, set[int]] = {}
+        same: dict[tuple[int, int, str], str] = {}  # a span marked twice stays in its layer, where it is counted
+        names = [""] * len(spans)
+        order = sorted(range(len(spans)), key=lambda i: (spans[i].start - spans[i].end, spans[i].start, spans[i].label))
+        for i in order:
+            span = spans[i]
+            first = bisect_right(tokens, span.start, key=lambda c: c[1])
+            covered = set(range(first, bisect_left(tokens, span.end, key=lambda c: c[0])))
+            key = (min(covered, default=-1), max(covered, default=-1), span.label)
+            if key in same:
+                names[i] = same[key]
+                continue
+            depth = 1
+            while True:
+                name = str(depth) if how == "depth" else span.label if depth == 1 else f"{span.label} ({depth})"
+                if not taken.setdefault(name, set()) & covered:
+                    break
+                depth += 1
+            taken[name] |= covered
+            names[i] = same[key] = name
+        found.append(names)
+    return found
 
 
 def label_spans(labels: Sequence[str | None], chars: Sequence[tuple[int, int]]) -> list[tuple[Span, int, int]]:

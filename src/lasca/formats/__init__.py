@@ -30,6 +30,8 @@ READERS: Registry[Reader] = Registry(
             "huggingface": "huggingface",
             "brat": "brat",
             "webanno": "webanno",
+            "spacy": "spacy_docs",
+            "sagemaker": "sagemaker",
             "mturk-results": "mturk_results",
             "conll": "conll_columns",
             "conll-folder": "conll_folder",

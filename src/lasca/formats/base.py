@@ -91,6 +91,13 @@ class Collector:
             if example is not None and len(shown) < 3:
                 shown.append(excerpt(example, 200))
 
+    def fresh(self) -> Collector:
+        """Return a collector of the same files that has gathered nothing but what was counted and noted so far."""
+        other = Collector((), self.format)
+        other.source, other.counts, other.notes = self.source, dict(self.counts), list(self.notes)
+        other.examples = {kind: list(shown) for kind, shown in self.examples.items()}
+        return other
+
     def note(self, sentence: str) -> None:
         """Tell the user something once."""
         if sentence not in self.notes:

@@ -5,7 +5,9 @@ A sample of `ada/doc1.ann` (tabs after the id and after the offsets), where `doc
     T1	PER 2 14	Ada Lovelace
     T2	LOC 23 31	New York
 
-Only text-bound annotations (`T`) are read; relations, events, attributes and notes are counted. A missing `.ann` is
+Only text-bound annotations (`T`) are read; relations, events, attributes and notes are counted, each kind for itself.
+Folders are annotators if some of their documents have the same names; else they may be parts of one corpus, which is
+asked about (`folders="annotators"` or "parts"). A missing `.ann` is
 missing, an empty one is all O. The text may stand in every annotator's folder, or once (beside the folders, or in a
 folder without any `.ann`). Fragments (`2 5;8 14`) are refused; with `discontinuous="cover"` the stretch from the first
 to the last is taken, with "parts" each fragment is a span of its own.
@@ -19,7 +21,7 @@ from pathlib import PurePosixPath
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError
+from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, pick, unwrapped
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset
@@ -31,6 +33,10 @@ NAME = "brat"
 TEXT_BOUND = re.compile(
     r"T[^\t ]*\t(?P<label>[^\t ]+) (?P<places>[0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)*)(?:\t(?P<quoted>.*))?"
 )
+KINDS = {
+    "R": "relations", "*": "relations", "E": "events", "A": "attributes", "M": "attributes", "N": "normalisations",
+    "#": "notes",
+}  # fmt: skip
 GOLD_FOLDERS = ("gold", "curation", "curated", "adjudicated", "consensus")
 
 
@@ -50,16 +56,20 @@ def read(
     tagging: str = "iob2",
     discontinuous: str = "error",
     gold: str | None = None,
+    folders: str = "auto",
+    link: str = "id",
 ) -> CrowdCorpus:
     """Read folders of annotators. `gold` names the folder that is a gold (else "gold", "curation" and the like are)."""
     check_choice("discontinuous", discontinuous, ("error", "cover", "parts"))
-    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging))
+    check_choice("folders", folders, ("auto", "annotators", "parts"))
+    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging, link))
     mine = unwrapped(pick(files, (".txt", ".ann"), pool.collector))
     texts = {str(PurePosixPath(file.name).with_suffix("")): file for file in mine if not _is_ann(file)}
     answers = [file for file in mine if _is_ann(file)]
     used: set[str] = set()
+    parts = folders == "parts" or (folders == "auto" and _are_parts(answers, gold, pool.collector))
     for file in answers:
-        folder, document = _place(file)
+        folder, document = ("", str(PurePosixPath(file.name).with_suffix(""))) if parts else _place(file)
         source = _text_of(folder, document, texts)
         if source is None:
             raise FormatError(f"there is no text {document + '.txt'!r} for these annotations", path=file.shown)
@@ -69,11 +79,31 @@ def read(
         is_gold = name == gold if gold is not None else name.lower() in GOLD_FOLDERS
         role = "gold" if is_gold else "annotator"
         pool.add_file(file.shown, [Answer(document, source.text(), file.shown, name, marks, role)])
-    for document, source in sorted({_place(file)[1]: file for file in texts.values()}.items()):
+    named = {(key if parts else _place(file)[1]): file for key, file in texts.items()}
+    for document, source in sorted(named.items()):
         if document not in used:
             pool.collector.count("texts nobody labelled", 1, source.shown)
             pool.add_file(source.shown, [Answer(document, source.text(), source.shown)])
     return pool.corpus()
+
+
+def _are_parts(answers: list[SourceFile], gold: str | None, collector: Collector) -> bool:
+    """Ask what folders are if no document stands in two of them; False: they are annotators'."""
+    places: dict[str, set[str]] = {}
+    for file in answers:
+        folder, document = _place(file)
+        places.setdefault(folder, set()).add(document)
+    names = [name for name in places if name]
+    shared = any(places[a] & places[b] for a in places for b in places if a < b)
+    if len(names) < 2 or shared:
+        return False
+    shown = ", ".join(f"{excerpt(name, 40)} ({len(places[name]):,})" for name in sorted(names)[:8])
+    raise FormatError(
+        f"it is not clear whose the folders are, because no document stands in two of them: {shown}",
+        path=collector.source,
+        hint="If each is an annotator's, set folders=annotators; if they are parts of one corpus, folders=parts "
+        "(on the command line: -r folders=parts); or read one folder at a time",
+    )
 
 
 def _is_ann(file: SourceFile) -> bool:
@@ -101,9 +131,9 @@ def _marks(file: SourceFile, collector: Collector, discontinuous: str) -> Iterat
         if not line.strip():
             continue
         if not line.startswith("T"):
-            if line[0] not in "REAMN*#":
+            if line[0] not in KINDS:
                 raise FormatError("this is not a line of brat's", path=where, got=line)
-            collector.count("relations, events, attributes and notes", 1, where)
+            collector.count(KINDS[line[0]], 1, f"{where}: {line}")
             continue
         match = TEXT_BOUND.fullmatch(line)
         if match is None:

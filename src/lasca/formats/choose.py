@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
+from lasca.formats.layers import Layers
 from lasca.formats.outcome import outcome
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
@@ -147,6 +148,15 @@ def read_any(
             corpus = readers[format](files, **options)
         except CorpusError as error:
             raise FormatError(f"read as {format}: {error}", path=str(source)) from error
+    if isinstance(corpus, Layers):
+        made = {n: _finished(c, source, format, detected, repair, scheme) for n, c in corpus.items()}
+        return cast(CrowdCorpus, Layers(made))
+    return _finished(corpus, source, format, detected, repair, scheme)
+
+
+def _finished(
+    corpus: CrowdCorpus, source: Any, format: str, detected: bool, repair: bool, scheme: str | None
+) -> CrowdCorpus:
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
     report = corpus.load_report
     named = LoadReport(
@@ -182,8 +192,11 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
-        from lasca.formats.unknown import why_unknown
+        from lasca.formats.unknown import other_tool, why_unknown
 
+        tool = next((said for file in files[:20] if (said := other_tool(file)) is not None), None)
+        if tool is not None:
+            raise FormatError(tool)
         cause, names = why_unknown(files), f"{NAMED}, one of {', '.join(readers)}"
         raise FormatError(
             "the format cannot be told from the files",

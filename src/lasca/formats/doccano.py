@@ -10,8 +10,10 @@ The same from a project with relations:
      {"id": 1, "label": "PER", "start_offset": 3, "end_offset": 15}], "relations": []}
 
 Each object stands on one line of its file (the second one is broken here to fit). Older exports say `labels`, or
-`annotations` with a `user` per span, who is then the annotator, or `username` for the whole line. A file `unknown` or
-`unlabeled` holds texts that nobody labelled: they become sequences, not an annotator.
+`annotations` with a `user` per span, who is then the annotator, or `username` for the whole line; the text may stand
+under `data`. A file `unknown` or `unlabeled` holds texts that nobody labelled: they become sequences, not an annotator.
+Relations and comments are counted; other values of a line are metadata. Labels that are no spans (`"label": ["good"]`,
+`cats`) are labels of whole documents: read with `unit="document"`, or where there is nothing else.
 
 Every member's file holds every document, so an empty list may mean "not done" or "nothing to mark": `empty="missing"`
 (the default) or "all-O", which is right for an export of confirmed documents only.
@@ -19,7 +21,9 @@ Every member's file holds every document, so an empty list may mean "not done" o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -28,6 +32,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
 
 __all__ = ["NAME", "read", "sniff"]
@@ -35,24 +40,35 @@ __all__ = ["NAME", "read", "sniff"]
 NAME = "doccano"
 
 KEYS = ("label", "labels", "entities", "annotations")
+SUFFIXES = (".json", ".jsonl", ".ndjson")
+OTHERS = ("_input_hash", "_task_hash", "tokens", "spans", "annotation_sets", "versions", "responses")  # other tools'
+OWN = ("id", "doc_id", "text", "data", "user", "username", *KEYS, "cats", "relations")
+COMMENTS = ("comments", "Comments")
 NOBODY = ("unknown", "unlabeled", "unlabelled")
 
 
 def sniff(files: list[SourceFile]) -> float:
-    """Say how sure it is that these files are doccano's: objects with "text" and a list of spans."""
-    heads = [file.head().lstrip(b"\xef\xbb\xbf \t\r\n") for file in files if _is_json(file) or len(files) == 1]
-    if not heads or not all(head[:1] in (b"{", b"[") for head in heads if head):
+    """Say how sure it is that these files are doccano's: objects with a text and a list of spans or labels."""
+    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    filled = [file for file in mine if not file.is_empty()]
+    if not filled or not all(file.records for file in filled):
         return 0.0
-    first = next((head for head in heads if head), b"")
-    if b'"text"' not in first or b'"_input_hash"' in first or b'"data"' in first or b'"tokens"' in first:
-        return 0.0
-    if b'"start_offset"' in first:
-        return 0.95
-    return 0.85 if any(b'"' + key.encode() + b'"' in first for key in KEYS) else 0.0
+    return max(_looks_like(row) for file in filled for row in file.records)
 
 
-def _is_json(file: SourceFile) -> bool:
-    return file.name.lower().endswith((".json", ".jsonl", ".ndjson"))
+def _looks_like(row: dict[str, Any]) -> float:
+    if not isinstance(row.get("text", row.get("data")), str) or any(key in row for key in OTHERS):
+        return 0.0
+    key = next((key for key in (*KEYS, "cats") if isinstance(row.get(key), list)), None)
+    if key is None:
+        return 0.0
+    for entry in row[key]:
+        if isinstance(entry, dict):
+            return 0.95 if "start_offset" in entry and "end_offset" in entry else 0.0
+        if isinstance(entry, list):
+            return 0.9 if len(entry) == 3 else 0.0
+        return 0.8 if isinstance(entry, str) else 0.0
+    return 0.6 if "id" in row else 0.5
 
 
 def read(
@@ -64,13 +80,22 @@ def read(
     tokenizer: str | align.Tokenizer | None = None,
     tagging: str = "iob2",
     empty: str = "missing",
+    link: str = "id",
 ) -> CrowdCorpus:
     """Read one file per annotator. `empty` says what a document without any span is: "missing" or "all-O"."""
     check_choice("empty", empty, ("missing", "all-O"))
-    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging))
-    for file in pick(files, (".json", ".jsonl", ".ndjson"), pool.collector):
-        lines = _Lines(file, pool.collector, empty)
-        pool.add_file(file.shown, (a for line, row in parse_json_items(file) for a in lines.answers(line, row)))
+    offsets = "auto" if unit == DOCUMENT else unit
+    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
+    verdicts: list[Verdict] = []
+    answers: dict[str, list[Answer]] = {}
+    for file in pick(files, SUFFIXES, pool.collector):
+        lines = _Lines(file, pool.collector, empty, verdicts)
+        answers[file.shown] = [a for line, row in parse_json_items(file) for a in lines.answers(line, row)]
+    n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
+    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
+        return document_corpus(pool.linked_verdicts(verdicts), "", pool.collector)
+    for shown, given in answers.items():
+        pool.add_file(shown, given)
     if pool.collector.counts.get("empty taken as missing"):
         pool.collector.note(
             "documents without any span are taken as not done; if the export holds confirmed documents only, "
@@ -82,8 +107,8 @@ def read(
 class _Lines:
     """Turns the lines of one file into answers."""
 
-    def __init__(self, file: SourceFile, collector: Collector, empty: str) -> None:
-        self.file, self.collector, self.empty = file, collector, empty
+    def __init__(self, file: SourceFile, collector: Collector, empty: str, verdicts: list[Verdict]) -> None:
+        self.file, self.collector, self.empty, self.verdicts = file, collector, empty, verdicts
         self.name = PurePosixPath(file.name).stem.strip() or "unknown"
 
     def answers(self, line: int, row: dict[str, Any]) -> Iterator[Answer]:
@@ -100,15 +125,38 @@ class _Lines:
             raise FormatError(f"{key!r} must be a list of spans", path=where, got=repr(spans))
         user = row.get("username", row.get("user"))
         name = self.name if user is None else as_name(user, "the user", where)
+        self._count(row, where)
+        labels = [entry for entry in spans if isinstance(entry, str)]
+        cats = row.get("cats")
+        labels += [cat for cat in cats if isinstance(cat, str)] if isinstance(cats, list) else _true(cats)
+        metadata = self._metadata(row)
+        nobody = name.lower() in NOBODY
+        if not nobody and (labels or "cats" in row):
+            labels = [as_label(label, where) for label in labels]
+            self.verdicts.append(Verdict(id, text, where, name, tuple(labels), metadata=metadata))
         marks: dict[str, list[Mark]] = {}
-        for span in spans:
+        for span in (entry for entry in spans if not isinstance(entry, str)):
             who = span.get("user") if isinstance(span, dict) else None
             owner = name if who is None else as_name(who, "the user of a span", where)
             marks.setdefault(owner, []).append(_mark(span, where))
-        if not marks:
-            yield self._without_marks(id, text, where, name)
+        if not marks and spans:
+            yield Answer(id, text, where, metadata=metadata)  # labels of the document only
+        elif not marks:
+            yield replace(self._without_marks(id, text, where, name), metadata=metadata)
         for who, given in marks.items():
-            yield Answer(id, text, where, who, given)
+            yield Answer(id, text, where, who, given, metadata=metadata)
+
+    def _count(self, row: dict[str, Any], where: str) -> None:
+        relations = row.get("relations")
+        self.collector.count("relations", len(relations) if isinstance(relations, list) else 0, where)
+        for key in COMMENTS:
+            self.collector.count("comments", len(row[key]) if isinstance(row.get(key), list) else 0, where)
+
+    def _metadata(self, row: dict[str, Any]) -> dict[str, str]:
+        others = {
+            k: v for k, v in row.items() if k not in (*OWN, *COMMENTS, "document") and v not in (None, "", [], {})
+        }
+        return {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in others.items()}
 
     def _without_marks(self, id: str, text: str, where: str, name: str) -> Answer:
         if name.lower() in NOBODY:
@@ -118,6 +166,11 @@ class _Lines:
         else:
             return Answer(id, text, where, name, ())
         return Answer(id, text, where)
+
+
+def _true(cats: object) -> list[str]:
+    """Return the categories that are true in an object of them (spaCy's way)."""
+    return [str(name) for name, value in cats.items() if value] if isinstance(cats, dict) else []
 
 
 def _mark(span: object, where: str) -> Mark:

@@ -33,8 +33,15 @@ NAME = "mace"
 Row = tuple[int, list[str]]
 
 
-def read(files: Sequence[SourceFile], *, header: bool | str = "auto", delimiter: str = ",") -> CrowdCorpus:
-    """Read MACE CSV files; of several, each adds sequences with ids "FILE/0", "FILE/1", …."""
+def read(
+    files: Sequence[SourceFile], *, header: bool | str = "auto", delimiter: str = ",", items: bool = False
+) -> CrowdCorpus:
+    """Read MACE CSV files; of several, each adds sequences with ids "FILE/0", "FILE/1", ….
+
+    `items=True` makes every row a sequence of its own, for items without an order.
+    """
+    if not isinstance(items, bool):
+        raise ParameterError("items", items, "True or False")
     if header not in (True, False, "auto"):
         raise ParameterError("header", header, "True, False or 'auto'")
     if len(str(delimiter)) != 1 or delimiter in '"\r\n':
@@ -47,10 +54,17 @@ def read(files: Sequence[SourceFile], *, header: bool | str = "auto", delimiter:
             continue
         names, has_tokens = _names(file, rows, header)
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
-        for number, block in enumerate(_blocks(rows)):
+        blocks = [[row] for block in _blocks(rows) for row in block] if items else _blocks(rows)
+        for number, block in enumerate(blocks):
             _add(collector, file, f"{prefix}{number}", block, names, has_tokens)
         if not has_tokens:
             collector.note("There is no column of tokens: every token is written as _.")
+        if len(blocks) == 1 and len(blocks[0]) > 1 and not has_tokens:
+            collector.note(
+                "There is no blank row, so all rows are one sequence. If they are items without an order, models that "
+                "look at neighbours (hmm-crowd, bsc, hc-seq) have nothing to look at: items=true makes each row a "
+                "sequence of its own (on the command line: -r items=true)."
+            )
     return collector.corpus(order="given")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sys
 import zipfile
@@ -202,7 +203,10 @@ def _zip_members(path: Path) -> list[SourceFile]:
                     data = member.read(info.file_size + 1)
                 if len(data) > info.file_size:
                     raise FormatError("a member of the zip is larger than it says", path=path, got=name)
-                files.append(SourceFile(name, f"{path}!{name}", data))
+                if name.lower().endswith(".zip") and data[:4] == b"PK\x03\x04":
+                    files += _inner(name, f"{path}!{name}", data)
+                else:
+                    files.append(SourceFile(name, f"{path}!{name}", data))
             return files
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
         raise FormatError("the zip file cannot be read", path=path, got=str(error)) from error
@@ -212,6 +216,17 @@ def _zip_members(path: Path) -> list[SourceFile]:
         if type(error).__module__.startswith(("zlib", "lzma", "_lzma", "bz2")):
             raise FormatError("the zip file is damaged", path=path, got=str(error)) from error
         raise
+
+
+def _inner(name: str, shown: str, data: bytes) -> list[SourceFile]:
+    """Return the members of a zip inside a zip (a project export holds one per document and annotator)."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir() and not _litter(info.filename)]
+        if sum(info.file_size for info in infos) > MAX_FILE or len(infos) > MAX_MEMBERS:
+            raise FormatError(f"the zip unpacks to more than {MAX_FILE:,} bytes", path=shown)
+        if any(".." in PurePosixPath(info.filename).parts or info.filename.startswith("/") for info in infos):
+            raise FormatError("a member of the zip points outside it", path=shown)
+        return [SourceFile(f"{name}/{i.filename}", f"{shown}!{i.filename}", archive.read(i)) for i in infos]
 
 
 def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:

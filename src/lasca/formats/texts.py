@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from lasca import align
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, elsewhere, natural_key
 from lasca.formats.documents import Verdict
+from lasca.formats.layers import Layers
 
 __all__ = ["Answer", "Mark", "SpanOptions", "TextPool", "as_label", "as_name", "as_offset", "as_time", "text_id"]
 
@@ -62,7 +63,8 @@ class SpanOptions:
     """The options all readers of span formats have.
 
     `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme"); `partial`: what becomes of a token that a
-    span cuts ("expand", "shrink", "error"); `overlap`: of spans that share a token ("error", "longest", "first");
+    span cuts ("expand", "shrink", "error", or "split": tokens are cut at the edges of spans); `overlap`: of spans that
+    share a token ("error", "longest", "first", or "layers" and "depth": several corpora, see `lasca.formats.layers`);
     `tokenizer`: None (the export's own tokens, else the default rule), the name of a rule, or a function; `tagging`:
     "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech); `link`: what makes
     two texts of several files the same one, their "id" or their "text".
@@ -201,10 +203,36 @@ class TextPool:
             self.by_id.setdefault(id, []).append(replace(entry, answer=replace(entry.answer, id=id)))
 
     def corpus(self) -> CrowdCorpus:
-        """Tokenise every text once, turn spans into labels, and make the corpus."""
+        """Tokenise every text once, turn spans into labels, and make the corpus; with layers, `Layers` of them."""
         self._link()
+        texts = {id: self._one_text(id, group) for id, group in self.by_id.items()}
+        if self.options.overlap not in ("layers", "depth"):
+            return self._corpus(texts)
+        return cast(CrowdCorpus, self._layers(texts))
+
+    def _layers(self, texts: Mapping[str, tuple[str, align.Chars]]) -> Layers:
+        """Make a corpus of every layer: the same texts, and the spans of that layer."""
+        known = [(entry, texts[id][1]) for id, group in self.by_id.items() for entry in group]
+        names = align.by_layer([e.spans or [] for e, _ in known], [c for _, c in known], self.options.overlap)
+        layers = sorted({name for each in names for name in each}, key=natural_key)
+        if not layers:
+            raise FormatError("there is no span to make layers of", path=self.collector.source)
+        whole, base = self.by_id, self.collector
+        made: dict[str, CrowdCorpus] = {}
+        for layer in layers:
+            self.by_id = {}
+            for (entry, _), own in zip(known, names):
+                spans = None if entry.spans is None else [s for s, n in zip(entry.spans, own) if n == layer]
+                self.by_id.setdefault(entry.answer.id, []).append(replace(entry, spans=spans))
+            self.collector = base.fresh()
+            made[layer] = self._corpus(texts)
+        self.by_id, self.collector = whole, base
+        report = _report_of_all(base, [corpus.load_report for corpus in made.values()])
+        return Layers({layer: replace(corpus, load_report=report) for layer, corpus in made.items()})
+
+    def _corpus(self, texts: Mapping[str, tuple[str, align.Chars]]) -> CrowdCorpus:
         for id, group in self.by_id.items():
-            text, chars = self._one_text(id, group)
+            text, chars = texts[id]
             if not chars:
                 self.collector.count("empty texts", 1, group[0].answer.where)
                 continue
@@ -225,7 +253,7 @@ class TextPool:
             chars,
             text,
             partial=options.partial,
-            overlap=options.overlap,
+            overlap="error" if options.overlap in ("layers", "depth") else options.overlap,
             tagging=options.tagging,
             count=None if answer.again else self.collector.count,
         )
@@ -245,11 +273,26 @@ class TextPool:
             )
         own = Counter(known.tokens for known in group if known.tokens is not None)
         if not own or self.options.tokenizer is not None:
-            return text, self.tokenize(text)
+            chars = self.tokenize(text)
+            if self.options.partial == "split":
+                cut = align.cut_tokens(chars, (span for known in group for span in known.spans or ()), text)
+                self.collector.count("tokens cut at the edges of spans", len(cut) - len(chars), group[0].answer.where)
+                chars = cut
+            return text, chars
         if len(own) > 1:
             self.collector.count("tokenised differently", 1, f"{group[0].answer.where}: {id}")
-        chars = max(own, key=lambda tokens: (own[tokens], len(tokens), tokens))
-        return text, list(chars)
+        most = max(own, key=lambda tokens: (own[tokens], len(tokens), tokens))
+        return text, list(most)
+
+
+def _report_of_all(base: Collector, reports: Sequence[LoadReport]) -> LoadReport:
+    """Return what was counted in all layers together: each has counted on from what was counted before."""
+    counts: dict[str, int] = dict(base.counts)
+    for report in reports:
+        for kind, n in report.counts.items():
+            counts[kind] = counts.get(kind, 0) + n - base.counts.get(kind, 0)
+    merged = LoadReport.merged(reports)
+    return replace(reports[0], counts=counts, examples=merged.examples)
 
 
 def text_id(text: str) -> str:

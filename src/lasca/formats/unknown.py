@@ -14,7 +14,7 @@ from lasca.formats.mace_csv import read as read_mace
 from lasca.formats.sources import SourceFile
 from lasca.formats.tabular import is_parquet, looks_delimited, read_parquet
 
-__all__ = ["why_unknown"]
+__all__ = ["other_tool", "why_unknown"]
 
 MANY = 20  # files that are looked at
 MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
@@ -29,6 +29,21 @@ def why_unknown(files: Sequence[SourceFile]) -> str | None:
             _look(file)
         except FormatError as error:
             return str(error)
+    return None
+
+
+def other_tool(file: SourceFile) -> str | None:
+    """Name the tool whose files LASCA does not read, if this is one of them."""
+    head = file.head(2048)
+    if b"<GateDocument" in head or any("annotation_sets" in row for row in file.records[:1]):
+        return (
+            f"{file.shown} is a GATE document, which LASCA does not read. Export its annotations as CoNLL columns or as "
+            "JSON lines with text and spans"
+        )
+    if b"<typeSystemDescription" in head:
+        return f"{file.shown} is a UIMA type system: give the XMI documents themselves"
+    if head[:4] == b"\xac\xed\x00\x05":
+        return f"{file.shown} holds Java objects (.ser): export the project with TSV or XMI instead"
     return None
 
 

@@ -1,4 +1,4 @@
-"""WebAnno TSV 3, as INCEpTION and WebAnno export it: a file per document and annotator.
+"""WebAnno TSV 3 and UIMA CAS (XMI, JSON), as INCEpTION and WebAnno export them: a file per document and annotator.
 
 A sample of `doc1.txt/ada.tsv` (tabs between the columns):
 
@@ -16,32 +16,36 @@ A sample of `doc1.txt/ada.tsv` (tabs between the columns):
     1-7	33-34	.	_	_
 
 Every sentence is a sequence, `DOCUMENT/NUMBER`. Offsets count UTF-16 units of the whole document. `_` is no
-annotation, `*` one without a value (its label is the layer's name), `|` separates stacked ones, `[n]` joins tokens to
-a span. Rows like `1-2.1` mark a part of a token. The curator (a user CURATION_USER, or a folder `curation`) is the
-gold "curation". Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION has them) or `ANNOTATOR/DOCUMENT.tsv`; which it is
-shows by the texts, or say so with `layout`.
+annotation, `*` one without a value (its label is `*`), `|` separates stacked ones, `[n]` joins tokens to
+a span. Rows like `1-2.1` mark a part of a token. Relations, chains and slots are counted. The curator (a user
+CURATION_USER or `curator`, or a folder `curation`) decides and does not vote: the gold "curation". A file without the
+layer is one in which nobody marked anything, all O; a curator's is no decision. Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION has them) or `ANNOTATOR/DOCUMENT.tsv`; which it is
+shows by the texts, or say so with `layout`. A whole project export (zip) may hold zips of XMI; where a document stands
+in several formats, TSV is read. XMI and JSON need no type system: see `lasca.formats.uima_cas`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, pick, unwrapped
+from lasca.formats.base import Collector, SourceFile, unwrapped
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool
-from lasca.formats.webanno_tsv import Document, Layer, marks_of, parse
+from lasca.formats.uima_cas import is_cas_json, is_xmi, parse_cas
+from lasca.formats.webanno_tsv import Document, Layer, crossing, marks_of, parse
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "webanno"
+SUFFIXES = (".tsv", ".xmi", ".json", ".xml")
 
 LAYOUTS = ("auto", "document/annotator", "annotator/document")
-CURATORS = ("CURATION_USER",)
+CURATORS = ("curation_user", "curator", "curation", "curated")
 NOT_PEOPLE = ("INITIAL_CAS",)
 PLAIN = ("PosValue", "coarseValue", "posValue")
 FEATURES = ("value", "PosValue", "label")
@@ -49,8 +53,36 @@ FEATURES = ("value", "PosValue", "label")
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are WebAnno's: they begin with #FORMAT=WebAnno TSV."""
-    heads = [file.head(64) for file in files if file.name.lower().endswith(".tsv") or len(files) == 1]
-    return 1.0 if any(head.lstrip(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV") for head in heads) else 0.0
+    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    return 1.0 if any(_is_tsv(file) or is_xmi(file) or is_cas_json(file) for file in mine) else 0.0
+
+
+def _is_tsv(file: SourceFile) -> bool:
+    return file.head(64).lstrip(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV")
+
+
+def _read(file: SourceFile) -> Document:
+    return parse_cas(file) if is_xmi(file) or is_cas_json(file) else parse(file)
+
+
+def _mine(files: list[SourceFile], collector: Collector) -> list[SourceFile]:
+    """Return the files to read, one for each document and annotator; what else there is, is counted."""
+    if len(files) == 1:
+        return list(files)
+    found: dict[str, SourceFile] = {}
+    for file in sorted(files, key=lambda file: (not file.name.lower().endswith(".tsv"), file.name)):
+        name = file.name.lower()
+        if name.endswith(".ser") or name.startswith(("source/", "log/")):
+            collector.count("files of the project that hold no annotations for others", 1, file.shown)
+        elif not name.endswith(SUFFIXES) or not (
+            _is_tsv(file) or is_xmi(file) or is_cas_json(file) or name.endswith(".tsv")
+        ):
+            collector.count("other files", 1, file.shown)
+        elif (stem := str(PurePosixPath(file.name).with_suffix(""))) in found:
+            collector.count("documents in a second format", 1, file.shown)
+        else:
+            found[stem] = file
+    return sorted(found.values(), key=lambda file: file.name)
 
 
 def read(
@@ -64,6 +96,7 @@ def read(
     layer: str | None = None,
     feature: str | None = None,
     layout: str = "auto",
+    link: str = "id",
 ) -> CrowdCorpus:
     """Read one file per document and annotator.
 
@@ -74,21 +107,34 @@ def read(
     check_choice("layout", layout, LAYOUTS)
     align.check_unit(unit)
     collector = Collector(files, NAME)
-    parsed = [(file, parse(file)) for file in unwrapped(pick(files, (".tsv",), collector))]
+    parsed = [(file, _read(file)) for file in unwrapped(_mine(files, collector))]
     chosen = _choose_layer([doc for _, doc in parsed], layer, collector.source)
     at = _choose_feature(chosen, feature, collector.source)
     if tagging is None:
         tagging = (
             "plain" if chosen is not None and chosen.features[at : at + 1] in [(name,) for name in PLAIN] else "iob2"
         )
-    pool = TextPool(files, NAME, SpanOptions("codepoint", partial, overlap, tokenizer, tagging))
+    pool = TextPool(files, NAME, SpanOptions("codepoint", partial, overlap, tokenizer, tagging, link))
     pool.collector = collector
+    if chosen is None:
+        _refuse_without_spans([doc for _, doc in parsed], collector)
     if chosen is not None:
         collector.note(f"labels are {chosen.name}, feature {(chosen.features or ('(none)',))[at]}")
     for file, document, place in _placed(parsed, layout):
         if place.name in NOT_PEOPLE:
             collector.count("initial documents", 1, file.shown)
             continue
+        for kind, n in sorted(document.others.items()):
+            collector.count(kind, n, file.shown)
+        own = next((layer for layer in document.layers if chosen is not None and layer.name == chosen.name), None)
+        if own is not None and chosen is not None:
+            collector.count("spans over several sentences, split", crossing(document, own, at), file.shown)
+        if chosen is not None and all(layer.name != chosen.name for layer in document.layers):
+            if place.role == "gold":
+                collector.count("curators' files without the layer, no decision", 1, file.shown)
+                place = replace(place, role="")
+            else:
+                collector.count("files without the layer, nothing marked", 1, file.shown)
         pool.add_file(file.shown, _answers(document, place, chosen, at, "utf16" if unit == "auto" else unit))
     return pool.corpus()
 
@@ -109,9 +155,27 @@ def _answers(document: Document, place: _Place, layer: Layer | None, at: int, un
         marks: list[Mark] = [] if found is None else marks_of(sentence, found, at, unit, document.shown)
         tokens = [Mark(start, end, "", None, where) for start, end in sentence.chars]
         id = f"{place.document}/{sentence.number}"
+        if not place.role:
+            yield Answer(id, sentence.text, where, tokens=tokens, metadata={"document": place.document})
+            continue
         yield Answer(
             id, sentence.text, where, place.name, marks, place.role, None, tokens, {"document": place.document}
         )
+
+
+def _refuse_without_spans(documents: list[Document], collector: Collector) -> None:
+    """Refuse files in which no layer of spans is named: relations and chains are no labels of tokens."""
+    others: dict[str, int] = {}
+    for document in documents:
+        for kind, n in document.others.items():
+            others[kind] = others.get(kind, 0) + n
+    shown = ", ".join(f"{kind}: {n}" for kind, n in sorted(others.items()))
+    raise FormatError(
+        "there is no layer of spans in these files",
+        path=collector.source,
+        got=shown or "no layer at all",
+        hint="LASCA reads spans; relations and chains are counted only",
+    )
 
 
 def _choose_layer(documents: list[Document], name: str | None, source: str) -> Layer | None:
@@ -124,10 +188,10 @@ def _choose_layer(documents: list[Document], name: str | None, source: str) -> L
         layers = named or layers
     if len(layers) > 1 or (name is not None and not layers):
         known = sorted({layer.name for document in documents for layer in document.layers})
+        what = "it is not clear which layer to read" if name is None else f"there is no layer {name!r}"
         raise FormatError(
-            "it is not clear which layer to read" if name is None else f"there is no layer {name!r}",
+            f"{what}: there are {', '.join(full.rsplit('.', 1)[-1] for full in known) or 'none'}",
             path=source,
-            got=", ".join(known),
             hint="Name one of them: layer=… (on the command line: -r layer=…)",
         )
     return next(iter(layers.values()), None)
@@ -140,12 +204,13 @@ def _choose_feature(layer: Layer | None, name: str | None, source: str) -> int:
     for candidate in FEATURES if name is None else (name,):
         if candidate in layer.features:
             return layer.features.index(candidate)
+    plain = [feature for feature in layer.features if not feature.startswith("ROLE_")]
     if name is None and len(layer.features) == 1:
         return 0
+    what = "it is not clear which feature holds the labels" if name is None else f"there is no feature {name!r}"
     raise FormatError(
-        "it is not clear which feature holds the labels" if name is None else f"there is no feature {name!r}",
+        f"{what}: {layer.name.rsplit('.', 1)[-1]} has {', '.join(plain) or 'slots only'}",
         path=source,
-        got=", ".join(layer.features),
         hint="Name one of them: feature=… (on the command line: -r feature=…)",
     )
 
@@ -158,7 +223,7 @@ def _placed(parsed: list[tuple[SourceFile, Document]], layout: str) -> Iterator[
     for file, document in parsed:
         folder, stem = keys[file.name]
         doc, who = (folder, stem) if layout == "document/annotator" else (stem, folder)
-        curated = who in CURATORS or PurePosixPath(file.name).parts[0] == "curation"
+        curated = who.lower() in CURATORS or PurePosixPath(file.name).parts[0] == "curation"
         name, role = ("curation", "gold") if curated else (who or "annotator", "annotator")
         yield file, document, _Place(doc or "document", name, role)
 
@@ -166,13 +231,14 @@ def _placed(parsed: list[tuple[SourceFile, Document]], layout: str) -> Iterator[
 def _key(file: SourceFile) -> tuple[str, str]:
     """Return folder and file name (without suffix), leaving out INCEpTION's folders around them."""
     *folders, stem = PurePosixPath(file.name).with_suffix("").parts
+    folders = [part for part in folders if not part.lower().endswith(".zip")]
     kept = [part for k, part in enumerate(folders) if k > 0 or part not in ("annotation", "curation")]
     return "/".join(kept), stem
 
 
 def _layout(files: list[tuple[tuple[str, str], Document]]) -> str:
     """Find out what folders are: the files in one folder have the same text if it is a document."""
-    if any(stem in CURATORS + NOT_PEOPLE for (_, stem), _ in files):
+    if any(stem.lower() in CURATORS or stem in NOT_PEOPLE for (_, stem), _ in files):
         return "document/annotator"
     folders: dict[str, set[tuple[str, ...]]] = {}
     sizes: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lasca import align
@@ -11,7 +11,9 @@ from lasca.errors import FormatError
 from lasca.formats.base import SourceFile
 from lasca.formats.texts import Mark, as_offset
 
-__all__ = ["Document", "Layer", "Sentence", "marks_of", "parse"]
+__all__ = ["CasSpan", "Document", "Layer", "Sentence", "crossing", "marks_of", "parse"]
+
+UNNAMED = "*"
 
 ROW = re.compile(r"(?P<sentence>[0-9]{1,9})-(?P<token>[0-9]{1,9})(?P<part>\.[0-9]{1,9})?")
 OFFSETS = re.compile(r"([0-9]{1,15})-([0-9]{1,15})")
@@ -43,9 +45,19 @@ class Row:
     line: int
 
 
+@dataclass(frozen=True)
+class CasSpan:
+    """A span of a CAS document: its layer, where it stands in its sentence (code points), its features."""
+
+    layer: str
+    start: int
+    end: int
+    features: Mapping[str, str]
+
+
 @dataclass
 class Sentence:
-    """A sentence while it is read: its number, text, token positions in that text, rows."""
+    """A sentence while it is read: its number, text, token positions in that text, rows (or, of a CAS, spans)."""
 
     number: str
     line: int
@@ -53,6 +65,7 @@ class Sentence:
     rows: list[Row] = field(default_factory=list)
     text: str = ""
     chars: align.Chars = field(default_factory=list)
+    spans: list[CasSpan] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,8 @@ class Document:
     shown: str
     layers: tuple[Layer, ...]
     sentences: tuple[Sentence, ...]
+    others: Mapping[str, int] = field(default_factory=dict)
+    """How many relations, links of chains and slots there are."""
 
     @property
     def text(self) -> tuple[str, ...]:
@@ -78,12 +93,16 @@ def parse(file: SourceFile) -> Document:
     sentences: list[Sentence] = []
     texts: list[str] = []
     column = 0
+    kinds: dict[int, str] = {}  # columns of relations, chains and slots
     for number, raw in enumerate(lines[1:], start=2):
         line = raw.rstrip("\r")
         if line.startswith(("#T_SP=", "#T_RL=", "#T_CH=")):
             name, *features = line[6:].split("|")
             if line.startswith("#T_SP="):
                 layers.append(Layer(name, tuple(features), column))
+                kinds |= {column + k: "slots" for k, f in enumerate(features) if f.startswith("ROLE_")}
+            else:
+                kinds[column + max(len(features), 1) - 1] = "relations" if line.startswith("#T_RL=") else "chains"
             column += max(len(features), 1)
         elif line.startswith("#Text="):
             texts.append(line[6:])
@@ -97,7 +116,12 @@ def parse(file: SourceFile) -> Document:
         _finish(sentence)
     if len({sentence.number for sentence in sentences}) != len(sentences):
         raise file.error("two sentences have the same number")
-    return Document(file.shown, tuple(layers), tuple(sentences))
+    others: dict[str, int] = {}
+    for row in (row for sentence in sentences for row in sentence.rows):
+        for k, kind in kinds.items():
+            if row.cells[k] not in ("_", ""):
+                others[kind] = others.get(kind, 0) + len(SPLIT.split(row.cells[k]))
+    return Document(file.shown, tuple(layers), tuple(sentences), others)
 
 
 def _row(line: str, number: int, file: SourceFile, columns: int) -> tuple[Row, str]:
@@ -142,13 +166,18 @@ def _unescape(value: str) -> str:
 
 def marks_of(sentence: Sentence, layer: Layer, feature: int, unit: str, shown: str) -> list[Mark]:
     """Return the spans of one layer in a sentence, in code points of its text."""
+    if sentence.spans is not None:
+        key = layer.features[feature] if layer.features else ""
+        found = [span for span in sentence.spans if span.layer == layer.name]
+        return [Mark(s.start, s.end, s.features.get(key, "").strip() or UNNAMED, None, shown) for s in found]
     joined: dict[str, Mark] = {}
     marks: list[Mark] = []
     heads = [row for row in sentence.rows if not row.part]
     for row in sentence.rows:
         where = f"{shown}:{row.line}"
         start, end = _chars(row, heads[row.token], sentence.chars[row.token], unit, where)
-        for label, id in _values(row.cells[layer.column + feature], layer):
+        for value, id in _values(row.cells[layer.column + feature]):
+            label = value or UNNAMED
             known = joined.get(id) if id else None
             if known is not None and known.label != label:
                 raise FormatError(f"span [{id}] has two labels", path=where, got=f"{known.label}, {label}")
@@ -172,7 +201,17 @@ def _chars(row: Row, head: Row, chars: tuple[int, int], unit: str, where: str) -
     return chars[0] + start, chars[0] + end
 
 
-def _values(cell: str, layer: Layer) -> Iterator[tuple[str, str]]:
+def crossing(document: Document, layer: Layer, feature: int) -> int:
+    """Return how many spans of a layer stand in several sentences: each becomes a span in each of them."""
+    places: dict[str, set[str]] = {}
+    for sentence in document.sentences:
+        for row in sentence.rows:
+            for _, id in _values(row.cells[layer.column + feature]):
+                places.setdefault(id, set()).add(sentence.number)
+    return sum(len(numbers) > 1 for id, numbers in places.items() if id)
+
+
+def _values(cell: str) -> Iterator[tuple[str, str]]:
     """Yield the labels in a cell, each with the id of its span or ""."""
     if cell in ("_", ""):
         return
@@ -180,5 +219,4 @@ def _values(cell: str, layer: Layer) -> Iterator[tuple[str, str]]:
         match = JOINED.fullmatch(value)
         name, id = (match["value"], match["id"]) if match is not None else (value, "")
         if name != "_":
-            label = layer.name.rsplit(".", 1)[-1] if name in ("*", "") else _unescape(name).strip()
-            yield label or "*", id
+            yield "" if name in ("*", "") else _unescape(name).strip(), id

@@ -1,0 +1,181 @@
+"""SageMaker Ground Truth: output manifests of text tasks, and the requests for consolidation, which hold every worker.
+
+A line of a manifest of named entities (the job is called `ner` here; on one line of the file):
+
+    {"source": "Ada visited Rome", "ner": {"annotations": {"entities": [
+     {"startOffset": 0, "endOffset": 3, "label": "PER"}], "labels": [{"label": "PER"}]}},
+     "ner-metadata": {"type": "groundtruth/text-span", "job-name": "labeling-job/ner", "human-annotated": "yes"}}
+
+What a job puts out is consolidated: the gold named after the job. A text classification (`"job": 2` with `class-name`
+in its metadata) is a label of the whole document. A consolidation request is a list of objects with `dataObject` and
+`annotations`, each with a `workerId` and its answer as JSON: there every worker is an annotator. Manifests that only
+refer to files (`source-ref`) are refused by name: their text is elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, excerpt
+from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.json_text import loads
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "sagemaker"
+SUFFIXES = (".manifest", ".json", ".jsonl")
+
+
+def sniff(files: list[SourceFile]) -> float:
+    """Say how sure it is that these are Ground Truth's: a source and a job with its metadata, or worker answers."""
+    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    return max((_looks_like(row) for file in mine for row in file.records), default=0.0)
+
+
+def _looks_like(row: dict[str, Any]) -> float:
+    if "dataObject" in row and isinstance(row.get("annotations"), list):
+        return 0.99
+    return 0.97 if ("source" in row or "source-ref" in row) and _jobs(row) else 0.0
+
+
+def _jobs(row: dict[str, Any]) -> list[str]:
+    return [key for key in row if isinstance(row.get(f"{key}-metadata"), dict)]
+
+
+def read(
+    files: list[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str = "iob2",
+    job: str | None = None,
+    link: str = "id",
+) -> CrowdCorpus:
+    """Read manifests or consolidation requests. `job` names the job to read where there are several."""
+    offsets = "auto" if unit == DOCUMENT else unit
+    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
+    answers: dict[str, list[Answer]] = {}
+    verdicts: list[Verdict] = []
+    for file in pick(files, SUFFIXES, pool.collector):
+        kept = answers.setdefault(file.shown, [])
+        for line, row in parse_json_items(file):
+            where = f"{file.shown}:{line}"
+            request = "dataObject" in row
+            for said in _request(row, where, pool.collector) if request else _line(row, where, job, pool.collector):
+                if isinstance(said, Verdict):
+                    verdicts.append(said)
+                else:
+                    kept.append(said)
+    n_spans = sum(len(a.marks or ()) for given in answers.values() for a in given)
+    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
+        return document_corpus(
+            pool.linked_verdicts(verdicts), question_of(verdicts, job, "job", pool.collector), pool.collector
+        )
+    for shown, given in answers.items():
+        pool.add_file(shown, given)
+    return pool.corpus()
+
+
+def _line(row: dict[str, Any], where: str, job: str | None, collector: Collector) -> Iterator[Answer | Verdict]:
+    text = row.get("source")
+    jobs = [name for name in _jobs(row) if job in (None, name)]
+    if not isinstance(text, str):
+        kinds = ", ".join(str(row[f"{name}-metadata"].get("type")) for name in _jobs(row))
+        raise FormatError(
+            "this is a SageMaker Ground Truth manifest whose tasks refer to files: their text is not in it",
+            path=where,
+            got=f"{excerpt(row.get('source-ref'), 60)}, {kinds or 'no job'}",
+            hint="LASCA reads manifests of text tasks (source) and consolidation requests",
+        )
+    id = text_id(text)
+    metadata = {k: str(v) for k, v in row.items() if isinstance(v, str | int) and k != "source" and k not in _jobs(row)}
+    yield Answer(id, text, where, metadata={k: v for k, v in metadata.items() if k not in ("document", "text")})
+    for name in jobs:
+        about, given = row[f"{name}-metadata"], row[name]
+        if str(about.get("human-annotated", "yes")).lower() != "yes":
+            collector.count("labelled by the machine", 1, where)
+        role = "gold" if str(about.get("human-annotated", "yes")).lower() == "yes" else "model"
+        time = as_time(about.get("creation-date"))
+        entities = _entities(given)
+        if entities is not None:
+            yield Answer(id, text, where, name, [_mark(e, where) for e in entities], role, time)
+        elif isinstance(about.get("class-name"), str) or isinstance(about.get("class-map"), dict):
+            found = about.get("class-name") or list(about["class-map"].values())
+            labels = [as_label(label, where) for label in (found if isinstance(found, list) else [found])]
+            yield Verdict(id, text, where, name, tuple(labels), name, role, time)
+        else:
+            collector.count("results that are neither spans nor classes", 1, f"{where}: {about.get('type')}")
+
+
+def _request(row: dict[str, Any], where: str, collector: Collector) -> Iterator[Answer | Verdict]:
+    content = row["dataObject"].get("content") if isinstance(row["dataObject"], dict) else None
+    if isinstance(content, str) and content.lstrip().startswith("{"):
+        parsed = _parsed(content, where)
+        content = parsed.get("source", content) if isinstance(parsed, dict) else content
+    if not isinstance(content, str) or not content.strip():
+        raise FormatError("a request has no text in its dataObject", path=where, got=repr(row["dataObject"]))
+    id = text_id(content) if row.get("datasetObjectId") is None else as_name(row["datasetObjectId"], "the id", where)
+    yield Answer(id, content, where)
+    for given in row["annotations"]:
+        data = given.get("annotationData") if isinstance(given, dict) else None
+        if not isinstance(data, dict):
+            collector.count("answers without content", 1, where)
+            continue
+        answer = data.get("content")
+        answer = _parsed(answer, where) if isinstance(answer, str) else answer
+        name = as_name(given.get("workerId"), "workerId", where)
+        entities = _entities(answer)
+        label = _class_of(answer)
+        if entities is not None:
+            yield Answer(id, content, where, name, [_mark(e, where) for e in entities])
+        elif label is not None:
+            yield Verdict(id, content, where, name, label)
+        else:
+            collector.count("answers that are neither spans nor classes", 1, f"{where}: {excerpt(answer)}")
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise FormatError("the content is not JSON", path=where, got=text) from error
+
+
+def _entities(value: object, depth: int = 5) -> list[Any] | None:
+    """Return the list of entities anywhere inside an answer, or None."""
+    if not isinstance(value, dict) or depth == 0:
+        return None
+    found = value.get("entities")
+    if isinstance(found, list):
+        return found
+    return next((e for v in value.values() if (e := _entities(v, depth - 1)) is not None), None)
+
+
+def _class_of(value: object) -> tuple[str, ...] | None:
+    """Return the classes in an answer of crowd-classifier: a label, or labels that are true."""
+    if not isinstance(value, dict):
+        return None
+    for given in value.values():
+        if isinstance(given, dict) and isinstance(given.get("label"), str):
+            return (given["label"],)
+        labels = given.get("labels") if isinstance(given, dict) else None
+        if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
+            return tuple(labels)
+    return None
+
+
+def _mark(entity: object, where: str) -> Mark:
+    if not isinstance(entity, dict):
+        raise FormatError("an entity must have startOffset, endOffset and label", path=where, got=repr(entity))
+    start, end = (
+        as_offset(entity.get("startOffset"), "startOffset", where),
+        as_offset(entity.get("endOffset"), "endOffset", where),
+    )
+    return Mark(start, end, as_label(entity.get("label"), where), None, where)

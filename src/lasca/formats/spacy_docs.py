@@ -1,0 +1,225 @@
+"""spaCy: DocBin files (`.spacy`, with the extra `[spacy]`), and its JSON for training in three shapes.
+
+Training tuples, as `ner_train.json` of spaCy's projects has them:
+
+    [["Who is Shaka Khan?", {"entities": [[7, 17, "PERSON"]]}], ["I like London.", {"entities": [[7, 13, "LOC"]]}]]
+
+The same inside `{"classes": […], "annotations": […]}` (NER Annotator), and the JSON of spaCy 2: a list of documents with
+`paragraphs`, `raw`, `sentences`, `tokens` and their `ner` tags. Entities of one file are the gold "gold"; of several
+files that share texts, every file is an annotator. In a DocBin, span groups are annotators by the name of their key
+(one group alone, such as "sc", is the gold); a token without any entity information is missing. `cats` are labels of
+whole documents (`unit="document"`: the category with the highest score).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats.base import Collector, SourceFile, parse_json
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, text_id
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "spacy"
+SUFFIXES = (".spacy", ".json")
+GOLD = "gold"
+
+
+def sniff(files: list[SourceFile]) -> float:
+    """Say how sure it is that these are spaCy's: DocBin, or texts with entities."""
+    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    return max((0.97 if is_docbin(file) else 0.93 if _is_json(file) else 0.0 for file in mine), default=0.0)
+
+
+def is_docbin(file: SourceFile) -> bool:
+    """Say whether a file is a DocBin: compressed MessagePack that begins with its own keys."""
+    head = file.head(4096)
+    if head[:1] != b"\x78":
+        return False
+    try:
+        start = zlib.decompressobj().decompress(head, 256)
+    except zlib.error:
+        return False
+    return any(key in start for key in (b"version", b"attrs", b"tokens"))
+
+
+def _is_json(file: SourceFile) -> bool:
+    first = next(iter(file.values), None)
+    if isinstance(first, list):
+        return len(first) == 2 and isinstance(first[0], str) and isinstance(first[1], dict)
+    if not isinstance(first, dict):
+        return False
+    tuples = first.get("annotations")
+    if "classes" in first and isinstance(tuples, list):
+        return any(isinstance(entry, list) and len(entry) == 2 for entry in tuples)
+    return isinstance(first.get("paragraphs"), list)
+
+
+def read(
+    files: list[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str = "iob2",
+    group: str | None = None,
+) -> CrowdCorpus:
+    """Read DocBin or JSON. `group` names the one span group to read instead of the entities."""
+    offsets = "codepoint" if unit in ("auto", DOCUMENT) else unit
+    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging))
+    answers: dict[str, list[Answer]] = {}
+    verdicts: list[Verdict] = []
+    for file in files:
+        if len(files) > 1 and not (is_docbin(file) or _is_json(file)):
+            pool.collector.count("other files", 1, file.shown)
+            continue
+        given = _docbin(file, group, pool.collector) if is_docbin(file) else _json(file, pool.collector)
+        kept = answers.setdefault(file.shown, [])
+        for said in given:
+            if isinstance(said, Verdict):
+                verdicts.append(said)
+            else:
+                kept.append(said)
+    named = _owners(answers, pool.collector)
+    n_spans = sum(len(a.marks or ()) for given in named.values() for a in given)
+    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
+        return document_corpus(verdicts, "", pool.collector)
+    for shown, own in named.items():
+        pool.add_file(shown, own)
+    return pool.corpus()
+
+
+def _owners(answers: dict[str, list[Answer]], collector: Collector) -> dict[str, list[Answer]]:
+    """Give what has no name the file's, if files share texts; else it is the gold."""
+    texts = {shown: {a.text for a in given} for shown, given in answers.items()}
+    shared = any(texts[a] & texts[b] for a in texts for b in texts if a < b)
+    if shared:
+        collector.note("Several files have the same texts: each file is an annotator.")
+    named = {}
+    for shown, given in answers.items():
+        stem = PurePosixPath(shown.replace("\\", "/").split("!")[-1]).stem or "unknown"
+        owner = {"name": stem, "role": "annotator"} if shared else {"name": GOLD, "role": "gold"}
+        named[shown] = [replace(a, **owner) if a.name == GOLD else a for a in given]
+    return named
+
+
+def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterator[Answer | Verdict]:
+    try:
+        import spacy
+        from spacy.tokens import DocBin
+    except ImportError as error:
+        raise FormatError(
+            "this is a DocBin of spaCy, which is read with spaCy only", path=file.shown, hint="Install lasca[spacy]"
+        ) from error
+    try:
+        docs = list(DocBin().from_bytes(file.read()).get_docs(spacy.blank("xx").vocab))
+    except Exception as error:
+        raise file.error("this DocBin cannot be read", got=f"{type(error).__name__}: {error}") from error
+    for k, doc in enumerate(docs):
+        where = f"{file.shown} (document {k})"
+        id, text = text_id(doc.text), doc.text
+        tokens = [Mark(t.idx, t.idx + len(t.text), "", t.text, where) for t in doc]
+        yield Answer(id, text, where, tokens=tokens)
+        groups = {key: list(spans) for key, spans in doc.spans.items()}
+        if group is not None and group not in groups:
+            groups = {group: []}
+        chosen = {group: groups[group]} if group is not None else groups
+        if group is None and any(t.ent_iob for t in doc):
+            marks = [Mark(e.start_char, e.end_char, as_label(e.label_, where), e.text, where) for e in doc.ents]
+            missing = sum(not t.ent_iob for t in doc)
+            collector.count("tokens without entity information, taken as O", missing, where)
+            yield Answer(id, text, where, GOLD, marks, "gold", None, tokens)
+            collector.count("span groups left out", len(groups), where)
+            chosen = {}
+        for key, spans in sorted(chosen.items()):
+            marks = [Mark(s.start_char, s.end_char, as_label(s.label_, where), s.text, where) for s in spans]
+            alone = len(chosen) == 1
+            yield Answer(id, text, where, GOLD if alone else key, marks, "gold" if alone else "annotator", None, tokens)
+        if doc.cats:
+            yield Verdict(id, text, where, GOLD, _best(doc.cats), role="gold")
+
+
+def _best(cats: dict[str, Any]) -> tuple[str, ...]:
+    """Return the categories that are true; of probabilities the highest."""
+    scores = {str(k): float(v) for k, v in cats.items() if isinstance(v, int | float)}
+    if not scores or max(scores.values()) <= 0:
+        return ()
+    top = max(scores.values())
+    return tuple(sorted(name for name, score in scores.items() if score == top))
+
+
+def _json(file: SourceFile, collector: Collector) -> Iterator[Answer | Verdict]:
+    whole = parse_json(file)
+    if isinstance(whole, dict) and isinstance(whole.get("annotations"), list):
+        whole = [entry for entry in whole["annotations"] if entry is not None]
+    for k, entry in enumerate(whole if isinstance(whole, list) else [whole]):
+        where = f"{file.shown} (entry {k})"
+        if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], dict):
+            yield from _tuple(entry[0], entry[1], where, collector)
+        elif isinstance(entry, dict) and isinstance(entry.get("paragraphs"), list):
+            for number, paragraph in enumerate(entry["paragraphs"]):
+                yield from _paragraph(paragraph, f"{where} paragraph {number}", collector)
+        else:
+            raise FormatError("an entry must be [text, {'entities': […]}] or have paragraphs", path=where, got=entry)
+
+
+def _tuple(text: str, said: dict[str, Any], where: str, collector: Collector) -> Iterator[Answer | Verdict]:
+    id = text_id(text)
+    entities = said.get("entities", said.get("spans"))
+    for key in ("links", "relations", "heads", "deps", "tags"):
+        collector.count(f"{key} left out", int(bool(said.get(key))), where)
+    if isinstance(entities, list):
+        yield Answer(id, text, where, GOLD, [_mark(entity, where) for entity in entities], "gold")
+    else:
+        yield Answer(id, text, where)
+    if isinstance(said.get("cats"), dict):
+        yield Verdict(id, text, where, GOLD, _best(said["cats"]), role="gold")
+
+
+def _mark(entity: object, where: str) -> Mark:
+    if isinstance(entity, list) and len(entity) >= 3:
+        start, end, label = entity[:3]
+    elif isinstance(entity, dict):
+        start, end, label = entity.get("start"), entity.get("end"), entity.get("label")
+    else:
+        raise FormatError("an entity must be [start, end, label]", path=where, got=repr(entity))
+    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), None, where)
+
+
+def _paragraph(paragraph: object, where: str, collector: Collector) -> Iterator[Answer | Verdict]:
+    """Read a paragraph of spaCy 2: tokens with BILUO tags, or entities over its raw text."""
+    if not isinstance(paragraph, dict):
+        raise FormatError("a paragraph must be an object", path=where, got=repr(paragraph))
+    sentences = [s for s in paragraph.get("sentences") or [] if isinstance(s, dict)]
+    words = [t for s in sentences for t in s.get("tokens") or [] if isinstance(t, dict)]
+    orths = [t.get("orth") for t in words]
+    raw = paragraph.get("raw", paragraph.get("text"))
+    if not all(isinstance(orth, str) and orth for orth in orths):
+        raise FormatError("a token needs a string 'orth'", path=where, got=repr(orths[:3]))
+    text, chars = (raw, align.locate(orths, raw)) if isinstance(raw, str) and raw else align.spelled(orths)
+    if chars is None:
+        text, chars = align.spelled(orths)
+    tokens = [Mark(a, b, "", text[a:b], where) for a, b in chars]
+    id = text_id(text)
+    if isinstance(paragraph.get("entities"), list) and not words:
+        yield Answer(id, text, where, GOLD, [_mark(e, where) for e in paragraph["entities"]], "gold")
+    elif words:
+        tags = [None if t.get("ner") in (None, "-", "") else str(t["ner"]) for t in words]
+        collector.count("tokens without entity information, taken as O", tags.count(None), where)
+        marks = [Mark(s.start, s.end, s.label, None, where) for s, _, _ in align.label_spans(tags, chars)]
+        known = any(tag is not None for tag in tags)
+        yield Answer(id, text, where, GOLD, marks if known else None, "gold", None, tokens)
+    cats = paragraph.get("cats")
+    if isinstance(cats, list):
+        cats = {str(c.get("label")): c.get("value", 0) for c in cats if isinstance(c, dict)}
+    if isinstance(cats, dict) and cats:
+        yield Verdict(id, text, where, GOLD, _best(cats), role="gold")
