@@ -9,7 +9,7 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import webanno
-from mutations import FEW, MANY, assert_only_lasca_errors_in_files, samples, source, sources
+from mutations import FEW, MANY, assert_only_lasca_errors, assert_only_lasca_errors_in_files, samples, source, sources
 
 NE = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value"
 TEXT = "😊 Ada Lovelace visited New York ."
@@ -188,3 +188,42 @@ def test_mutations_give_only_our_errors() -> None:
 @pytest.mark.fuzz
 def test_many_mutations_give_only_our_errors() -> None:
     assert_only_lasca_errors_in_files(attempt, VALID, max_examples=MANY)
+
+
+XMI = """<?xml version="1.0"?><xmi:XMI xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore"
+ xmlns:seg="http:///my/segmentation.ecore" xmlns:own="http:///my/layers.ecore" xmi:version="2.0">
+<own:Place xmi:id="9" sofa="1" begin="15" end="19" value="LOC"/><seg:Sentence xmi:id="2" sofa="1" begin="0" end="19"/>
+<seg:Token xmi:id="3" sofa="1" begin="0" end="2"/><seg:Token xmi:id="4" sofa="1" begin="3" end="6"/>
+<seg:Token xmi:id="5" sofa="1" begin="7" end="10"/><seg:Token xmi:id="6" sofa="1" begin="15" end="19"/>
+<own:Tie xmi:id="8" sofa="1" begin="3" end="6" Governor="4" Dependent="5"/>
+<cas:Sofa xmi:id="1" sofaNum="1" sofaID="_InitialView" mimeType="text" sofaString="😊 Ada saw old Rome"/></xmi:XMI>
+"""
+
+
+def test_xmi_needs_no_type_system() -> None:
+    files = source("ada.xmi", XMI.encode())
+    assert webanno.sniff(files) == 1.0
+    corpus = webanno.read(files)
+    assert corpus.sequence(0) == ["😊", "Ada", "saw", "Rome"]
+    assert corpus.labels == ("B-LOC", "O")
+    assert corpus.load_report.counts["relations"] == 1
+    with pytest.raises(FormatError, match="not XML"):
+        webanno.read(source("ada.xmi", XMI.encode()[:-20]))
+    with pytest.raises(FormatError, match="entities"):
+        webanno.read(source("ada.xmi", XMI.replace("<xmi:XMI", "<!DOCTYPE x><xmi:XMI", 1).encode()))
+
+
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_any_bytes_as_xmi(max_examples: int) -> None:
+    assert_only_lasca_errors(lambda b: webanno.read(source("ada.xmi", b)), XMI.encode(), max_examples=max_examples)
+
+
+def test_curators_decide_and_do_not_vote() -> None:
+    def sheet(label: str) -> bytes:
+        head = "#FORMAT=WebAnno TSV 3.3\n#T_SP=x.Layer|value\n\n\n#Text=Ada saw\n"
+        return f"{head}1-1\t0-3\tAda\t{label}\t\n1-2\t4-7\tsaw\t_\t\n".encode()
+
+    files = {"d/ann.tsv": sheet("PER"), "d/Curator.tsv": sheet("ORG"), "d/ben.tsv": sheet("_")}
+    corpus = webanno.read(sources(files))
+    assert (corpus.annotators, list(corpus.golds)) == (("ann", "ben"), ["curation"])
+    assert corpus.label_names(corpus.golds["curation"]) == [["B-ORG", "O"]]

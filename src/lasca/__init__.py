@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lasca.confusion import LabelConfusion, label_confusion
     from lasca.corpus import CrowdCorpus, LoadReport
     from lasca.errors import LascaError
-    from lasca.formats import read
+    from lasca.formats import Layers, read, read_layers, write
     from lasca.pipeline import Run, run
     from lasca.tagger import CrfTagger
     from lasca.truth import TRUTH_MODELS, Truth
@@ -36,7 +36,10 @@ _HOME = {
     "CrowdCorpus": "lasca.corpus",
     "LoadReport": "lasca.corpus",
     "LascaError": "lasca.errors",
+    "Layers": "lasca.formats",
     "read": "lasca.formats",
+    "read_layers": "lasca.formats",
+    "write": "lasca.formats",
     "TRUTH_MODELS": "lasca.truth",
     "Truth": "lasca.truth",
     "MajorityVote": "lasca.truth",
@@ -73,6 +76,7 @@ __all__ = [
     "HmmCrowd",
     "LabelConfusion",
     "LascaError",
+    "Layers",
     "LoadReport",
     "Mace",
     "MajorityVote",
@@ -87,9 +91,11 @@ __all__ = [
     "formats",
     "label_confusion",
     "read",
+    "read_layers",
     "run",
     "schemes",
     "simulate",
+    "write",
 ]
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
+from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.choose import Reader, Writer, read_any, reader_of, writer_of
+from lasca.formats.layers import Layers
 from lasca.plugins import Registry
 
-__all__ = ["READERS", "WRITERS", "Reader", "SourceFile", "Writer", "files_of", "read", "write"]
+__all__ = ["READERS", "WRITERS", "Layers", "Reader", "SourceFile", "Writer", "files_of", "read", "read_layers", "write"]
 
 GROUP = "lasca.formats"  # the entry points of plug-ins: see `lasca.plugins`
 READERS: Registry[Reader] = Registry(
@@ -56,6 +58,13 @@ WRITERS: Registry[Writer] = Registry(
             "parquet": ("write_rows", "write_parquet"),
             "huggingface": ("write_huggingface", "write"),
             "label-studio": ("label_studio_write", "write"),
+            "doccano": ("write_spans", "write_doccano"),
+            "prodigy": ("write_spans", "write_prodigy"),
+            "brat": ("write_spans", "write_brat"),
+            "webanno": ("write_spans", "write_webanno"),
+            "xmi": ("write_spans", "write_xmi"),
+            "spacy": ("write_spans", "write_docbin"),
+            "offsets": ("write_spans", "write_offsets"),
             "mace": ("write_tables", "write_mace"),
             "table": ("write_tables", "write_long"),
             "llm-batch": ("llm_batch_write", "write"),
@@ -79,8 +88,20 @@ def read(
     return read_any(READERS, source, format, repair=repair, scheme=scheme, options=options)
 
 
-def write(corpus: CrowdCorpus, path: str | Path, format: str, **parts: Any) -> None:
-    """Write a corpus, or with `labels=` the inferred truth, in one of `WRITERS`; whole or not at all.
+def read_layers(source: Any, format: str = "auto", *, by: str = "label", **options: Any) -> Layers:
+    """Read overlapping spans into layers: a corpus for each label (`by="label"`) or depth of nesting ("depth").
+
+    The same as `read` with `overlap="layers"` or `overlap="depth"`; the options are those of `read`.
+    """
+    check_choice("by", by, ("label", "depth"))
+    found: Any = read(source, format, overlap="layers" if by == "label" else "depth", **options)
+    if not isinstance(found, Layers):
+        raise ParameterError("by", by, "left out: these are labels of whole documents, which do not overlap")
+    return found
+
+
+def write(corpus: CrowdCorpus | Layers, path: str | Path, format: str, **parts: Any) -> None:
+    """Write a corpus (or layers), or with `labels=` the inferred truth, in one of `WRITERS`; whole or not at all.
 
     `labels` (codes, one per token), `proba` (n_tokens, n_labels), `ambiguous` (indices of tokens, or a mask) and
     `candidates` (the competing labels of each ambiguous token) are what `Truth` and `Ambiguity` hold. The labels are
@@ -89,4 +110,7 @@ def write(corpus: CrowdCorpus, path: str | Path, format: str, **parts: Any) -> N
     """
     if format not in WRITERS:
         raise ParameterError("format", format, f"one of {', '.join(WRITERS)}")
+    if isinstance(corpus, Layers):
+        corpus.write(path, format, **parts)
+        return
     WRITERS[format](corpus, path, **parts)

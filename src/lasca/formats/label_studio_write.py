@@ -16,7 +16,7 @@ from lasca.errors import CorpusError, ParameterError
 from lasca.files import whole_file
 from lasca.formats.outcome import Outcome, annotator_codes
 
-__all__ = ["tasks", "write"]
+__all__ = ["tasks", "texts_of", "write"]
 
 Labels = npt.ArrayLike | Sequence[Sequence[str | None]]
 """One code per token (an index into `corpus.labels`, -1 = none), or lists of names, one list per sequence."""
@@ -72,7 +72,7 @@ def tasks(
         raise ParameterError("unit", unit, "one of " + ", ".join(repr(u) for u in align.UNITS))
     names = _names(corpus, labels)
     sure = _sureness(corpus, labels, proba)
-    texts = _texts(corpus)
+    texts = texts_of(corpus)
     said = _said(corpus) if annotations else {}
     made = []
     for s in range(corpus.n_sequences):
@@ -155,7 +155,7 @@ def _sureness(corpus: CrowdCorpus, labels: Labels, proba: npt.ArrayLike | None) 
     return np.where(at >= 0, matrix[np.arange(len(at)), at], matrix.max(axis=1, initial=0.0))
 
 
-def _texts(corpus: CrowdCorpus) -> list[tuple[str, align.Chars]]:
+def texts_of(corpus: CrowdCorpus) -> list[tuple[str, align.Chars]]:
     """Return text and token positions of each sequence: as read, or tokens joined by blanks."""
     known, chars = corpus.metadata.get("text"), corpus.token_chars
     texts: list[tuple[str, align.Chars]] = []

@@ -4,11 +4,11 @@ Training tuples, as `ner_train.json` of spaCy's projects has them:
 
     [["Who is Shaka Khan?", {"entities": [[7, 17, "PERSON"]]}], ["I like London.", {"entities": [[7, 13, "LOC"]]}]]
 
-The same inside `{"classes": […], "annotations": […]}` (NER Annotator), and the JSON of spaCy 2: a list of documents with
-`paragraphs`, `raw`, `sentences`, `tokens` and their `ner` tags. Entities of one file are the gold "gold"; of several
-files that share texts, every file is an annotator. In a DocBin, span groups are annotators by the name of their key
-(one group alone, such as "sc", is the gold); a token without any entity information is missing. `cats` are labels of
-whole documents (`unit="document"`: the category with the highest score).
+The same inside `{"classes": […], "annotations": […]}` (NER Annotator), and the JSON of spaCy 2: a list of documents
+with `paragraphs`, `raw`, `sentences`, `tokens` and their `ner` tags. Entities of one file are the gold "gold"; of
+several files that share texts, every file is an annotator. In a DocBin, span groups are annotators by the name of their
+key (one group alone, such as "sc", is the gold); a token without any entity information is missing. `cats` are labels
+of whole documents (`unit="document"`: the category with the highest score).
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def _owners(answers: dict[str, list[Answer]], collector: Collector) -> dict[str,
     named = {}
     for shown, given in answers.items():
         stem = PurePosixPath(shown.replace("\\", "/").split("!")[-1]).stem or "unknown"
-        owner = {"name": stem, "role": "annotator"} if shared else {"name": GOLD, "role": "gold"}
-        named[shown] = [replace(a, **owner) if a.name == GOLD else a for a in given]
+        name, role = (stem, "annotator") if shared else (GOLD, "gold")
+        named[shown] = [replace(a, name=name, role=role) if a.name == GOLD else a for a in given]
     return named
 
 
@@ -135,9 +135,8 @@ def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterat
         chosen = {group: groups[group]} if group is not None else groups
         if group is None and any(t.ent_iob for t in doc):
             marks = [Mark(e.start_char, e.end_char, as_label(e.label_, where), e.text, where) for e in doc.ents]
-            missing = sum(not t.ent_iob for t in doc)
-            collector.count("tokens without entity information, taken as O", missing, where)
-            yield Answer(id, text, where, GOLD, marks, "gold", None, tokens)
+            unknown = [(t.idx, t.idx + len(t.text)) for t in doc if not t.ent_iob]
+            yield Answer(id, text, where, GOLD, marks, "gold", None, tokens, unknown=unknown)
             collector.count("span groups left out", len(groups), where)
             chosen = {}
         for key, spans in sorted(chosen.items()):
@@ -167,7 +166,7 @@ def _json(file: SourceFile, collector: Collector) -> Iterator[Answer | Verdict]:
             yield from _tuple(entry[0], entry[1], where, collector)
         elif isinstance(entry, dict) and isinstance(entry.get("paragraphs"), list):
             for number, paragraph in enumerate(entry["paragraphs"]):
-                yield from _paragraph(paragraph, f"{where} paragraph {number}", collector)
+                yield from _paragraph(paragraph, f"{where} paragraph {number}")
         else:
             raise FormatError("an entry must be [text, {'entities': […]}] or have paragraphs", path=where, got=entry)
 
@@ -195,13 +194,13 @@ def _mark(entity: object, where: str) -> Mark:
     return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), None, where)
 
 
-def _paragraph(paragraph: object, where: str, collector: Collector) -> Iterator[Answer | Verdict]:
+def _paragraph(paragraph: object, where: str) -> Iterator[Answer | Verdict]:
     """Read a paragraph of spaCy 2: tokens with BILUO tags, or entities over its raw text."""
     if not isinstance(paragraph, dict):
         raise FormatError("a paragraph must be an object", path=where, got=repr(paragraph))
     sentences = [s for s in paragraph.get("sentences") or [] if isinstance(s, dict)]
     words = [t for s in sentences for t in s.get("tokens") or [] if isinstance(t, dict)]
-    orths = [t.get("orth") for t in words]
+    orths: list[Any] = [t.get("orth") for t in words]
     raw = paragraph.get("raw", paragraph.get("text"))
     if not all(isinstance(orth, str) and orth for orth in orths):
         raise FormatError("a token needs a string 'orth'", path=where, got=repr(orths[:3]))
@@ -214,10 +213,10 @@ def _paragraph(paragraph: object, where: str, collector: Collector) -> Iterator[
         yield Answer(id, text, where, GOLD, [_mark(e, where) for e in paragraph["entities"]], "gold")
     elif words:
         tags = [None if t.get("ner") in (None, "-", "") else str(t["ner"]) for t in words]
-        collector.count("tokens without entity information, taken as O", tags.count(None), where)
+        unknown = [place for place, tag in zip(chars, tags) if tag is None]
         marks = [Mark(s.start, s.end, s.label, None, where) for s, _, _ in align.label_spans(tags, chars)]
         known = any(tag is not None for tag in tags)
-        yield Answer(id, text, where, GOLD, marks if known else None, "gold", None, tokens)
+        yield Answer(id, text, where, GOLD, marks if known else None, "gold", None, tokens, unknown=unknown)
     cats = paragraph.get("cats")
     if isinstance(cats, list):
         cats = {str(c.get("label")): c.get("value", 0) for c in cats if isinstance(c, dict)}

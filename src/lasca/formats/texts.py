@@ -54,6 +54,8 @@ class Answer:
     tokens: Sequence[Mark] | None = None
     """The export's own tokens, if it has any."""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    unknown: Sequence[tuple[int, int]] = ()
+    """Stretches (code points) of which nothing was said: their tokens are missing, not O."""
     again: bool = False
     """The same answer in another role: what is changed in it was counted before."""
 
@@ -248,15 +250,21 @@ class TextPool:
         answer, options = known.answer, self.options
         if known.spans is None:
             return
-        labels = align.spans_to_labels(
-            known.spans,
-            chars,
-            text,
-            partial=options.partial,
-            overlap="error" if options.overlap in ("layers", "depth") else options.overlap,
-            tagging=options.tagging,
-            count=None if answer.again else self.collector.count,
+        labels: list[str | None] = list(
+            align.spans_to_labels(
+                known.spans,
+                chars,
+                text,
+                partial=options.partial,
+                overlap="error" if options.overlap in ("layers", "depth") else options.overlap,
+                tagging=options.tagging,
+                count=None if answer.again else self.collector.count,
+            )
         )
+        if answer.unknown:
+            self.collector.count("tokens of which nothing is said", len(answer.unknown), answer.where)
+            silent = [any(a < end and start < b for start, end in answer.unknown) for a, b in chars]
+            labels = [None if quiet and label == "O" else label for label, quiet in zip(labels, silent)]
         self.collector.annotate(answer.id, answer.name, labels, role=answer.role, time=answer.time, where=answer.where)
 
     def _one_text(self, id: str, group: list[_Known]) -> tuple[str, align.Chars]:

@@ -37,8 +37,8 @@ def other_tool(file: SourceFile) -> str | None:
     head = file.head(2048)
     if b"<GateDocument" in head or any("annotation_sets" in row for row in file.records[:1]):
         return (
-            f"{file.shown} is a GATE document, which LASCA does not read. Export its annotations as CoNLL columns or as "
-            "JSON lines with text and spans"
+            f"{file.shown} is a GATE document, which LASCA does not read. Export its annotations as CoNLL columns or "
+            "as JSON lines with text and spans"
         )
     if b"<typeSystemDescription" in head:
         return f"{file.shown} is a UIMA type system: give the XMI documents themselves"

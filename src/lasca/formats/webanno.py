@@ -15,13 +15,14 @@ A sample of `doc1.txt/ada.tsv` (tabs between the columns):
     1-6	28-32	York	*[2]	LOC[2]
     1-7	33-34	.	_	_
 
-Every sentence is a sequence, `DOCUMENT/NUMBER`. Offsets count UTF-16 units of the whole document. `_` is no
-annotation, `*` one without a value (its label is `*`), `|` separates stacked ones, `[n]` joins tokens to
-a span. Rows like `1-2.1` mark a part of a token. Relations, chains and slots are counted. The curator (a user
-CURATION_USER or `curator`, or a folder `curation`) decides and does not vote: the gold "curation". A file without the
-layer is one in which nobody marked anything, all O; a curator's is no decision. Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION has them) or `ANNOTATOR/DOCUMENT.tsv`; which it is
-shows by the texts, or say so with `layout`. A whole project export (zip) may hold zips of XMI; where a document stands
-in several formats, TSV is read. XMI and JSON need no type system: see `lasca.formats.uima_cas`.
+Every sentence is a sequence, `DOCUMENT/NUMBER`. Offsets count UTF-16 units of the whole document. `_` is no annotation,
+`*` one without a value (its label is `*`), `|` separates stacked ones, `[n]` joins tokens to a span. Rows like `1-2.1`
+mark a part of a token. Relations, chains and slots are counted. The curator (a user CURATION_USER or `curator`, or a
+folder `curation`) decides and does not vote: the gold "curation". A file without the layer is one in which nobody
+marked anything, all O; a curator's is no decision. Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION has them) or
+`ANNOTATOR/DOCUMENT.tsv`; which it is shows by the texts, or say so with `layout`. A whole project export (zip) may hold
+zips of XMI; where a document stands in several formats, TSV is read. XMI and JSON need no type system: see
+`lasca.formats.uima_cas`.
 """
 
 from __future__ import annotations
