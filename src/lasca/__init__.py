@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from lasca.confusion import LabelConfusion, label_confusion
     from lasca.corpus import CrowdCorpus, LoadReport
     from lasca.errors import LascaError
-    from lasca.formats import Layers, read, read_layers, write
+    from lasca.formats import Layers, read_layers, write
     from lasca.pipeline import Run, run
+    from lasca.runs.source import read
     from lasca.tagger import CrfTagger
     from lasca.truth import TRUTH_MODELS, Truth
     from lasca.truth.bayesian_sequence import BayesianSequence
@@ -37,7 +38,7 @@ _HOME = {
     "LoadReport": "lasca.corpus",
     "LascaError": "lasca.errors",
     "Layers": "lasca.formats",
-    "read": "lasca.formats",
+    "read": "lasca.runs.source",
     "read_layers": "lasca.formats",
     "write": "lasca.formats",
     "TRUTH_MODELS": "lasca.truth",

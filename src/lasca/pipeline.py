@@ -22,7 +22,7 @@ from lasca.runs.out_folder import write_out
 from lasca.runs.progress import Progress, Shares
 from lasca.runs.pseudonyms import pseudonymise
 from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
-from lasca.runs.source import read
+from lasca.runs.source import paths, read
 from lasca.runs.truth_folder import load_truth, save_truth
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
@@ -118,7 +118,7 @@ class Run:
 
 
 def run(
-    data: CrowdCorpus | str | Path,
+    data: CrowdCorpus | str | Path | Sequence[str | Path],
     *,
     output: str | Path | None = None,
     preset: str = "default",
@@ -163,7 +163,7 @@ def run(
     }  # fmt: skip
     tagging = _tagger(way.objective if objective is None else objective, tagger or {}, seed)
     source = source_of(data, pseudonyms)
-    title = title or Path(source["source"]).name or None
+    title = title or Path(source["source"].split(", ")[0]).name or None
     seeds = {"model": plain(estimator.get_params().get("seed", seed)), "tagger": seed}
     key = {"versions": versions(), "parameters": parameters, "seeds": seeds, "input": source, "title": title}
     steps: NoCheckpoints = NoCheckpoints()
@@ -172,7 +172,7 @@ def run(
         if resume and is_finished(target, key):
             Checkpoints.remove(target)
             return Run.load(target)
-        check_output(output, *([] if isinstance(data, CrowdCorpus) else [data]), overwrite=overwrite)
+        check_output(output, *([] if isinstance(data, CrowdCorpus) else paths(data)), overwrite=overwrite)
         steps = Checkpoints(target, key, resume=resume)
     shares = Shares(progress, compare)
     try:

@@ -27,6 +27,7 @@ __all__ = [
     "DataArgument",
     "FormatOption",
     "JsonOption",
+    "OneDataArgument",
     "OutOption",
     "OverwriteOption",
     "ReaderOption",
@@ -35,6 +36,7 @@ __all__ = [
     "err",
     "find_gold",
     "get_corpus",
+    "get_data",
     "get_model",
     "out",
     "print_json",
@@ -46,9 +48,11 @@ __all__ = [
     "show_table",
 ]
 
+DATA = "A file, folder or zip; - for stdin; or the name of a known data set."
 DataArgument = Annotated[
-    str, typer.Argument(metavar="DATA", help="A file, folder or zip; - for stdin; or the name of a known data set.")
+    list[str], typer.Argument(metavar="DATA...", help=f"{DATA} Several files are read as exports of one project.")
 ]
+OneDataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="The format of DATA, or auto.")]
 ReaderOption = Annotated[
     list[str] | None,
@@ -82,12 +86,28 @@ def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
     return values
 
 
-def get_corpus(data: str, format: str = "auto", reader: Sequence[str] | None = None) -> CrowdCorpus:
-    """Read DATA: a path, standard input, or the name of a data set in the registry."""
-    from lasca.runs.source import read
+def get_data(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> Any:
+    """Read DATA into a corpus, or into layers where the reader was asked for them."""
+    from lasca.runs.source import read, shown
 
-    with at_work(f"reading {excerpt(data)}"):
-        return read(data, format, **settings(reader, "--reader"))
+    with at_work(f"reading {excerpt(shown(data))}"):
+        return read([data] if isinstance(data, str) else list(data), format, **settings(reader, "--reader"))
+
+
+def get_corpus(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> CrowdCorpus:
+    """Read DATA: paths, standard input, or the name of a data set in the registry."""
+    from lasca.formats import Layers
+
+    found = get_data(data, format, reader)
+    if isinstance(found, Layers):
+        raise ParameterError(
+            "overlap",
+            "layers",
+            f"another one here, because there are {len(found)} layers, each a corpus of its own. Write them with: "
+            "lasca convert DATA layers --to lasca -r overlap=layers – then take one: layers/NAME",
+        )
+    corpus: CrowdCorpus = found
+    return corpus
 
 
 def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> str:

@@ -98,6 +98,11 @@ def source_of(data: Any, pseudonyms: bool) -> dict[str, str]:
     if isinstance(data, CrowdCorpus):
         shown = "" if pseudonyms else data.load_report.source
         return {"source": shown, "sha256": corpus_hash(data)}
+    if isinstance(data, list | tuple):
+        parts = [source_of(path, pseudonyms) for path in data]
+        sums = hashlib.sha256("\n".join(part.get("sha256", "") for part in parts).encode()).hexdigest()
+        names = [part["source"] for part in parts if part["source"]]
+        return {"source": ", ".join(names), "files": "\n".join(names), "sha256": sums}
     path = Path(data)
     name = str(data)
     found = {"source": "" if pseudonyms and path.exists() else name}
@@ -127,7 +132,8 @@ def with_warnings(record: Mapping[str, Any], said: list[str]) -> dict[str, Any]:
 def command(key: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
     """Return the command line that does the same again; `usual` are the model's parameters when nothing is said."""
     asked = key["parameters"]
-    words = ["lasca", "run", key["input"]["source"] or "DATA", "-o", "OUT"]
+    files = key["input"].get("files", "").split("\n") if key["input"].get("files") else [key["input"]["source"]]
+    words = ["lasca", "run", *(file or "DATA" for file in files), "-o", "OUT"]
     words += [] if asked["preset"] == "default" else ["--preset", asked["preset"]]
     words += ["--model", asked["model"]]
     words += ["--seed", str(key["seeds"]["model"]), "--method", asked["method"], "--fraction", str(asked["fraction"])]

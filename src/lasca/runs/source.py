@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,46 @@ from lasca import datasets, formats, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.estimator import check_options
 
-__all__ = ["read"]
+__all__ = ["paths", "read", "shown"]
 
 
-def read(data: str | Path, format: str = "auto", /, **options: Any) -> CrowdCorpus:
-    """Read a path ("-" for standard input), or a data set by its name ("demo" is the built-in crowd)."""
-    if format == "auto" and not Path(data).exists():
+def read(
+    source: Any, format: str = "auto", *, repair: bool = False, scheme: str | None = None, **options: Any
+) -> CrowdCorpus:
+    """Read an export, or a data set by its name ("demo" is the built-in crowd), into a corpus.
+
+    `source` is a path or several (exports of one project), "-" for standard input, a pandas, polars or Arrow table, or
+    rows; `format` one of `lasca.formats.READERS`, or "auto". `repair` makes illegal tags legal, `scheme` converts all
+    tags to a scheme (IOB2, BIOES, …); both are counted. Further options are those of the format; a wrong one gives an
+    error that lists them. `corpus.load_report` says what was found, left out, changed and guessed. With
+    `overlap="layers"` the result is `Layers`, a corpus for each label: see `read_layers`.
+    """
+    if scheme is not None or repair:
+        options |= {"repair": repair, "scheme": scheme}
+    alone = isinstance(source, list | tuple) and len(source) == 1 and isinstance(source[0], str | Path)
+    data = source[0] if alone else source
+    if format == "auto" and isinstance(data, str | Path) and not _exists(data):
         if str(data) == "demo":
             check_options("an option of the demo", options, simulate.demo_crowd)
             return simulate.demo_crowd(**options)
         if str(data) in datasets.names():
             return datasets.load(str(data), **options)
     return formats.read(data, format=format, **options)
+
+
+def _exists(data: str | Path) -> bool:
+    try:
+        return Path(data).exists()
+    except OSError:
+        return False
+
+
+def shown(data: Any) -> str:
+    """Return what is read in a few words: the path, or several with commas between them."""
+    return ", ".join(map(str, data)) if isinstance(data, list | tuple) else str(data)
+
+
+def paths(data: Any) -> Sequence[str | Path]:
+    """Return the paths that are read, so that nothing is written over them."""
+    found = data if isinstance(data, list | tuple) else [data]
+    return [path for path in found if isinstance(path, str | Path)]

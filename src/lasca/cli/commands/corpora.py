@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +13,14 @@ from lasca.cli.common import (
     DataArgument,
     FormatOption,
     JsonOption,
+    OneDataArgument,
     OverwriteOption,
     ReaderOption,
     SeedOption,
     at_work,
     find_gold,
     get_corpus,
+    get_data,
     out,
     print_json,
     progress_bar,
@@ -35,9 +38,10 @@ app.add_typer(datasets_app, name="datasets")
 
 MAX_ROWS = 60
 WRITTEN = (
-    "conll, jsonl, parquet, huggingface, label-studio, mace, table, llm-batch (requests for language models), "
-    "or lasca: the package's own folder."
+    "conll, jsonl, parquet, huggingface, label-studio, doccano, prodigy, brat, webanno, xmi, spacy, offsets, mace, "
+    "table, llm-batch (requests for language models), or lasca: the package's own folder."
 )
+FOLDERS = ("lasca", "brat", "webanno", "xmi")
 
 
 @app.command()
@@ -45,11 +49,23 @@ def inspect(
     data: DataArgument, format: FormatOption = "auto", reader: ReaderOption = None, json: JsonOption = False
 ) -> None:
     """Say what is in DATA: sequences, annotators, labels, coverage, agreement, and what the reader did."""
-    corpus = get_corpus(data, format, reader)
-    facts = _facts(corpus)
+    from lasca.formats import Layers
+
+    found = get_data(data, format, reader)
+    layers = found if isinstance(found, Layers) else {"": found}
     if json:
-        print_json(facts | {"load_report": corpus.load_report.to_dict()})
+        told = {n: _facts(c) | {"load_report": c.load_report.to_dict()} for n, c in layers.items()}
+        print_json(told.get("", {"layers": told}))
         return
+    for name, corpus in layers.items():
+        if name:
+            out.print(f"Layer {name}", markup=False, style="bold")
+        _show(corpus)
+    show_load_report(found.load_report)
+
+
+def _show(corpus: CrowdCorpus) -> None:
+    facts = _facts(corpus)
     summary = facts["summary"]
     out.print(f"[bold]{corpus.load_report.format or 'corpus'}[/bold]")
     show_table("What is in it", ("", ""), [(name, _number(value)) for name, value in summary.items()])
@@ -58,8 +74,8 @@ def inspect(
     show_table("Annotators", ("name", "role", "annotations", "sequences"), rows[:MAX_ROWS], note)
     golds = list(corpus.golds)
     labels = [(entry["label"], entry["votes"], *(entry["golds"][g] for g in golds)) for entry in facts["labels"]]
-    show_table("Labels", ("label", "votes", *golds), labels[:MAX_ROWS])
-    show_load_report(corpus.load_report)
+    more = f"… and {len(labels) - MAX_ROWS:,} more" if len(labels) > MAX_ROWS else None
+    show_table("Labels", ("label", "votes", *golds), labels[:MAX_ROWS], more)
 
 
 def _number(value: Any) -> str:
@@ -132,19 +148,27 @@ def convert(
 
     if to not in formats.WRITERS:
         raise ParameterError("--to", to, "one of " + ", ".join(formats.WRITERS))
-    folder = to == "lasca" or (to == "huggingface" and output.suffix.lower() != ".parquet")
-    (check_output if folder else check_file)(output, data, overwrite=overwrite)
+    folder = to in FOLDERS or (to == "huggingface" and output.suffix.lower() != ".parquet")
+    folder = folder or (to == "doccano" and not output.suffix)
+    (check_output if folder else check_file)(output, *data, overwrite=overwrite)
     options = settings(writer, "--writer") | ({} if guideline is None else {"guideline": guideline})
-    corpus = get_corpus(data, format, reader)
-    show_load_report(corpus.load_report)
+    options |= {"overwrite": overwrite} if folder else {}
+    found = get_data(data, format, reader)
+    show_load_report(found.load_report)
+    layers = found if isinstance(found, formats.Layers) else None
     with at_work(f"writing {to}"):
-        formats.write(corpus, output, to, **options, **({"overwrite": overwrite} if folder else {}))
-    say(f"wrote {corpus.n_sequences:,} sequences to {output}")
+        if layers is not None and to == "lasca":
+            for name, corpus in layers.items():
+                formats.write(corpus, output / re.sub(r"[^\w() -]+", "_", name), to, **options)
+        else:
+            formats.write(found, output, to, **options)
+    n = found.n_sequences if layers is None else next(iter(layers.values())).n_sequences
+    say(f"wrote {n:,} sequences{'' if layers is None else f' in {len(layers)} layers'} to {output}")
 
 
 @app.command()
 def simulate(
-    data: DataArgument,
+    data: OneDataArgument,
     output: Annotated[Path, typer.Argument(help="The folder to write (a LASCA corpus).")],
     gold: Annotated[
         str | None, typer.Option(help="The gold the crowd starts from; the first one if not given.")

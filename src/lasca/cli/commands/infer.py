@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from lasca.cli.common import (
     ReaderOption,
     SeedOption,
     get_corpus,
+    get_data,
     get_model,
     out,
     print_json,
@@ -53,12 +55,23 @@ def aggregate(
 ) -> None:
     """Infer the true labels of DATA and what each annotator is worth."""
     from lasca.files import check_output
+    from lasca.formats import Layers
     from lasca.pipeline import save_truth
 
-    check_output(output, data, overwrite=overwrite)
+    check_output(output, *data, overwrite=overwrite)
     estimator = get_model(model, param, seed)
-    corpus = get_corpus(data, format, reader)
-    show_load_report(corpus.load_report)
+    found = get_data(data, format, reader)
+    show_load_report(found.load_report)
+    if isinstance(found, Layers):
+        inferred = {}
+        for name, layer in found.items():
+            with progress_bar(f"inferring the truth of {name} ({estimator.name})") as report:
+                inferred[name] = get_model(model, param, seed).fit(layer, progress=report)
+            save_truth(layer, inferred[name], output / re.sub(r"[^\w() -]+", "_", name), overwrite=overwrite)
+        found.write(output / "spans.jsonl", "offsets", {name: truth.labels for name, truth in inferred.items()})
+        say(f"wrote a folder for each of {len(found)} layers, and spans.jsonl with the spans of all, to {output}")
+        return
+    corpus = found
     with progress_bar(f"inferring the truth ({estimator.name})") as report:
         truth = estimator.fit(corpus, progress=report)
     save_truth(corpus, truth, output, overwrite=overwrite)

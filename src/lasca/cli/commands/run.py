@@ -83,7 +83,8 @@ def run(
     try:
         with progress_bar("lasca run") as bar, stoppable(bar) as progress:
             done = whole_way(
-                data, output=output, preset=preset, model=model, params=settings(param, "--param"), seed=seed,
+                data[0] if len(data) == 1 else data,
+                output=output, preset=preset, model=model, params=settings(param, "--param"), seed=seed,
                 method=method, fraction=fraction, objective=objective, tagger=settings(tagger, "--tagger"), gold=gold,
                 compare=compare, pseudonyms=pseudonyms, title=title, format=format,
                 reader=settings(reader, "--reader"), resume=resume, overwrite=overwrite, progress=progress,
