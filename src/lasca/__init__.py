@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lasca.formats import Layers, read_layers, write
     from lasca.pipeline import Run, run
     from lasca.runs.source import read
-    from lasca.tagger import CrfTagger
+    from lasca.tagger import CrfTagger, HmmTagger
     from lasca.truth import TRUTH_MODELS, Truth
     from lasca.truth.bayesian_sequence import BayesianSequence
     from lasca.truth.crf_ma import CrfMa
@@ -59,6 +59,7 @@ _HOME = {
     "LabelConfusion": "lasca.confusion",
     "label_confusion": "lasca.confusion",
     "CrfTagger": "lasca.tagger",
+    "HmmTagger": "lasca.tagger",
     "Run": "lasca.pipeline",
     "run": "lasca.pipeline",
 }
@@ -75,6 +76,7 @@ __all__ = [
     "Glad",
     "HierarchicalClusters",
     "HmmCrowd",
+    "HmmTagger",
     "LabelConfusion",
     "LascaError",
     "Layers",

@@ -15,6 +15,7 @@ from naive.crf import (
     sembler,
     weighed_perceptron,
 )
+from naive.hmm import PlainHmm, hmm_counts, hmm_step
 from naive.joint import crf_ma, raykar
 from naive.sequences import bayesian_sequence, bayesian_sequence_evidence, hmm_crowd
 from naive.tokens import (
@@ -31,6 +32,7 @@ from naive.tokens import (
 )
 
 __all__ = [
+    "PlainHmm",
     "agreement_loss",
     "bayesian_sequence",
     "bayesian_sequence_evidence",
@@ -51,7 +53,9 @@ __all__ = [
     "hc_draw_labels",
     "hc_draw_prior",
     "hc_log_joint",
+    "hmm_counts",
     "hmm_crowd",
+    "hmm_step",
     "ibcc",
     "incremental_ds",
     "mace",

@@ -1,8 +1,8 @@
 """Taggers: what was learned from a truth (or a gold), put to work on new sentences.
 
-`CrfTagger` needs nothing but LASCA; `BiLstmCrfTagger` and `TransformerTagger` need torch (the extra `torch`) and are
-loaded when they are first used. All have the same `fit`, `predict`, `predict_proba`, `save` and `load`; `load_tagger`
-reads any of them.
+`CrfTagger` and `HmmTagger` need nothing but LASCA; `BiLstmCrfTagger` and `TransformerTagger` need torch (the extra
+`torch`) and are loaded when they are first used. All have the same `fit`, `predict`, `predict_proba`, `save` and
+`load`; `load_tagger` reads any of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from lasca.tagger.base import TAGGERS, Tagger, load_tagger, tagger_class
 from lasca.tagger.card import model_card
 from lasca.tagger.choose import Choice, choose_tagger
 from lasca.tagger.crf_tagger import CrfTagger
+from lasca.tagger.hmm_tagger import HmmTagger
 from lasca.tagger.sequences import SequenceTagger
 from lasca.tagger.texts import TaggedText, tag_texts
 
@@ -25,6 +26,7 @@ __all__ = [
     "BiLstmCrfTagger",
     "Choice",
     "CrfTagger",
+    "HmmTagger",
     "SequenceTagger",
     "TaggedText",
     "Tagger",

@@ -48,6 +48,7 @@ TAGGERS: Registry[str] = Registry(
     "lasca.text_models",
     {
         "crf": "lasca.tagger.crf_tagger:CrfTagger",
+        "hmm": "lasca.tagger.hmm_tagger:HmmTagger",
         "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
         "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
     },

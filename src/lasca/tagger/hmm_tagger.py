@@ -1,0 +1,419 @@
+"""HmmTagger: the generative twin of the CRF tagger, made of counts, and able to learn from text without labels.
+
+Labels follow each other as a Markov chain and say words: p(z, x) = p(z_1) Π p(z_k | z_{k−1}) Π p(x_k | z_k).
+With C(t, w) the number of times word w has label t, n(t) = Σ_w C(t, w) and p(t) the share of t,
+
+- moves: p(t | s) = (moves(s, t) + δ p(t)) / (moves(s) + δ), first labels alike (δ: `smoothing`);
+- words: p(w | t) ∝ (C(t, w) + κ q(t | w)) / (n(t) + κ): every word, seen or not, has κ (`prior`) imaginary occurrences
+  whose labels are what its form says;
+- what the form says (after the suffix tree of TnT, Brants 2000): q_0(t) = p(t), and for the suffixes of length
+  0, 1, … `affix` of w, as long as w has them and they were seen, q_k(t) = (A_k(t) + β q_{k−1}(t)) / (Σ_t A_k(t) + β),
+  where A_k(t) counts the labels of rare words (at most `rare` times) with this suffix and the same kind of first
+  character (capital, digit, other), and β is `backoff`.
+
+Tokens without a label, and sentences given as `unlabelled`, are counted by EM: their expected labels under the current
+counts, times `weight`; the labelled ones stay as they are. `trace` holds the log likelihood of the sequences they are
+in. What EM finds likely need not be what the labels mean: with many labels it often hurts (Merialdo 1994), so `weight`
+is small by default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from lasca.crf.prepare import blocks_of, scheme_constraint
+from lasca.crf.runs import Report
+from lasca.errors import LascaError, ModelError, ParameterError, StoreError
+from lasca.estimator import check_int, check_number
+from lasca.files import check_sums, whole_folder
+from lasca.kernels import lattice
+from lasca.tagger.base import Examples, Tagger
+
+if TYPE_CHECKING:
+    from lasca.corpus import CrowdCorpus
+
+__all__ = ["HmmTagger"]
+
+Array = np.ndarray[Any, Any]
+VERSION = 1
+ARRAYS = ("words", "affixes", "starts", "moves", "allowed", "first", "last")
+
+
+def kind_of(word: str) -> str:
+    """Return the kind of a word's first character: capital, digit or other."""
+    return "A" if word[:1].isupper() else "0" if word[:1].isdigit() else "a"
+
+
+def suffixes(word: str, longest: int) -> list[str]:
+    """Return the keys of a word's suffixes, from none to the longest, each with the kind of its first character."""
+    low, kind = word.lower(), kind_of(word)
+    return [kind + low[len(low) - n :] for n in range(min(longest, len(low)) + 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted, over the labels that occur."""
+
+    vocabulary: dict[str, int]
+    keys: dict[str, int]
+    words: Array
+    """(n_words, T): labels of each word."""
+    affixes: Array
+    """(n_keys, T): labels of rare words with each suffix."""
+    starts: Array
+    moves: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Counts with what is made of them: the chain, and the evidence of words."""
+
+    labels: tuple[str, ...]
+    active: Array
+    counts: Counts
+    allowed: Array
+    first: Array
+    last: Array
+    smoothing: float
+    prior: float
+    backoff: float
+    affix: int
+
+    @cached_property
+    def share(self) -> Array:
+        """p(t)."""
+        total = self.counts.words.sum(axis=0)
+        return np.asarray(total / total.sum())
+
+    @cached_property
+    def chain(self) -> tuple[Array, Array, Array]:
+        """Weights of first labels, moves and last labels."""
+        starts, moves, prior = self.counts.starts, self.counts.moves, self.smoothing * self.share
+        start = (starts + prior) / (starts.sum() + self.smoothing)
+        move = (moves + prior) / (moves.sum(axis=1, keepdims=True) + self.smoothing)
+        return start * self.first, move * self.allowed, self.last.astype(np.float64)
+
+    def by_form(self, word: str) -> Array:
+        """Return q(t | w)."""
+        found = self.share
+        for key in suffixes(word, self.affix):
+            row = self.counts.keys.get(key)
+            if row is None:
+                break
+            seen = self.counts.affixes[row]
+            found = (seen + self.backoff * found) / (seen.sum() + self.backoff)
+        return found
+
+    def evidence(self, tokens: Sequence[str]) -> Array:
+        """Return ln p(w | t) of tokens, up to a constant."""
+        place: dict[str, int] = {}
+        codes = np.array([place.setdefault(token, len(place)) for token in tokens], dtype=np.int64)
+        rows = self.prior * np.array([self.by_form(word) for word in place])
+        for word, row in zip(place, rows):
+            known = self.counts.vocabulary.get(word.lower())
+            if known is not None:
+                row += self.counts.words[known]
+        return np.asarray(np.log(rows / (self.counts.words.sum(axis=0) + self.prior))[codes])
+
+    def marginals(self, tokens: Sequence[str], offsets: Array, known: Array | None = None) -> tuple[Any, ...]:
+        """Return probabilities of labels, expected first labels and moves, and the log likelihood.
+
+        Labels that are `known` (not −1) are held.
+        """
+        T = len(self.active)
+        rows = self.evidence(tokens)
+        if known is not None:
+            rows[(known[:, None] >= 0) & (np.arange(T) != known[:, None])] = -np.inf
+        out, starts, moves = np.empty_like(rows), np.zeros(T), np.zeros((T, T))
+        value = lattice.marginals(offsets, rows, *self.chain, out, starts, moves)
+        return out, starts, moves, float(value)
+
+
+class HmmTagger(Tagger):
+    """A hidden Markov model: counts of words and moves, unknown words by suffix, EM on text without labels.
+
+    Parameters: `smoothing` (δ: how many moves the shares of labels weigh); `prior` (κ: how many occurrences the form of
+    a word weighs); `affix` (the longest suffix), `backoff` (β: how much a shorter suffix weighs in a longer one),
+    `rare` (words up to this often teach suffixes); `max_iter` (steps of EM, where there are tokens without labels);
+    `weight` (of an unlabelled token beside a labelled one); `constrained` (predict only label sequences the tag scheme
+    allows).
+    """
+
+    kind = "hmm"
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        prior: float = 0.5,
+        affix: int = 4,
+        backoff: float = 1.0,
+        rare: int = 10,
+        max_iter: int = 5,
+        weight: float = 0.05,
+        constrained: bool = True,
+    ) -> None:
+        self.smoothing = smoothing
+        self.prior = prior
+        self.affix = affix
+        self.backoff = backoff
+        self.rare = rare
+        self.max_iter = max_iter
+        self.weight = weight
+        self.constrained = constrained
+        self._model: Model | None = None
+        self._trace: tuple[float, ...] = ()
+        self._extra: Sequence[Sequence[str]] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
+        return self._fitted().labels
+
+    @property
+    def trace(self) -> tuple[float, ...]:
+        """The log likelihood of the tokens without labels before each step of EM."""
+        return self._trace
+
+    def fit(
+        self,
+        corpus: CrowdCorpus,
+        truth: Any,
+        *,
+        unlabelled: Sequence[Sequence[str]] = (),
+        sequence_weights: Array | str | None = None,
+        progress: Report | None = None,
+    ) -> Self:
+        """Fit to the labels of a Truth, or to the gold of that name, and to `unlabelled` sentences, lists of tokens."""
+        self._extra = unlabelled
+        try:
+            return super().fit(corpus, truth, sequence_weights=sequence_weights, progress=progress)
+        finally:
+            self._extra = ()
+
+    def _learn(self, examples: Examples, progress: Report | None) -> None:
+        if examples.targets.ndim != 1:
+            raise ModelError("the hidden Markov model learns from one label per token, not from probabilities")
+        names = [examples.labels[a] for a in examples.active]
+        rule = scheme_constraint(names, examples.targets, examples.offsets) if self.constrained else None
+        T = len(names)
+        allowed = np.ones((T, T), np.bool_) if rule is None else np.asarray(rule.moves)
+        first = np.ones(T, np.bool_) if rule is None else np.asarray(rule.first)
+        last = np.ones(T, np.bool_) if rule is None else np.asarray(rule.last)
+        texts = Texts(examples, self._extra, self.weight)
+        counts = texts.count(texts.certain(), self.affix, self.rare)
+        if not counts.words.sum():
+            raise ModelError("there is no labelled token to learn from")
+
+        def model(counts: Counts) -> Model:
+            forms = (self.smoothing, self.prior, self.backoff, self.affix)
+            return Model(examples.labels, examples.active, counts, allowed, first, last, *forms)
+
+        found, trace = model(counts), []
+        for step in range(self.max_iter if texts.has_unknown else 0):
+            expected, value = texts.expected(found)
+            trace.append(value)
+            found = model(texts.count(expected, self.affix, self.rare))
+            if progress is not None:
+                progress((step + 1) / self.max_iter, f"iteration {step + 1}, log likelihood {value:.1f}")
+        self._model, self._trace = found, tuple(trace)
+
+    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the best labels of each sentence, a list of tokens each."""
+        model = self._fitted()
+        names = [model.labels[a] for a in model.active]
+        out: list[list[str]] = []
+        for tokens, offsets in blocks_of(sentences):
+            path = np.zeros(len(tokens), np.int16)
+            if tokens:
+                lattice.viterbi(offsets, model.evidence(tokens), *model.chain, path)
+            flat = [names[c] for c in path.tolist()]
+            out.extend(flat[a:b] for a, b in pairwise(offsets.tolist()))
+        return out
+
+    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the probability of each label at each token, an array (tokens, labels) per sentence."""
+        model = self._fitted()
+        out: list[Array] = []
+        for tokens, offsets in blocks_of(sentences):
+            full = np.zeros((len(tokens), len(model.labels)), dtype=np.float32)
+            if tokens:
+                full[:, model.active] = model.marginals(tokens, offsets)[0]
+            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
+        return out
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted tagger into a folder: counts as safetensors, the rest as JSON."""
+        model = self._fitted()
+        header = {
+            "lasca": "tagger",
+            "kind": self.kind,
+            "version": VERSION,
+            "parameters": self._plain(),
+            "labels": list(model.labels),
+            "active": model.active.tolist(),
+            "vocabulary": list(model.counts.vocabulary),
+            "keys": list(model.counts.keys),
+            "trace": list(self._trace),
+        }
+        arrays = {
+            name: np.ascontiguousarray(getattr(model.counts if hasattr(model.counts, name) else model, name))
+            for name in ARRAYS
+        }
+        with whole_folder(path, overwrite=overwrite) as folder:
+            save_file(arrays, folder / "counts.safetensors")
+            (folder / "tagger.json").write_text(json.dumps(header), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> HmmTagger:
+        """Read a tagger that `save` wrote. Nothing in the folder can run code."""
+        folder = Path(path)
+        try:
+            check_sums(folder, "tagger.json", "counts.safetensors")
+            header = json.loads((folder / "tagger.json").read_text(encoding="utf-8"))
+            if header["lasca"] != "tagger" or header["kind"] != cls.kind or header["version"] != VERSION:
+                raise StoreError("this is not a hidden Markov tagger of this version of LASCA", got=header["version"])
+            tagger = cls(**{k: v for k, v in header["parameters"].items() if k in cls._parameter_names()})
+            tagger._check()
+            arrays = load_file(folder / "counts.safetensors")
+            tagger._model = _rebuilt(tagger, header, arrays)
+            tagger._trace = tuple(float(value) for value in header["trace"])
+        except FileNotFoundError as error:
+            raise StoreError("there is no tagger to load", where=str(folder)) from error
+        except StoreError as error:
+            raise StoreError(error.what, where=str(folder), got=error.got, hint=error.hint) from error
+        except (OSError, LascaError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
+        return tagger
+
+    def _fitted(self) -> Model:
+        if self._model is None:
+            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
+        return self._model
+
+    def _check(self) -> None:
+        check_number("smoothing", self.smoothing, low=0.0, open_low=True)
+        check_number("prior", self.prior, low=0.0, open_low=True)
+        check_number("backoff", self.backoff, low=0.0, open_low=True)
+        check_number("weight", self.weight, low=0.0)
+        check_int("affix", self.affix, low=0, high=20)
+        check_int("rare", self.rare, low=1)
+        check_int("max_iter", self.max_iter, low=0)
+        if isinstance(self._extra, str) or any(isinstance(sentence, str) for sentence in self._extra):
+            raise ParameterError("unlabelled", self._extra, "a list of sentences, each a list of tokens")
+
+
+def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+    """Check what was read, and put it together."""
+    labels, active = tuple(header["labels"]), np.array(header["active"], dtype=np.int64)
+    vocabulary = {str(word): i for i, word in enumerate(header["vocabulary"])}
+    keys = {str(key): i for i, key in enumerate(header["keys"])}
+    T = len(active)
+    shapes = {
+        "words": (len(vocabulary), T), "affixes": (len(keys), T), "starts": (T,), "moves": (T, T), "allowed": (T, T),
+        "first": (T,), "last": (T,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        array, flags = arrays[name], name in ("allowed", "first", "last")
+        if array.shape != shape or array.dtype != (np.bool_ if flags else np.float64):
+            raise StoreError(f"the array {name!r} has the wrong type or shape", got=f"{array.dtype} {array.shape}")
+        if not flags and not (np.isfinite(array).all() and (array >= 0).all()):
+            raise StoreError(f"the array {name!r} does not hold counts")
+    if not T or active.min() < 0 or active.max() >= len(labels) or len(set(active.tolist())) < T:
+        raise StoreError("the tagger's labels do not fit each other", got=header["active"])
+    if not arrays["words"].sum() > 0:
+        raise StoreError("the tagger has counted nothing")
+    counts = Counts(vocabulary, keys, *(arrays[name] for name in ("words", "affixes", "starts", "moves")))
+    rules = (arrays["allowed"], arrays["first"], arrays["last"])
+    forms = (tagger.smoothing, tagger.prior, tagger.backoff, tagger.affix)
+    return Model(labels, active, counts, *rules, *forms)
+
+
+class Texts:
+    """All tokens, labelled or not, with what a step of EM makes of them."""
+
+    def __init__(self, examples: Examples, unlabelled: Sequence[Sequence[str]], weight: float) -> None:
+        self.T = len(examples.active)
+        self.tokens = [*examples.tokens, *(token for sentence in unlabelled for token in sentence)]
+        ends = np.cumsum([len(sentence) for sentence in unlabelled]).astype(np.int64)
+        self.offsets = np.concatenate([examples.offsets, examples.offsets[-1] + ends]).astype(np.int64)
+        n_new = len(self.tokens) - len(examples.tokens)
+        self.labels = np.concatenate([examples.targets.astype(np.int64), np.full(n_new, -1)])
+        own = np.ones(examples.n_sequences) if examples.weights is None else examples.weights
+        self.own = np.repeat(np.concatenate([own, np.ones(len(unlabelled))]), np.diff(self.offsets))
+        self.weight = weight
+        self.vocabulary: dict[str, int] = {}
+        self.code = np.array(
+            [self.vocabulary.setdefault(t.lower(), len(self.vocabulary)) for t in self.tokens], dtype=np.int64
+        )
+        inner = np.ones(max(len(self.tokens) - 1, 0), np.bool_)
+        borders = self.offsets[1:-1]
+        inner[borders[(borders > 0) & (borders < len(self.tokens))] - 1] = False
+        self.before = np.flatnonzero(inner)
+        self.start = self.offsets[:-1][np.diff(self.offsets) > 0]
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether any token has no label."""
+        return bool((self.labels < 0).any())
+
+    def certain(self) -> tuple[Array, Array, Array]:
+        """Return label weights per token, first labels and moves, of what is labelled."""
+        rows = np.zeros((len(self.tokens), self.T))
+        known = np.flatnonzero(self.labels >= 0)
+        rows[known, self.labels[known]] = self.own[known]
+        moves = np.zeros((self.T, self.T))
+        both = self.before[(self.labels[self.before] >= 0) & (self.labels[self.before + 1] >= 0)]
+        np.add.at(moves, (self.labels[both], self.labels[both + 1]), self.own[both + 1])
+        return rows, rows[self.start].sum(axis=0), moves
+
+    def expected(self, model: Model) -> tuple[tuple[Array, Array, Array], float]:
+        """Return the same with the expected labels of unlabelled tokens, and the log likelihood of their sequences."""
+        rows, starts, moves = self.certain()
+        unknown = self.labels < 0
+        before = np.concatenate([[0], np.cumsum(unknown)])
+        open_ones = before[self.offsets[1:]] > before[self.offsets[:-1]]
+        inside = np.flatnonzero(np.repeat(open_ones, np.diff(self.offsets)))
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[open_ones])]).astype(np.int64)
+        known = self.labels[inside]
+        proba, first, pairs, value = model.marginals([self.tokens[i] for i in inside], offsets, known)
+        free = known < 0
+        rows[inside[free]] = self.weight * proba[free]
+        begins = known[offsets[:-1]]
+        starts += self.weight * (first - np.bincount(begins[begins >= 0], minlength=self.T))
+        inner = np.ones(len(known), np.bool_)
+        inner[offsets[:-1]] = False
+        both = np.flatnonzero(inner & ~free & ~np.roll(free, 1))
+        np.add.at(pairs, (known[both - 1], known[both]), -1.0)
+        moves += self.weight * np.maximum(pairs, 0.0)
+        return (rows, starts, moves), value
+
+    def count(self, rows: tuple[Array, Array, Array], affix: int, rare: int) -> Counts:
+        """Return the counts that label weights per token make."""
+        weights, starts, moves = rows
+        words = np.zeros((len(self.vocabulary), self.T))
+        np.add.at(words, self.code, weights)
+        total = words.sum(axis=1)
+        keys: dict[str, int] = {}
+        at: list[int] = []
+        owner: list[int] = []
+        for i, (token, code) in enumerate(zip(self.tokens, self.code.tolist())):
+            if 0 < total[code] <= rare and weights[i].any():
+                for key in suffixes(token, affix):
+                    at.append(keys.setdefault(key, len(keys)))
+                    owner.append(i)
+        affixes = np.zeros((len(keys), self.T))
+        np.add.at(affixes, np.array(at, dtype=np.int64), weights[np.array(owner, dtype=np.int64)])
+        kept = np.flatnonzero(total > 0)
+        names = list(self.vocabulary)
+        return Counts({names[i]: k for k, i in enumerate(kept.tolist())}, keys, words[kept], affixes, starts, moves)
