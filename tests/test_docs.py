@@ -101,3 +101,11 @@ def test_links_between_pages_lead_somewhere() -> None:
 def test_help_does_not_load_numba() -> None:
     code = "import sys, lasca, lasca.cli.commands; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_map_of_the_code_names_files_that_are_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = {name for name in re.findall(r"`([\w/]+(?:\.py|/))`", text) if not name.startswith(("tests", "src"))}
+    assert len(named) > 40
+    missing = [name for name in sorted(named) if not any((ROOT / "src" / "lasca").rglob(name.rstrip("/")))]
+    assert not missing

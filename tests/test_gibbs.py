@@ -12,6 +12,8 @@ import naive
 from lasca.kernels import gibbs, metropolis
 from lasca.kernels import random as rnd
 
+NOTHING_KNOWN = np.zeros(0, np.int32), np.zeros((0, 0))
+
 
 @dataclass
 class Case:
@@ -91,7 +93,21 @@ def sweep_z(
     epsilon = case.epsilon_gamma / S
     votes = case.start, case.annotator, case.label
     pseudo = np.concatenate((case.eta[:, :, None] * case.beta, np.tile(case.hard, (C, 1, 1))), axis=1)
-    gibbs.sweep_z(*votes, z, case.c, pseudo, pseudo.sum(axis=2), counts, rows, totals, epsilon, *room, proba, state)
+    gibbs.sweep_z(
+        *votes,
+        z,
+        case.c,
+        pseudo,
+        pseudo.sum(axis=2),
+        counts,
+        rows,
+        totals,
+        epsilon,
+        *room,
+        proba,
+        state,
+        *NOTHING_KNOWN,
+    )
     return z, proba, (counts, rows, totals)
 
 

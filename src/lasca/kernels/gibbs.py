@@ -129,15 +129,17 @@ def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo
 
 @kernel
 def sweep_z(  # type: ignore[no-untyped-def]
-    start, annotator, label, z, c, pseudo, mass, counts, rows, totals, epsilon, table, inverse, weight, proba, rng
-):
+    start, annotator, label, z, c, pseudo, mass, counts, rows, totals, epsilon, table, inverse, weight, proba, rng,
+    special, allowed,
+):  # fmt: skip
     """Draw every z_i from its conditional (eq. 8) and add the conditional to `proba` (if it has rows): Rao–Blackwell.
 
     `pseudo` (C, S, T) are the Dirichlet parameters of all states' rows – ηβ, or those of the hard level – and `mass`
     (C, S) their sums; `epsilon` is ε_γ/S; `table` (L·T·width), `inverse` (L·width) and `weight` (width) are room to
     work in. `proba` has a column per state, or per label: then it gets the sums over levels. Returns how many states
     changed. The tables hold numerators and reciprocal denominators for all states at once; a token that keeps its
-    state – nearly all do – writes nothing.
+    state – nearly all do – writes nothing. special[i] is the row of `allowed` (1 or 0 per label) of a token of which
+    something is known, else -1; it is empty where nothing is known of any token.
     """
     S, width, columns = counts.shape[1], len(weight), proba.shape[1]
     _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width)
@@ -154,6 +156,10 @@ def sweep_z(  # type: ignore[no-untyped-def]
             if k > first:
                 _rescale(weight)
             _weigh(k, min(k + _VOTES_AT_ONCE, last), old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight)  # fmt: skip  # noqa: E501
+        at = special[i] if len(special) > 0 else -1
+        if at >= 0:
+            for t in range(S):
+                weight[t] *= allowed[at, t % allowed.shape[1]]
         total = 0.0
         for t in range(S):
             total += weight[t]
@@ -167,6 +173,8 @@ def sweep_z(  # type: ignore[no-untyped-def]
         while new < S - 1 and rest >= weight[new]:
             rest -= weight[new]
             new += 1
+        if at >= 0 and weight[new] == 0.0:  # rounding
+            new = old
         if new != old:
             changed += 1
             z[i] = new

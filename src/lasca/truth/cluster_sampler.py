@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lasca.corpus.votes import Block, Votes
 from lasca.kernels import gibbs, metropolis
 from lasca.kernels.split_merge import split_or_merge
 from lasca.truth import clusters as tools
-from lasca.truth.base import Votes
+from lasca.truth.special import special_tokens
 
 __all__ = ["Kept", "Priors", "Sampler", "State", "hard_rows"]
 
@@ -130,6 +131,7 @@ class Sampler:
     def __init__(self, votes: Votes, priors: Priors, starts: Sequence[npt.NDArray[np.float32]]) -> None:
         self.votes, self.priors, self.starts = votes, priors, starts
         self.nothing = np.zeros((0, votes.n_labels), np.float32)
+        self.special = special_tokens(Block(votes, 0, votes.n_tokens))
 
     def start_states(self, chain: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
         """Return the mode of the first start (chain 0), or a draw; tokens whose label has few of the votes are hard."""
@@ -139,6 +141,10 @@ class Sampler:
         else:
             u = rng.random(len(start), dtype=np.float32)[:, None]
             z = np.minimum((start.cumsum(axis=1) < u).sum(axis=1), T - 1).astype(np.int16)
+        if len(self.special):  # a draw of exactly 0, or what rounding left at the end of a row
+            at = np.flatnonzero(self.special.index >= 0)
+            wrong = at[self.special.allowed[np.arange(len(at)), z[at]] == 0]
+            z[wrong] = self.special.allowed[self.special.index[wrong]].argmax(axis=1)
         if len(self.priors.hard):
             n = np.diff(self.votes.start)
             token = np.repeat(np.arange(len(z)), n)
@@ -210,7 +216,7 @@ class Sampler:
         epsilon = self.priors.epsilon_gamma / S
         gibbs.sweep_z(
             *(votes.start, votes.annotator, votes.label, s.z, s.c, *pseudo_counts(s, self.priors)),
-            *(s.counts, s.rows, s.totals, epsilon, *room, proba, s.rng),
+            *(s.counts, s.rows, s.totals, epsilon, *room, proba, s.rng, self.special.index, self.special.allowed),
         )
 
     def log_joint(self, state: State) -> float:

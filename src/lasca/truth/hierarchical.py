@@ -28,6 +28,7 @@ Deviations from the paper (its errors E1–E7 as the docs page of this model lis
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ class HierarchicalClusters(TruthModel):
 
     name = "hc"
     summary = "LA-SCA: annotators in clusters with a shared confusion matrix, by Gibbs sampling"
+    supports = frozenset({"known"})
 
     def __init__(
         self,
@@ -107,7 +109,9 @@ class HierarchicalClusters(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if self.sequence is not False:
-            return self._sequences()._infer(corpus, votes, progress)
+            model = self._sequences()
+            model._check_support(votes, None)
+            return model._infer(corpus, votes, progress)
         check_choice("shared", self.shared, ("posterior", "unanimous"))
         n_chains = check_int("n_chains", self.n_chains, low=1)
         n_warmup, n_samples = check_int("n_warmup", self.n_warmup, low=0), check_int("n_samples", self.n_samples, low=4)
@@ -229,4 +233,6 @@ def _only(votes: Votes, used: npt.NDArray[Any]) -> Votes:
         return votes
     code = np.zeros(votes.n_annotators, np.int32)
     code[used] = np.arange(len(used))
-    return Votes(votes.start, code[votes.annotator], votes.label, len(used), votes.n_labels, votes.offsets)
+    annotator = code[votes.annotator]
+    annotator.flags.writeable = False
+    return replace(votes, annotator=annotator, n_annotators=len(used))

@@ -81,6 +81,8 @@ class Texts:
         candidates = np.zeros((len(tokens), votes.n_labels), dtype=np.bool_)
         candidates.ravel()[cell] = True
         candidates[per_token == 0] = True
+        if votes.known is not None:  # every token of which something is known is in one of the sequences
+            candidates[np.searchsorted(tokens, votes.known.token)] = votes.known.allowed
         if len(tokens) < votes.n_tokens:
             features = crf.Features(
                 offsets, features.slots[tokens], features.bundle_start, features.bundle_feature, features.n_features
@@ -200,6 +202,7 @@ class Sembler(TruthModel):
 
     name = "sembler"
     summary = "Sembler: votes and a CRF fitted to them by turns"
+    supports = frozenset({"known"})
 
     def __init__(
         self,
@@ -233,7 +236,8 @@ class Sembler(TruthModel):
         if votes.n_labels == 1:  # there is nothing to be wrong about
             return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
         features = crf.Extractor(templates=self.templates).fit(corpus.tokens, corpus.offsets)
-        labelled = np.flatnonzero(np.diff(votes.start[votes.offsets]) > 0)
+        spoken = np.concatenate(([0], np.cumsum(votes.voted)))
+        labelled = np.flatnonzero(np.diff(spoken[votes.offsets]) > 0)
         texts = Texts.of(features, votes, labelled, n_threads)
         learner = Learner(texts, votes, l2=l2, crf_iter=crf_iter, smoothing=smoothing)
 
