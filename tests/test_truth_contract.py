@@ -21,13 +21,14 @@ QUICK: dict[str, dict[str, Any]] = {
     "sembler": {"max_iter": 5},
     "hc": {"n_chains": 2, "n_warmup": 30, "n_samples": 40, "n_clusters": 2},
     "hc-seq": {"rounds": 1, "folds": 2, "text_iterations": 8},
+    "robust": {"rounds": 1, "folds": 2, "text_iterations": 8},
 }
 """Settings that make a model quick on small data; the answers stay sensible."""
 
-CLIMBERS = [name for name in MODEL_NAMES if name not in ("mv", "hc", "crf-ma")]
+CLIMBERS = [name for name in MODEL_NAMES if name not in ("mv", "hc", "crf-ma", "robust")]
 """Models with an objective that never falls (that of crf-ma does not with reliability="share": see its own tests)."""
 
-SAMPLED = {"hc": 0.15, "hc-seq": 0.15}
+SAMPLED = {"hc": 0.15, "hc-seq": 0.15, "robust": 0.15}
 """How far probabilities may move when the order of what is sampled, or dealt to folds, changes."""
 
 
@@ -106,7 +107,7 @@ def test_the_objective_never_falls(name: str, seed: int) -> None:
 @pytest.mark.parametrize("variational", [False, True])
 def test_the_objective_never_falls_either_way(name: str, variational: bool) -> None:
     if "variational" not in model_class(name)().get_params():
-        assert name in {"glad", "sembler", "raykar", "bsc", "hc-seq"}  # one way only, tested above
+        assert name in {"glad", "sembler", "raykar", "bsc", "hc-seq", "robust"}  # one way only, tested above
         return
     trace = model(name, variational=variational, max_iter=25, tol=0).fit(crowd(n_sequences=30, seed=3)).trace
     assert np.diff(trace).min() >= -1e-7 * abs(trace[-1])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lasca.truth.mace import Mace
     from lasca.truth.majority import MajorityVote
     from lasca.truth.raykar import Raykar
+    from lasca.truth.robust import RobustSequence
     from lasca.truth.sembler import Sembler
     from lasca.truth.sequence_clusters import SequenceClusters
 
@@ -53,6 +54,7 @@ _HOME = {
     "CrfMa": "lasca.truth",
     "BayesianSequence": "lasca.truth",
     "HierarchicalClusters": "lasca.truth",
+    "RobustSequence": "lasca.truth",
     "SequenceClusters": "lasca.truth",
     "Ambiguity": "lasca.ambiguity",
     "find_ambiguity": "lasca.ambiguity",
@@ -84,6 +86,7 @@ __all__ = [
     "Mace",
     "MajorityVote",
     "Raykar",
+    "RobustSequence",
     "Run",
     "Sembler",
     "SequenceClusters",

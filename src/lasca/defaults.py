@@ -22,9 +22,10 @@ BUILT_IN_MODELS = {
     "bsc": ("bayesian_sequence", "BayesianSequence"),
     "hc": ("hierarchical", "HierarchicalClusters"),
     "hc-seq": ("sequence_clusters", "SequenceClusters"),
+    "robust": ("robust", "RobustSequence"),
 }
 """The truth models by the names the command line uses: a module of lasca.truth, and the class in it."""
-DEFAULT_MODEL = "hc-seq"
+DEFAULT_MODEL = "robust"
 """The truth model of `lasca run`, `lasca aggregate` and `lasca demo`."""
 DEFAULT_OBJECTIVE = "likelihood"
 """What the tagger of `lasca run` maximises: what measures best on held-out data (docs/tagger.md)."""

@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from lasca.kernels.compiled import kernel
 
-__all__ = ["add_row", "add_rows", "group_tokens", "previous_labels", "sum_by_row"]
+__all__ = [
+    "add_row",
+    "add_rows",
+    "add_weighted_rows",
+    "expected_votes",
+    "group_tokens",
+    "group_votes",
+    "previous_labels",
+    "sum_by_row",
+    "sum_weighted_by_row",
+]
 
 
 @kernel
@@ -80,3 +90,49 @@ def sum_by_row(first, last, row_start, tokens, proba, out):  # type: ignore[no-u
             i = tokens[j]
             for t in range(T):
                 out[r, t] += proba[i, t]
+
+
+@kernel
+def group_votes(row, row_start, votes):  # type: ignore[no-untyped-def]
+    """List the votes of each row in order: those of row r at votes[row_start[r]:row_start[r + 1]]."""
+    at = row_start[:-1].copy()
+    for j in range(row.shape[0]):
+        votes[at[row[j]]] = j
+        at[row[j]] += 1
+
+
+@kernel
+def add_weighted_rows(first, last, start, row, weight, table, out):  # type: ignore[no-untyped-def]
+    """Do as `add_rows`, every vote by its weight."""
+    T = table.shape[1]
+    for i in range(first, last):
+        for j in range(start[i], start[i + 1]):
+            r, w = row[j], weight[j]
+            for t in range(T):
+                out[i - first, t] += w * table[r, t]
+
+
+@kernel
+def sum_weighted_by_row(first, last, row_start, tokens, votes, weight, proba, out):  # type: ignore[no-untyped-def]
+    """Do as `sum_by_row`, every vote by its weight; `votes` are those of `group_votes`."""
+    T = proba.shape[1]
+    for r in range(first, last):
+        for t in range(T):
+            out[r, t] = 0.0
+        for j in range(row_start[r], row_start[r + 1]):
+            i, w = tokens[j], weight[votes[j]]
+            for t in range(T):
+                out[r, t] += w * proba[i, t]
+
+
+@kernel
+def expected_votes(start, row, table, proba, out):  # type: ignore[no-untyped-def]
+    """Write, for each vote, the expected log likelihood of its row under the posterior of its token."""
+    T = table.shape[1]
+    for i in range(start.shape[0] - 1):
+        for j in range(start[i], start[i + 1]):
+            r = row[j]
+            total = 0.0
+            for t in range(T):
+                total += table[r, t] * proba[i, t]
+            out[j] = total

@@ -1,0 +1,128 @@
+"""What a truth does not know, said in words: checks without gold whose results are `truth.warnings`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Votes
+from lasca.truth.robust_chain import ChainFit, Crowd, Structure
+
+__all__ = ["check_average", "check_truth"]
+
+OFTEN = 0.01
+"""A label is given often if this share of the marks (of the votes, where there is no O) is for it."""
+OVERRULED = 0.001
+"""Share of tokens on which the text may overrule people without a word."""
+APART = 0.15
+"""Share of marked tokens on which members may differ without a word."""
+RATE = 2.0
+"""By how much the inferred share of a label may leave the range of annotators' own shares."""
+
+
+def check_truth(corpus: CrowdCorpus, votes: Votes, labels: npt.NDArray[np.integer]) -> tuple[str, ...]:
+    """Check what any model inferred: labels that are never inferred, rates nobody supports, too few votes."""
+    voted = np.diff(votes.start) > 0
+    if not voted.any():
+        return ()
+    said: list[str] = []
+    outside = corpus.labels.index("O") if "O" in corpus.labels else -1
+    given = np.bincount(votes.label, minlength=votes.n_labels)
+    inferred = np.bincount(labels[voted], minlength=votes.n_labels)
+    marks = given.sum() - (given[outside] if outside >= 0 else 0)
+    for t in np.flatnonzero((inferred == 0) & (given >= 20) & (given > OFTEN * max(marks, 1))):
+        said.append(f"label {corpus.labels[t]!r} was given {given[t]:,} times and is never inferred")
+    said += _rates(corpus, votes, labels, inferred, int(voted.sum()))
+    single = float((np.diff(votes.start)[voted] < 2).mean())
+    if single > 0.5:
+        said.append(
+            f"{single:.0%} of the tokens have one vote only: who is right cannot be told from the votes there; "
+            "give more texts to two annotators"
+        )
+    return tuple(said)
+
+
+def _rates(
+    corpus: CrowdCorpus,
+    votes: Votes,
+    labels: npt.NDArray[np.integer],
+    inferred: npt.NDArray[np.integer],
+    n_voted: int,
+) -> list[str]:
+    """Compare, on the tokens of each annotator, how often a label is inferred with how often it was given."""
+    n, T = votes.n_annotators, votes.n_labels
+    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+    own = np.bincount(votes.annotator * T + votes.label.astype(np.int64), minlength=n * T).reshape(n, T)
+    true = np.bincount(votes.annotator * T + labels[token].astype(np.int64), minlength=n * T).reshape(n, T)
+    active = own.sum(axis=1) >= 100
+    said: list[str] = []
+    if active.sum() < 3:
+        return said
+    for t in range(T):
+        if inferred[t] < max(20, 0.005 * n_voted):
+            continue
+        ratio = (true[active, t] + 1.0) / (own[active, t] + 1.0)
+        if ratio.min() > RATE:
+            said.append(
+                f"label {corpus.labels[t]!r} is inferred {ratio.min():.1f} times as often as any annotator gave it: "
+                "check a sample before you trust it"
+            )
+    return said
+
+
+def check_average(
+    crowd: Crowd,
+    fits: Sequence[tuple[Structure, ChainFit]],
+    families: Sequence[Sequence[str]],
+    labels: npt.NDArray[np.int16],
+    without_text: npt.NDArray[np.int16],
+) -> tuple[str, ...]:
+    """Check an average of chains: convergence, families, the rate that had to be held, the text against people."""
+    said: list[str] = []
+    late = [structure.name for structure, fit in fits if not fit.converged]
+    if len(late) == len(fits):
+        said.append(f"not converged after {max(len(fit.trace) for _, fit in fits)} iterations: raise max_iter")
+    for names in families:
+        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        said.append(
+            f"{shown} repeat each other more than independent annotators would: together they count as about one"
+        )
+    held = float(np.mean([fit.outside_weight for _, fit in fits]))
+    if held > 0.7:
+        said.append(
+            "the votes alone would have most annotators miss most of what is marked; the share of marks was held "
+            "at what annotators support"
+        )
+    votes = crowd.votes
+    voted = np.diff(votes.start) > 0
+    changed = (labels != without_text) & voted
+    if changed.any():
+        top = np.zeros((votes.n_tokens, votes.n_labels), np.int32)
+        np.add.at(top, (crowd.token, votes.label), 1)
+        against = (
+            changed
+            & (top[np.arange(len(labels)), without_text] == top.max(axis=1))
+            & (top[np.arange(len(labels)), labels] < top.max(axis=1))
+        )
+        share = against.sum() / voted.sum()
+        if share > OVERRULED:
+            said.append(f"the text overrules the most frequent vote on {against.sum():,} tokens ({share:.1%})")
+    said += _apart(crowd, fits)
+    return tuple(said)
+
+
+def _apart(crowd: Crowd, fits: Sequence[tuple[Structure, ChainFit]]) -> list[str]:
+    best = np.stack([fit.labels.argmax(axis=1) for _, fit in fits])
+    marked = (best != crowd.outside).any(axis=0) & (np.diff(crowd.votes.start) > 0)
+    if marked.sum() < 50:
+        return []
+    apart = float((best[:, marked] != best[:1, marked]).any(axis=0).mean())
+    if apart <= APART:
+        return []
+    return [
+        f"the models that are averaged differ on {apart:.0%} of the marked tokens: what to believe depends on the "
+        "model; look at the queue"
+    ]

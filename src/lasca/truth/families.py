@@ -1,0 +1,172 @@
+"""Families: annotators who repeat each other – copies, prompts of one language model, one person with two accounts.
+
+Five copies outvote everybody, and a truth inferred with them finds them right: so families must be found without a
+truth. If annotators err independently given the truth, the agreement of a pair,
+
+    C_lm = (marks on which both say the same) / √(marks of l · marks of m)            on the tokens both labelled,
+
+is a product g_l g_m, where g is how good an annotator is (√(recall · precision)): good annotators agree with each other
+often because they agree with *everybody* more often. Copies do not: they agree with each other far more than what
+their agreement with the others lets expect. g is fitted to all pairs by medians, so that the pairs of a family, which
+are few of anybody's pairs, do not count; common errors and difficult tokens raise all agreement alike and go into g.
+
+    c = (C_lm − g_l g_m) / (1 − g_l g_m)              how often l and m repeat each other beyond that
+
+The pair whose c is most clearly above `LEAST` is joined, g is fitted anew with the family as one other, and so on; how
+far c strays by itself is seen from all pairs. It takes four annotators who meet to say so.
+A family of k members that vote on a token with repetition c weighs there as 1 + (k − 1)(1 − c) annotators, shared
+evenly: exact copies weigh as one. (A latent vote per family, of which members give copies, would be the whole model;
+weights are its first order and cost nothing.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.kernels.families import pair_counts
+from lasca.truth.base import Votes
+from lasca.truth.evidence import Floats
+
+__all__ = ["Families", "declared_families", "find_families"]
+
+LEAST = 0.5
+"""How often members of a family repeat each other at least."""
+MARKS = 40
+"""How many marks of both it takes to say anything of a pair."""
+CERTAIN = 3.0
+"""How many standard errors c must be above `LEAST`."""
+OTHERS = 3
+"""With how many an annotator must have met to know how good they are."""
+MOST_ANNOTATORS = 3000
+"""With more annotators than this pairs are not tried: the table of pairs would not fit."""
+QUANTILE = 0.4
+"""Below a half: families only ever raise agreement, so the lower half of anybody's pairs is the honest one."""
+SWEEPS = 20
+
+
+@dataclass(frozen=True)
+class Families:
+    """Who belongs together (one number per annotator, the smallest member's), and how often they repeat each other."""
+
+    family: npt.NDArray[np.int64]
+    repeats: Floats
+    """By annotator: c of the family, 0 for those who are alone."""
+
+    def members(self) -> list[list[int]]:
+        """Return the families of two and more."""
+        groups = [np.flatnonzero(self.family == f).tolist() for f in np.unique(self.family)]
+        return [group for group in groups if len(group) > 1]
+
+    def weights(self, votes: Votes) -> Floats:
+        """Return the weight of each vote."""
+        weight = np.ones(len(votes.label))
+        if not self.members():
+            return weight
+        token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+        pair = token * votes.n_annotators + self.family[votes.annotator]
+        _, place, size = np.unique(pair, return_inverse=True, return_counts=True)
+        k = size[np.asarray(place).reshape(-1)]
+        c = self.repeats[votes.annotator]
+        return np.asarray((1 + (k - 1) * (1 - c)) / k)
+
+    def one_each(self, votes: Votes) -> Votes:
+        """Return the votes with one vote of each family on a token: that of the member who comes first."""
+        if not self.members():
+            return votes
+        token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+        _, first = np.unique(token * votes.n_annotators + self.family[votes.annotator], return_index=True)
+        first.sort()
+        start = np.concatenate(([0], np.cumsum(np.bincount(token[first], minlength=votes.n_tokens))))
+        arrays = [start, votes.annotator[first], votes.label[first]]
+        for array in arrays:
+            array.flags.writeable = False
+        return replace(votes, start=arrays[0], annotator=arrays[1], label=arrays[2])
+
+
+def declared_families(declared: Sequence[str | None]) -> Families:
+    """Return the families that were declared; their members are taken to repeat each other always."""
+    family, repeats = np.arange(len(declared)), np.zeros(len(declared))
+    for name in {f for f in declared if f is not None}:
+        members = [annotator for annotator, f in enumerate(declared) if f == name]
+        family[members], repeats[members] = members[0], float(len(members) > 1)
+    return Families(family, repeats)
+
+
+def find_families(votes: Votes, declared: Sequence[str | None], outside: int) -> Families:
+    """Find families beside those that are declared; `outside` is the label that marks nothing (-1: there is none)."""
+    known = declared_families(declared)
+    n = votes.n_annotators
+    if not OTHERS < n <= MOST_ANNOTATORS or len(votes.label) == 0:
+        return known
+    same, marks = np.zeros((2, n, n))
+    pair_counts(votes.start, votes.annotator, votes.label, outside, same, marks)
+    agreement, size = _agreement(same, marks)
+    family, repeats = known.family.copy(), known.repeats.copy()
+    for _ in range(n):
+        found = _closest(agreement, size, family)
+        if found is None:
+            break
+        one, other, c = found
+        joined = np.flatnonzero((family == family[one]) | (family == family[other]))
+        family[joined] = joined.min()
+        repeats[joined] = max(float(repeats[joined].max()), c)
+    return Families(family, np.minimum(repeats, 1.0))
+
+
+def _closest(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> tuple[int, int, float] | None:
+    """Return the two of different families that repeat each other most clearly, and how often; None if nobody does."""
+    quality = _quality(agreement, size, family)
+    expected = np.minimum(quality[:, None] * quality[None, :], 0.99)
+    tried = np.triu((size >= MARKS) & ~np.isnan(expected), 1) & (family[:, None] != family[None, :])
+    if tried.sum() < OTHERS:
+        return None
+    excess = (agreement - expected) / (1 - expected)
+    spread = np.sqrt(np.maximum(agreement * (1 - agreement), 0.05) / np.maximum(size, 1)) / (1 - expected)
+    usual = float(np.median(np.abs(excess[tried] / spread[tried]))) / 0.6745
+    surely = np.where(tried, excess - CERTAIN * max(1.0, usual) * spread, -np.inf)  # texts differ, and so do pairs
+    one, other = divmod(int(surely.argmax()), len(surely))
+    return (one, other, float(excess[one, other])) if surely[one, other] > LEAST else None
+
+
+def _agreement(same: Floats, marks: Floats) -> tuple[Floats, Floats]:
+    """Return C and the number of marks it rests on, for each pair; the diagonal says nothing."""
+    both = (same + same.T) / 2
+    size = np.sqrt(marks * marks.T)
+    np.fill_diagonal(size, 0)
+    return np.where(size > 0, np.minimum(both / np.maximum(size, 1), 1.0), 0.0), size
+
+
+def _quality(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> Floats:
+    """Fit g_l g_m to the agreement of pairs by medians; nan for those who met too few others.
+
+    Members of one family are no pairs, and a family counts as one other.
+    """
+    usable = (size >= MARKS / 2) & (family[:, None] != family[None, :])
+    known = np.array([len(np.unique(family[row])) >= OTHERS for row in usable])
+    usable &= known[:, None] & known[None, :]
+    if not usable.any():
+        return np.full(len(family), np.nan)
+    quality = np.where(known, np.sqrt(max(float(np.median(agreement[usable])), 0.01)), np.nan)
+    share = 1.0 / np.bincount(family, minlength=len(family))[family]
+    for _ in range(SWEEPS):
+        before = quality
+        quality = np.full_like(before, np.nan)
+        for one in np.flatnonzero(known):
+            others = np.flatnonzero(usable[one])
+            if len(others):
+                ratio = agreement[one, others] / np.maximum(before[others], 0.05)
+                quality[one] = _median(ratio, size[one, others], share[others])
+        quality = np.clip(np.sqrt(quality * before), 0.05, 1.0)  # half a step in logs: full ones swing
+    return quality
+
+
+def _median(values: Floats, size: Floats, share: Floats) -> float:
+    """Return the weighted median; everybody's size has a limit, so that one busy copy is not the majority."""
+    weights = np.minimum(size, 2 * np.median(size)) * share
+    order = np.argsort(values, kind="stable")
+    covered = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(covered, QUANTILE * covered[-1])])

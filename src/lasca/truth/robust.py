@@ -1,0 +1,349 @@
+"""RobustSequence: the default. An average of chain models that a crowd cannot easily lead astray.
+
+No single model is best on every crowd: memory helps where annotators mark long spans and harms where there are few
+votes; priors learned from the crowd help where everybody misses much and harm where annotators are unlike each other.
+What cannot be known is averaged over. The members (`MEMBERS`, see `robust_chain`) share their guards – silence,
+unanimity, rates – and the votes of a family (`families`) weigh as the family does. Then the text may have a say, if it
+has earned one:
+
+    1. families: who repeats whom; their votes get weights
+    2. each member by variational Bayes; the mean of their probabilities
+    3. up to `rounds` times: a CRF cross-fitted over documents on the mean. If its out-of-fold labels agree with the
+       inferred ones (span F1 of at least `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more
+       source for every member, which learn its confusion; else the text stays out
+    4. labels: the legal path with the most tokens expected to be right under the mean; then probabilities are
+       tempered so that they predict the text's labels best (`tempering`), where there is text
+
+`confusion`, `clusters` and `reliability` are those of the mean: expected counts under its probabilities. Nothing here
+looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca import evaluate
+from lasca.corpus import CrowdCorpus
+from lasca.engine import available_threads
+from lasca.errors import ModelError
+from lasca.estimator import check_int, check_number, generator
+from lasca.schemes import detect, transitions
+from lasca.truth.annotator_groups import found_clusters
+from lasca.truth.annotator_models import confusion_prior
+from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.checks import check_average
+from lasca.truth.evidence import Floats, word_rows
+from lasca.truth.families import Families, declared_families, find_families
+from lasca.truth.hidden_states import Text
+from lasca.truth.robust_chain import TEXT_PRIOR, ChainFit, Crowd, RobustChain, Structure
+from lasca.truth.sequence import Chain, best_paths
+from lasca.truth.sequence_model import start_evidence
+from lasca.truth.sequence_rounds import LEAN
+from lasca.truth.tempering import advised, doubted, referee, tempered
+from lasca.truth.text_evidence import CrossFit, document_codes
+
+__all__ = ["RobustSequence"]
+
+EASY_AND_HARD = ((5.0, 0.5), (5.0, 5.0))
+ALIKE = ((11.0, 10.0),)
+MEMBERS = (
+    Structure("memory, two levels", True, EASY_AND_HARD, learned=False),
+    Structure("memory, one level", True, ALIKE, learned=False),
+    Structure("memory, two levels, learned priors", True, EASY_AND_HARD, learned=True),
+    Structure("no memory, two levels, learned priors", False, EASY_AND_HARD, learned=True),
+)
+ONE_LEVEL = (
+    Structure("memory, one level", True, ALIKE, learned=False),
+    Structure("no memory, one level, learned priors", False, ALIKE, learned=True),
+)
+"""The members where votes do not meet (difficulty shows only where they do), and where two levels would be more than
+`MOST_STATES` states (the work grows with their square)."""
+MOST_STATES = 40
+LEAST_AGREEMENT = 0.4
+DOUBT = 0.02
+"""The share of all probability that the text's own word moves, in the probabilities that are reported."""
+LEAST_SPANS = 300
+"""From fewer spans than this a tagger learns names by heart, and little else."""
+SAMPLE, MOST_TRAINED = 60_000, 250_000
+"""Tokens on which a large corpus tries whether the text has anything to say, and on which a fold is trained at most."""
+
+
+class RobustSequence(TruthModel):
+    """The truth as an average of chain models with guards. Each part can be switched off.
+
+    `words`: labels emit words. `text`: a CRF cross-fitted in `folds` over documents joins where it has earned a say,
+    trained `rounds` times for `text_iterations` each; `text_l2`, `text_min_count`: its penalty and rarest feature.
+    `families`: look for annotators who repeat each other (families the corpus declares always count). `calibrate`:
+    temper probabilities by what the text says of them. `max_iter`, `tol`: a member stops when probabilities
+    move by less than `tol` per expected mark.
+    """
+
+    name = "robust"
+    summary = "The default: an average of chain models with guards against drift, copies and lazy annotators"
+    supports = frozenset({"known", "soft", "families"})
+
+    def __init__(
+        self,
+        *,
+        words: bool = True,
+        text: bool = True,
+        rounds: int = 2,
+        folds: int = 3,
+        text_iterations: int = 30,
+        text_l2: float = 1.0,
+        text_min_count: int = 2,
+        families: bool = True,
+        calibrate: bool = True,
+        max_iter: int = 30,
+        tol: float = 1e-3,
+        seed: int | np.random.Generator = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.words = words
+        self.text = text
+        self.rounds = rounds
+        self.folds = folds
+        self.text_iterations = text_iterations
+        self.text_l2 = text_l2
+        self.text_min_count = text_min_count
+        self.families = families
+        self.calibrate = calibrate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+        self.n_threads = n_threads
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        if len(votes.label) == 0:
+            raise ModelError(
+                f"{self.name} needs hard votes beside the soft ones", hint="Take another model: ds takes soft votes"
+            )
+        rng = generator(self.seed)
+        max_iter = check_int("max_iter", self.max_iter, low=1)
+        tol = check_number("tol", self.tol, low=0)
+        check_int("text_iterations", self.text_iterations, low=1)
+        progress(0.0, "families")
+        outside = corpus.labels.index("O") if "O" in corpus.labels else -1
+        families = (
+            find_families(votes, corpus.families, outside) if self.families else declared_families(corpus.families)
+        )
+        words = word_rows(corpus) if self.words else None
+        crowd = Crowd.of(corpus, votes, families.weights(votes), words, available_threads(self.n_threads))
+        soft = _soft_sources(votes)
+        run = _Average(crowd, soft, max_iter, tol, progress)
+        start = start_evidence(corpus, families.one_each(votes), hard=False)
+        fits = run.members(start, (), 0.0, 0.35)
+        mean = _mean(fits)
+        plain = mean
+        text, agreement, crossfit = None, None, None
+        for number in range(check_int("rounds", self.rounds, low=0) if self.text else 0):
+            begin = 0.4 + 0.55 * number / self.rounds
+            progress(begin, f"text, round {number + 1}")
+            if number == 0:
+                crossfit, agreement = self._crossfit(crowd, mean, rng)
+            if crossfit is None:
+                break
+            text = crossfit(mean, self.text_iterations)
+            agreement = _agreement(crowd, text, mean)
+            if agreement < LEAST_AGREEMENT:
+                text = None
+                break
+            fits = run.members(start, (text,), begin + 0.2, begin + 0.5)
+            mean = _mean(fits)
+        progress(0.97, "result")
+        return self._posterior(crowd, families, fits, mean, plain, text, agreement)
+
+    def _crossfit(self, crowd: Crowd, mean: Floats, rng: np.random.Generator) -> tuple[CrossFit | None, float | None]:
+        """Return what trains taggers, or None where the text has nothing to say; a large corpus asks a sample first."""
+        corpus, salt = crowd.corpus, int(rng.integers(1 << 32))
+        if crowd.outside >= 0 and _n_spans(crowd, mean) < LEAST_SPANS:
+            return None, None
+        if corpus.n_tokens > MOST_TRAINED:
+            sample = _some_documents(corpus, SAMPLE, salt)
+            part = corpus.select(sequences=np.flatnonzero(sample))
+            tokens = np.repeat(sample, np.diff(corpus.offsets))
+            tried = self._taggers(part, salt, crowd.n_threads)
+            own = np.ascontiguousarray(mean[tokens])
+            if not tried.possible:
+                return None, None
+            found = _agreement_on(part, tried(own, self.text_iterations), own)
+            if found < LEAST_AGREEMENT:
+                return None, found
+        crossfit = self._taggers(corpus, salt, crowd.n_threads)
+        if corpus.n_tokens > MOST_TRAINED:
+            crossfit.trained = crossfit.trained & _some_documents(corpus, MOST_TRAINED, salt)
+        return (crossfit if crossfit.possible else None), None
+
+    def _taggers(self, corpus: CrowdCorpus, salt: int, n_threads: int) -> CrossFit:
+        return CrossFit(
+            corpus,
+            np.random.default_rng(salt),
+            folds=check_int("folds", self.folds, low=2),
+            l2=check_number("text_l2", self.text_l2, low=0, open_low=True),
+            min_count=check_int("text_min_count", self.text_min_count, low=1),
+            n_threads=n_threads,
+        )
+
+    def _posterior(
+        self,
+        crowd: Crowd,
+        families: Families,
+        fits: list[tuple[Structure, ChainFit]],
+        mean: Floats,
+        plain: Floats,
+        text: npt.NDArray[np.float32] | None,
+        agreement: float | None,
+    ) -> Posterior:
+        corpus, votes, T = crowd.corpus, crowd.votes, crowd.votes.n_labels
+        labels = _decoded(crowd, mean)
+        proba: npt.NDArray[np.floating] = mean
+        temperature = 1.0
+        if text is not None and self.calibrate:
+            voted = votes.voted
+            found = referee(plain[voted], text[voted].astype(np.float64), confusion_prior(T, *TEXT_PRIOR))
+            proba = advised(tempered(plain, found.tau), text.astype(np.float64), found.confusion)
+            proba, temperature = doubted(proba, [Text(text)], DOUBT)[0], 1 / found.tau
+        counts = _counts(crowd, mean)
+        clusters, scores = found_clusters(counts, None, confusion_prior(T, *LEAN))
+        confusion = counts + confusion_prior(T, *LEAN)
+        names = [[corpus.annotators[member] for member in members] for members in families.members()]
+        longest = max((fit.trace for _, fit in fits), key=len)
+        return Posterior(
+            proba,
+            confusion / confusion.sum(axis=2, keepdims=True),
+            labels,
+            clusters=clusters,
+            trace=longest,
+            diagnostics={
+                "members": [
+                    {
+                        "name": structure.name,
+                        "iterations": len(fit.trace),
+                        "converged": fit.converged,
+                        "objective": float(fit.trace[-1]),
+                        "outside_weight": fit.outside_weight,
+                    }
+                    for structure, fit in fits
+                ],
+                "iterations": len(longest),
+                "converged": all(fit.converged for _, fit in fits),
+                "families": names,
+                "text": text is not None,
+                "text_agreement": agreement,
+                "temperature": temperature,
+                "votes_that_meet": crowd.meet,
+                "bic": [vars(score) for score in scores],
+            },
+            warnings=check_average(crowd, fits, names, labels, _decoded(crowd, plain)),
+        )
+
+
+class _Average:
+    """The members at work."""
+
+    def __init__(
+        self,
+        crowd: Crowd,
+        soft: Sequence[npt.NDArray[np.float32]],
+        max_iter: int,
+        tol: float,
+        progress: Progress,
+    ) -> None:
+        self.crowd, self.soft, self.max_iter, self.tol, self.progress = crowd, tuple(soft), max_iter, tol, progress
+
+    def members(
+        self, start: npt.NDArray[np.floating], texts: tuple[npt.NDArray[np.float32], ...], begin: float, end: float
+    ) -> list[tuple[Structure, ChainFit]]:
+        """Fit every member from the same start."""
+        two = self.crowd.meet > 0.5 and 2 * self.crowd.votes.n_labels <= MOST_STATES
+        structures = MEMBERS if two else ONE_LEVEL
+        fits = []
+        for i, structure in enumerate(structures):
+            self.progress(begin + (end - begin) * i / len(structures), structure.name)
+            chain = RobustChain(self.crowd, structure, self.soft + texts)
+            fits.append((structure, chain.fit(_meeting(self.crowd, start), self.max_iter, self.tol)))
+        return fits
+
+
+def _meeting(crowd: Crowd, start: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return a start as far as votes meet: where nobody has a second vote, the vote is the start."""
+    if crowd.meet > 0.999:
+        return start
+    votes = crowd.votes
+    shares = np.full((votes.n_tokens, votes.n_labels), 1e-3)
+    np.add.at(shares, (crowd.token, votes.label), 1.0 / np.diff(votes.start)[crowd.token])
+    return np.asarray(np.log(crowd.meet * np.exp(start) + (1 - crowd.meet) * shares))
+
+
+def _mean(fits: Sequence[tuple[Structure, ChainFit]]) -> Floats:
+    total = fits[0][1].labels.copy()
+    for _, fit in fits[1:]:
+        total += fit.labels
+    return total / len(fits)
+
+
+def _decoded(crowd: Crowd, proba: Floats) -> npt.NDArray[np.int16]:
+    """Return the legal path with the most tokens expected to be right; what is known stays."""
+    first, allowed, last = (np.asarray(rule, dtype=float) for rule in transitions(crowd.corpus.labels))
+    return best_paths(crowd.votes.offsets, Chain(first, allowed, last), (), crowd.n_threads, proba)
+
+
+def _counts(crowd: Crowd, proba: Floats) -> Floats:
+    """Return expected counts (annotator, true, given)."""
+    votes, T = crowd.votes, crowd.votes.n_labels
+    cell = votes.annotator.astype(np.int64) * T + votes.label
+    counts = np.empty((votes.n_annotators * T, T))
+    for t in range(T):
+        counts[:, t] = np.bincount(cell, weights=proba[crowd.token, t], minlength=len(counts))
+    return np.ascontiguousarray(counts.reshape(votes.n_annotators, T, T).transpose(0, 2, 1))
+
+
+def _soft_sources(votes: Votes) -> list[npt.NDArray[np.float32]]:
+    """Return the soft votes of each annotator who gives any, one row per token, zeros where they say nothing."""
+    if votes.soft is None:
+        return []
+    found = []
+    for annotator in np.unique(votes.soft.annotator):
+        own = votes.soft.annotator == annotator
+        rows = np.zeros((votes.n_tokens, votes.n_labels), np.float32)
+        rows[votes.soft.token[own]] = votes.soft.proba[own]
+        found.append(rows)
+    return found
+
+
+def _n_spans(crowd: Crowd, mean: Floats) -> int:
+    """Return how many runs of marks were inferred."""
+    marked = _decoded(crowd, mean) != crowd.outside
+    return int((marked & ~np.concatenate(([False], marked[:-1]))).sum())
+
+
+def _agreement(crowd: Crowd, text: npt.NDArray[np.float32], mean: Floats) -> float:
+    return _agreement_on(crowd.corpus, text, mean)
+
+
+def _agreement_on(corpus: CrowdCorpus, text: npt.NDArray[np.float32], mean: Floats) -> float:
+    """Return how well out-of-fold taggers find what was inferred: span F1, or accuracy where labels are not spans."""
+    first, allowed, last = (np.asarray(rule, dtype=float) for rule in transitions(corpus.labels))
+    rules = Chain(first, allowed, last)
+    inferred, tagged = (
+        best_paths(corpus.offsets, rules, (), 1, np.ascontiguousarray(p, dtype=np.float64)) for p in (mean, text)
+    )
+    if detect(corpus.labels) is None:
+        voted = np.repeat(corpus.annotated_sequences, np.diff(corpus.offsets))
+        return float((inferred == tagged)[voted].mean())
+    scores = evaluate.spans_from_codes(
+        inferred, tagged, corpus.offsets, corpus.labels, sequences=corpus.annotated_sequences
+    )
+    return float(scores.f1)
+
+
+def _some_documents(corpus: CrowdCorpus, n_tokens: int, salt: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of the sequences of documents, drawn at random, that have about so many tokens in all."""
+    documents = document_codes(corpus)
+    order = np.random.default_rng(salt).permutation(int(documents.max()) + 1)
+    size = np.bincount(documents, weights=np.diff(corpus.offsets), minlength=len(order))
+    taken = order[np.cumsum(size[order]) <= n_tokens]
+    return np.asarray(np.isin(documents, taken if len(taken) else order[:1]))
