@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import os
 import threading
 import zipfile
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import lasca
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, LascaError, LascaWarning, ParameterError
+from lasca.errors import CorpusError, FormatError, LascaError, LascaWarning, ParameterError
 from lasca.formats import READERS, WRITERS, read, write
 from lasca.formats.base import SourceFile
 from lasca.formats.choose import choose
@@ -275,3 +276,24 @@ def test_any_bytes_give_a_corpus_or_a_lasca_error(data: dict[str, bytes]) -> Non
         READERS[format](given_files)
     except LascaError:
         pass
+
+
+def test_models_of_an_export_vote_when_asked(tmp_path: Path) -> None:
+    task = {
+        "data": {"text": "Ada runs"},
+        "annotations": [{"completed_by": 1, "result": [_span()]}],
+        "predictions": [{"model_version": "m", "result": [_span()]}],
+    }
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([task]), encoding="utf-8")
+    usual, everybody = read(path), read(path, voters="all")
+    assert dict(zip(usual.annotators, usual.votes)) == {"1": True, "m": False}
+    assert everybody.votes == (True, True)
+    assert read(path, voters="m").votes == tuple(name == "m" for name in usual.annotators)
+    with pytest.raises(CorpusError, match="no annotator of that name"):
+        read(path, voters=["nobody"])
+
+
+def _span() -> dict[str, object]:
+    value = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
+    return {"from_name": "label", "to_name": "text", "type": "labels", "value": value}

@@ -7,6 +7,7 @@ packages add formats by the entry points `lasca.formats`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,34 @@ WRITERS: Registry[Writer] = Registry(
 
 
 def read(
-    source: Any, format: str = "auto", *, repair: bool = False, scheme: str | None = None, **options: Any
+    source: Any,
+    format: str = "auto",
+    *,
+    repair: bool = False,
+    scheme: str | None = None,
+    voters: str | Sequence[str] | None = None,
+    **options: Any,
 ) -> CrowdCorpus:
     """Read an export into a corpus. `corpus.load_report` says what was found, left out, changed and guessed.
 
     `source` is a path (or several), "-", or a pandas, polars or Arrow table; `format` one of `READERS`, or "auto".
     `repair` makes illegal tags legal, `scheme` converts all tags to a scheme (IOB2, BIOES, …); both are counted.
+    `voters` says who votes: "all" (models in the export too), or names; left out, everybody but models.
     Further options are those of the format; a wrong one gives an error that lists them.
     """
-    return read_any(READERS, source, format, repair=repair, scheme=scheme, options=options)
+    found: Any = read_any(READERS, source, format, repair=repair, scheme=scheme, options=options)
+    if voters is None:
+        return found  # type: ignore[no-any-return]
+    if isinstance(found, Layers):
+        layers: Any = Layers({name: _voting(corpus, voters) for name, corpus in found.items()})
+        return layers  # type: ignore[no-any-return]
+    return _voting(found, voters)
+
+
+def _voting(corpus: CrowdCorpus, voters: str | Sequence[str]) -> CrowdCorpus:
+    """Let these annotators vote; a string is "all", or names with commas between."""
+    names = voters.split(",") if isinstance(voters, str) else voters
+    return corpus.with_voters(corpus.annotators if voters == "all" else [name.strip() for name in names])
 
 
 def read_layers(source: Any, format: str = "auto", *, by: str = "label", **options: Any) -> Layers:

@@ -174,7 +174,7 @@ def sweep_z(  # type: ignore[no-untyped-def]
             rest -= weight[new]
             new += 1
         if at >= 0 and weight[new] == 0.0:  # rounding
-            new = old
+            new = int(old)
         if new != old:
             changed += 1
             z[i] = new
