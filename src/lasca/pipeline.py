@@ -75,8 +75,12 @@ class Run:
         gold: str | None = None,
         models: Sequence[Mapping[str, Any]] | None = None,
         record: Mapping[str, Any] | None = None,
+        crowdtruth: bool = False,
     ) -> str:
-        """Return the report as text. `models` are comparisons as `lasca compare --json` prints them."""
+        """Return the report as text. `models` are comparisons as `lasca compare --json` prints them.
+
+        `crowdtruth` adds CrowdTruth's worker quality to the table of annotators.
+        """
         known = self.record if record is None else record
         data = report.build(
             self.corpus,
@@ -88,6 +92,7 @@ class Run:
             models=self.models if models is None else models,
             record=known,
             title=title or known.get("title"),
+            crowdtruth=crowdtruth,
         )
         return report.render(data)
 
@@ -267,12 +272,15 @@ def report_on_truth(
     title: str | None = None,
     gold: str | None = None,
     models: Sequence[Mapping[str, Any]] | None = None,
+    crowdtruth: bool = False,
 ) -> None:
     """Write the report of a folder that `save_truth` wrote; what is ambiguous there is found first."""
     corpus, truth = load_truth(folder)
     ambiguity = find_ambiguity(corpus, truth)
     confusion = label_confusion(corpus, truth, ambiguity)
-    data = report.build(corpus, truth, ambiguity, confusion, title=title, gold=gold, models=models or ())
+    data = report.build(
+        corpus, truth, ambiguity, confusion, title=title, gold=gold, models=models or (), crowdtruth=crowdtruth
+    )
     with whole_file(path) as file:
         file.write_text(report.render(data), encoding="utf-8")
 

@@ -11,6 +11,7 @@ from lasca.evaluate.alternative import AlternativeTest, PersonTest, alternative_
 from lasca.evaluate.ambiguity_scores import AmbiguityScores, ambiguity, auroc, average_precision
 from lasca.evaluate.base import Prf
 from lasca.evaluate.calibration_scores import Calibration, calibration
+from lasca.evaluate.crowdtruth_scores import CrowdTruth, crowdtruth
 from lasca.evaluate.span_scores import SCHEMES, SpanScores, find_spans, spans, spans_from_codes
 from lasca.evaluate.token_scores import TokenScores, confusion_counts, tokens, tokens_from_codes
 
@@ -20,6 +21,7 @@ __all__ = [
     "AlternativeTest",
     "AmbiguityScores",
     "Calibration",
+    "CrowdTruth",
     "PersonTest",
     "Prf",
     "SpanScores",
@@ -32,6 +34,7 @@ __all__ = [
     "average_precision",
     "calibration",
     "confusion_counts",
+    "crowdtruth",
     "find_spans",
     "krippendorff_alpha",
     "pairwise_agreement",

@@ -21,8 +21,12 @@ BINS = 12
 MISTAKES = 3
 
 
-def annotator_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
-    """Return rows for the table (the busiest annotators if there are very many) and the scatter plot."""
+def annotator_section(corpus: CrowdCorpus, truth: Truth, *, crowdtruth: bool = False) -> dict[str, Any]:
+    """Return rows for the table (the busiest annotators if there are very many) and the scatter plot.
+
+    `crowdtruth` adds CrowdTruth's worker quality.
+    """
+    quality = evaluate.crowdtruth(corpus).worker_quality if crowdtruth else None
     table = truth.annotators.to_pylist()
     busy = sorted(range(len(table)), key=lambda i: (-table[i]["n"], i))
     shown = [i for i in busy if table[i]["n"] > 0][:SHOWN]
@@ -43,6 +47,7 @@ def annotator_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
                 "low": entry["reliability_low"],
                 "high": entry["reliability_high"],
                 "recall": float(np.diagonal(truth.confusion[i]).mean(dtype=np.float64)),
+                "crowdtruth": None if quality is None else float(quality[i]),
                 "cluster": entry["cluster"],
                 "mistakes": _mistakes(counts[row]),
                 "spark": plots.sparkline(bins[row], floor, 1.0),
@@ -57,6 +62,7 @@ def annotator_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
         "left_out": len([i for i in busy if table[i]["n"] > 0]) - len(shown),
         "scatter": plots.scatter(rows),
         "axis_low": min((r["low"] for r in rows), default=0.0),
+        "has_crowdtruth": crowdtruth,
         "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,
     }
 

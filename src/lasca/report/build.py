@@ -37,11 +37,13 @@ def build(
     models: Sequence[Mapping[str, Any]] = (),
     record: Mapping[str, Any] | None = None,
     title: str | None = None,
+    crowdtruth: bool = False,
 ) -> dict[str, Any]:
     """Gather what the page shows.
 
     `gold` names the gold to score against (the first one if there is any), `models` are comparisons as
-    `Comparison.to_dict` gives them, `record` is what is known of the run (its run.json).
+    `Comparison.to_dict` gives them, `record` is what is known of the run (its run.json); `crowdtruth` adds CrowdTruth's
+    worker quality to the table of annotators.
     """
     gold = next(iter(corpus.golds), None) if gold is None else gold
     if gold is not None and gold not in corpus.golds:
@@ -60,7 +62,7 @@ def build(
         "headline": headline(corpus, truth, ambiguity),
         "load": _load(corpus),
         "warnings": [clean(w, 600) for w in known.get("warnings", (*truth.warnings, *ambiguity.warnings))],
-        "annotators": annotator_section(corpus, truth),
+        "annotators": annotator_section(corpus, truth, crowdtruth=crowdtruth),
         "alternatives": alternative_section(corpus),
         "clusters": cluster_section(corpus, truth),
         "ambiguous": ambiguous,

@@ -37,7 +37,7 @@ from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.estimator import check_int, check_number
 from lasca.files import check_sums, whole_folder
 from lasca.kernels import lattice
-from lasca.tagger.base import Examples, Tagger
+from lasca.tagger.base import Examples, Tagger, write_card
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -252,8 +252,8 @@ class HmmTagger(Tagger):
             out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
         return out
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted tagger into a folder: counts as safetensors, the rest as JSON."""
+    def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
+        """Write the fitted tagger into a folder: counts as safetensors, the rest as JSON; `card` as model-card.md."""
         model = self._fitted()
         header = {
             "lasca": "tagger",
@@ -271,6 +271,7 @@ class HmmTagger(Tagger):
             for name in ARRAYS
         }
         with whole_folder(path, overwrite=overwrite) as folder:
+            write_card(folder, card)
             save_file(arrays, folder / "counts.safetensors")
             (folder / "tagger.json").write_text(json.dumps(header), encoding="utf-8")
 
@@ -334,9 +335,10 @@ def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]
     if not arrays["words"].sum() > 0:
         raise StoreError("the tagger has counted nothing")
     counts = Counts(vocabulary, keys, *(arrays[name] for name in ("words", "affixes", "starts", "moves")))
-    rules = (arrays["allowed"], arrays["first"], arrays["last"])
-    forms = (tagger.smoothing, tagger.prior, tagger.backoff, tagger.affix)
-    return Model(labels, active, counts, *rules, *forms)
+    return Model(
+        labels, active, counts, arrays["allowed"], arrays["first"], arrays["last"], tagger.smoothing, tagger.prior,
+        tagger.backoff, tagger.affix,
+    )  # fmt: skip
 
 
 class Texts:

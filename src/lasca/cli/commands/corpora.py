@@ -48,13 +48,20 @@ FOLDERS = ("lasca", "brat", "webanno", "xmi")
 def inspect(
     data: DataArgument, format: FormatOption = "auto", reader: ReaderOption = None, json: JsonOption = False
 ) -> None:
-    """Say what is in DATA: sequences, annotators, labels, coverage, agreement, and what the reader did."""
+    """Say what is in DATA: sequences, annotators, labels, coverage, agreement, and what the reader did.
+
+    With --json also CrowdTruth's qualities of units, workers and annotations.
+    """
+    from lasca.evaluate import crowdtruth
     from lasca.formats import Layers
 
     found = get_data(data, format, reader)
     layers = found if isinstance(found, Layers) else {"": found}
     if json:
-        told = {n: _facts(c) | {"load_report": c.load_report.to_dict()} for n, c in layers.items()}
+        told = {
+            n: _facts(c) | {"crowdtruth": crowdtruth(c).to_dict(), "load_report": c.load_report.to_dict()}
+            for n, c in layers.items()
+        }
         print_json(told.get("", {"layers": told}))
         return
     for name, corpus in layers.items():

@@ -156,6 +156,9 @@ def report(
         Path | None, typer.Option(help="What `lasca compare --json` printed, to show models side by side.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
+    crowdtruth: Annotated[
+        bool, typer.Option("--crowdtruth", help="Add CrowdTruth's worker quality to the table of annotators.")
+    ] = False,
 ) -> None:
     """Write the report again: one HTML page that needs nothing else."""
     from lasca.files import check_file, is_page
@@ -165,9 +168,9 @@ def report(
     compared = None if models is None else _comparisons(models)
     with at_work("writing the report"):
         if (folder / "run.json").is_file() or not (folder / "truth").is_dir():
-            Run.load(folder).report(output, title=title, gold=gold, models=compared)
+            Run.load(folder).report(output, title=title, gold=gold, models=compared, crowdtruth=crowdtruth)
         else:
-            report_on_truth(folder, output, title=title, gold=gold, models=compared)
+            report_on_truth(folder, output, title=title, gold=gold, models=compared, crowdtruth=crowdtruth)
     say(f"wrote {output}")
 
 
