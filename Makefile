@@ -58,7 +58,7 @@ format: .venv/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.core  ## what is made from the code: docs/cli.md, docs/formats.md
+docs: .venv/.test  ## what is made from the code: docs/cli.md, docs/formats.md
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_formats.py
 

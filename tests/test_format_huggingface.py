@@ -284,3 +284,26 @@ def test_many_mutations_give_only_our_errors(tmp_path: Path) -> None:
     info = json.dumps({"features": FEATURES}).encode()
     folder = {"data.arrow": binary(tmp_path, "arrow stream"), "dataset_info.json": info}
     assert_only_lasca_errors_in_files(attempt_files, folder, max_examples=MANY)
+
+
+def test_records_as_argilla_writes_them_to_json() -> None:
+    span = {"label": "PER", "start": 0, "end": 3}
+    record = {
+        "suggestions": {"mark": {"value": [span], "score": None, "agent": "spacy"}},
+        "responses": {"mark": [{"value": [span], "user_id": "u1"}, {"value": [], "user_id": "u2"}]},
+        "fields": {"body": "Ada saw"},
+        "metadata": {},
+        "id": "r1",
+    }
+    data = json.dumps([record]).encode()
+    assert huggingface.sniff(source("dataset.json", data)) > 0.9
+    corpus = huggingface.read(source("dataset.json", data))
+    assert (corpus.annotators, corpus.roles) == (("spacy", "u1", "u2"), ("model", "annotator", "annotator"))
+    assert corpus.labels == ("B-PER", "O")
+
+
+def test_other_columns_are_metadata_or_counted() -> None:
+    row = {"genre": "news", "pos": [1, 2], "ner_tags": ["B-PER", "O"], "tokens": ["Ada", "saw"], "id": "1"}
+    corpus = huggingface.read(source("x.jsonl", json.dumps(row).encode()))
+    assert list(corpus.metadata["genre"]) == ["news"]
+    assert corpus.load_report.counts["columns left out (pos)"] == 1

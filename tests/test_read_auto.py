@@ -297,3 +297,15 @@ def test_models_of_an_export_vote_when_asked(tmp_path: Path) -> None:
 def _span() -> dict[str, object]:
     value = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
     return {"from_name": "label", "to_name": "text", "type": "labels", "value": value}
+
+
+def test_a_bad_file_is_named_and_left_out_only_when_asked(tmp_path: Path) -> None:
+    for name in ("ann", "ben", "eve"):
+        (tmp_path / f"{name}.jsonl").write_text('{"id": 5, "text": "Ada visited", "label": [[0, 3, "PER"]]}\n')
+    (tmp_path / "eve.jsonl").write_text('{"id": 5, "text": "Ada visited", "label": [[0, 99, "PER"]]}\n')
+    with pytest.raises(FormatError, match=r"eve.jsonl:1.*read the other 2 files.*skip_bad=true"):
+        read(tmp_path)
+    corpus = read(tmp_path, skip_bad=True)
+    assert corpus.annotators == ("ann", "ben")
+    assert corpus.load_report.counts["bad files left out"] == 1
+    assert "eve.jsonl" in corpus.load_report.examples["bad files left out"][0]

@@ -84,6 +84,7 @@ def read(
     repair: bool = False,
     scheme: str | None = None,
     voters: str | Sequence[str] | None = None,
+    skip_bad: bool = False,
     **options: Any,
 ) -> CrowdCorpus:
     """Read an export into a corpus. `corpus.load_report` says what was found, left out, changed and guessed.
@@ -91,9 +92,10 @@ def read(
     `source` is a path (or several), "-", or a pandas, polars or Arrow table; `format` one of `READERS`, or "auto".
     `repair` makes illegal tags legal, `scheme` converts all tags to a scheme (IOB2, BIOES, …); both are counted.
     `voters` says who votes: "all" (models in the export too), or names; left out, everybody but models.
+    `skip_bad` leaves out files of a folder that cannot be read, and names them in the load report.
     Further options are those of the format; a wrong one gives an error that lists them.
     """
-    found: Any = read_any(READERS, source, format, repair=repair, scheme=scheme, options=options)
+    found: Any = read_any(READERS, source, format, repair=repair, scheme=scheme, options=options, skip_bad=skip_bad)
     if voters is None:
         return found  # type: ignore[no-any-return]
     if isinstance(found, Layers):

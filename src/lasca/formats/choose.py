@@ -133,10 +133,12 @@ def read_any(
     repair: bool,
     scheme: str | None,
     options: Mapping[str, Any],
+    skip_bad: bool = False,
 ) -> CrowdCorpus:
     """Read a source as a named or detected format, and see to its tags."""
     if format != "auto" and format not in readers:
         raise ParameterError("format", format, f"'auto' or one of {', '.join(readers)}")
+    bad: list[str] = []
     if not _is_paths(source):
         corpus, format, detected = *_from_object(readers, source, format, options), False
     else:
@@ -145,13 +147,50 @@ def read_any(
         if detected:
             format = choose(readers, files, str(source))
         try:
-            corpus = readers[format](files, **options)
+            corpus, bad = _without_bad(readers[format], files, options, skip_bad)
         except CorpusError as error:
             raise FormatError(f"read as {format}: {error}", path=str(source)) from error
     if isinstance(corpus, Layers):
-        made = {n: _finished(c, source, format, detected, repair, scheme) for n, c in corpus.items()}
+        made = {n: _finished(_told_bad(c, bad), source, format, detected, repair, scheme) for n, c in corpus.items()}
         return cast(CrowdCorpus, Layers(made))
-    return _finished(corpus, source, format, detected, repair, scheme)
+    return _finished(_told_bad(corpus, bad), source, format, detected, repair, scheme)
+
+
+def _without_bad(
+    reader: Reader, files: Sequence[SourceFile], options: Mapping[str, Any], skip: bool
+) -> tuple[CrowdCorpus, list[str]]:
+    """Read the files; if asked, leave out those that cannot be read, one after the other, and say which and why."""
+    left, bad = list(files), []
+    while True:
+        try:
+            return reader(left, **options), bad
+        except FormatError as error:
+            place = str(error.path or "")
+            culprit = next(
+                (f for f in left if place == f.shown or place.startswith((f"{f.shown}:", f"{f.shown} "))), None
+            )
+            if culprit is None or len(left) == 1:
+                raise
+            if not skip:
+                raise FormatError(
+                    error.what,
+                    path=error.path,
+                    line=error.line,
+                    got=error.got,
+                    hint=f"{(error.hint or '').rstrip('.')}. To read the other {len(left) - 1} files without this one "
+                    "set skip_bad=true (on the command line: -r skip_bad=true)".lstrip(". "),
+                ) from error
+            left.remove(culprit)
+            bad.append(str(error))
+
+
+def _told_bad(corpus: CrowdCorpus, bad: Sequence[str]) -> CrowdCorpus:
+    if not bad:
+        return corpus
+    report = corpus.load_report
+    counts = {**report.counts, "bad files left out": len(bad)}
+    examples = {**report.examples, "bad files left out": tuple(excerpt(said, 200) for said in bad[:3])}
+    return replace(corpus, load_report=replace(report, counts=counts, examples=examples))
 
 
 def _finished(

@@ -13,10 +13,12 @@ Argilla 2 (only submitted responses count; suggestions are models):
     {"id": "r1", "text": "Ada visited Rome", "spans.responses": [[{"label": "PER", "start": 0, "end": 3}]],
      "spans.responses.users": ["u1"], "spans.responses.status": ["submitted"]}
 
-(on one line). -100 and null are missing. Tags in rows without any annotator are the gold "gold", or,
-with several files that are neither splits nor shards, those of an annotator named as the file. Where annotators'
-tokens differ under one id, the commonest tokenisation is kept and the others are aligned to it by characters.
-`from_dataset` takes rows, or a Dataset or DatasetDict of the `datasets` package, which need not be there for files.
+(on one line); also as `to_json` of Argilla writes them, with `fields`, `responses` and `suggestions`. -100 and null are
+missing. Other columns are metadata where they are plain values, and counted where they are not. Tags in rows without
+any annotator are the gold "gold", or, with several files that are neither splits nor shards, those of an annotator
+named as the file. Where annotators' tokens differ under one id, the commonest tokenisation is kept and the others are
+aligned to it by characters. `from_dataset` takes rows, or a Dataset or DatasetDict of the `datasets` package, which
+need not be there for files.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import SourceFile
-from lasca.formats.huggingface_argilla import argilla_answers, question_of
+from lasca.formats.huggingface_argilla import argilla_answers, flat_record, is_record, question_of
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
 from lasca.formats.texts import SpanOptions, TextPool
@@ -45,13 +47,19 @@ def sniff(files: list[SourceFile]) -> float:
         head = file.head()
         if head[:4] == b"PAR1" or head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
             best = max(best, _sniff_table(file))
-        elif head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-            if b'.responses.users"' in head:
-                return 0.98
-            if b'"tokens"' in head and b'"_input_hash"' not in head and b'"spans"' not in head:
-                tagged = any(f'"{name}"'.encode() in head for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR))
-                best = max(best, 0.9 if tagged else 0.2)
+        for row in file.records:
+            best = max(best, _sniff_row(row))
     return best
+
+
+def _sniff_row(row: dict[str, Any]) -> float:
+    if any(key.endswith(".responses.users") for key in row) or is_record(row):
+        return 0.98
+    tokens = row.get("tokens", row.get("words"))
+    words = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
+    if not words or any(key in row for key in ("_input_hash", "spans", "lasca")):
+        return 0.0
+    return 0.9 if any(name in row for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR)) else 0.2
 
 
 def _sniff_table(file: SourceFile) -> float:
@@ -122,6 +130,7 @@ def _read(
     question: str | None,
     text: str | None,
 ) -> CrowdCorpus:
+    parts = [flat_record(part) for part in parts]
     names = [name for part in parts for name in part.names]
     if question is not None or any(name.endswith(".responses") for name in names):
         pool = TextPool(files, NAME, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lasca.errors import FormatError, ParameterError
@@ -10,9 +11,43 @@ from lasca.formats.base import Collector
 from lasca.formats.huggingface_load import Rows
 from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, text_id
 
-__all__ = ["argilla_answers", "question_of"]
+__all__ = ["argilla_answers", "flat_record", "is_record", "question_of"]
 
 OWN = ("id", "status", "_server_id")
+
+
+def is_record(row: Mapping[str, Any]) -> bool:
+    """Say whether a row is a record as `to_json` writes it: fields and responses are objects."""
+    return isinstance(row.get("fields"), dict) and isinstance(row.get("responses"), dict)
+
+
+def flat_record(part: Rows) -> Rows:
+    """Turn records of `to_json` into rows with the columns of `to_datasets`; other rows stay as they are."""
+    rows = list(part.rows)
+    if not rows or not all(is_record(row) for _, row in rows):
+        return part
+    flat = [(where, _flat(row, where)) for where, row in rows]
+    names = tuple(dict.fromkeys(name for _, row in flat for name in row))
+    return replace(part, names=names, rows=flat)
+
+
+def _flat(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": row.get("id"), **row["fields"]}
+    metadata = row.get("metadata")
+    made |= {f"metadata.{key}": value for key, value in metadata.items()} if isinstance(metadata, dict) else {}
+    for question, given in row["responses"].items():
+        answers = [answer for answer in given if isinstance(answer, dict)] if isinstance(given, list) else []
+        made[f"{question}.responses"] = [answer.get("value") for answer in answers]
+        made[f"{question}.responses.users"] = [answer.get("user_id") for answer in answers]
+        made[f"{question}.responses.status"] = [answer.get("status", "submitted") for answer in answers]
+    suggestions = row.get("suggestions")
+    for question, given in suggestions.items() if isinstance(suggestions, dict) else ():
+        if isinstance(given, dict):
+            made.setdefault(f"{question}.responses", [])
+            made.setdefault(f"{question}.responses.users", [])
+            made[f"{question}.suggestion"] = given.get("value")
+            made[f"{question}.suggestion.agent"] = given.get("agent")
+    return made
 
 
 def question_of(part: Rows, name: str | None) -> str:

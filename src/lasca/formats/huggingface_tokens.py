@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lasca import align
@@ -44,6 +44,7 @@ class _Given:
     role: str = "annotator"
     time: str | None = None
     text: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class TokenRows:
@@ -72,8 +73,9 @@ class TokenRows:
                 id = _digest(tokens) if annotator is not None else str(k)
             text = next((row[n] for n in Columns.TEXT if isinstance(row.get(n), str)), None)
             given = self.by_id.setdefault(prefix + id, [])
-            given.append(_Given(tokens, where, text=text))
             tags = self._tag_column(part, row, by_annotator, where)
+            used = ("tokens", "words", "id", "sequence_id", annotator, tags, by_annotator, *Columns.TEXT, *Columns.TIME)
+            given.append(_Given(tokens, where, text=text, metadata=self._further(row, used, where)))
             if tags is not None:
                 name, role = (part.owner, "annotator") if part.owner else ("gold", "gold")
                 if annotator is not None and row.get(annotator) is not None:
@@ -83,6 +85,18 @@ class TokenRows:
                 for who, labels in _pairs(row[by_annotator], where):
                     name = as_name(who, "an annotator", where)
                     given.append(self._given(part, row, by_annotator, labels, name, "annotator", tokens, where))
+
+    def _further(self, row: Mapping[str, Any], used: Sequence[str | None], where: str) -> dict[str, str]:
+        """Return what else a row says of its sequence; columns that are lists are counted."""
+        found: dict[str, str] = {}
+        for name, value in row.items():
+            if name in used or value is None or value == "":
+                continue
+            if isinstance(value, str | int | float):
+                found[str(name)] = str(value)
+            else:
+                self.collector.count(f"columns left out ({name})", 1, where)
+        return found
 
     def _given(
         self,
@@ -131,7 +145,13 @@ class TokenRows:
                 continue
             text, chars = _text(tokens, given)
             first = min(entry.where for entry in given)
-            self.collector.sequence(id, tokens, chars=chars, metadata={"text": text, "document": id}, where=first)
+            further: dict[str, str] = {}
+            for entry in sorted(given, key=lambda entry: entry.where):
+                for name, value in entry.metadata.items():
+                    if further.setdefault(name, value) != value:
+                        self.collector.count(f"second values of {name}", 1, entry.where)
+            metadata = {"document": id, **further, "text": text}
+            self.collector.sequence(id, tokens, chars=chars, metadata=metadata, where=first)
             for entry in given:
                 if entry.labels is not None:
                     labels = self._aligned(id, tokens, entry)
