@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -23,13 +24,45 @@ guessed is counted in `corpus.load_report` with examples. Any bytes whatever giv
 line. In `labels.csv`-like tables for people a cell that a spreadsheet would take for a formula gets a quote before it; data
 files (`table`, `mace`) are written as they are, so that they read back the same.
 
+## What is read, counted and refused
+
+| tool | read | counted, with an example | asked about or refused by name |
+|---|---|---|---|
+| Label Studio | JSON, JSON-MIN, JSON lines, CSV, TSV, `completions`; Text, HyperText by global offsets, Paragraphs; Choices, Taxonomy, Rating as labels of documents | drafts, skipped, results of other kinds by their type, other controls, ground truth | exports without text spans or choices; user numbers in several files; pages without global offsets; HTML nobody labelled |
+| doccano | JSONL of all versions, `label`, `labels`, `entities`, `annotations`, text under `data`; `cats` and plain labels as labels of documents | relations, comments, texts nobody labelled, empty documents | – |
+| Prodigy | `ner_manual`, `spans`, `review` with all versions as votes; `choice` and `textcat` as labels of documents | relations, rejected, ignored, blank tokens | yes or no to single spans |
+| brat | folders of annotators, or one; fragments on request | relations, events, attributes, normalisations, notes, other files | folders without a common document |
+| INCEpTION, WebAnno | TSV 3, XMI, JSON CAS, project zips; curators as gold | relations, chains, slots, spans over sentences, files without the layer | several layers or features; Java objects; documents without a layer of spans |
+| spaCy | DocBin, training tuples, JSON of version 2; `cats` as labels of documents | tokens nothing is said of, span groups | – |
+| SageMaker | text manifests, classifications, consolidation requests | labels of the machine, other results | manifests that refer to files |
+| Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json` | drafts, discarded, columns that are no metadata | numbered tags without names |
+| Mechanical Turk, CrowdFlower, Toloka | spans as JSON; words as labels of documents | rejected, missing | answers that are neither |
+| CoNLL | columns of annotators, one gold column of CoNLL-2003, -X, -U, TSV 2 | lines that are no tokens, columns left out, stacked labels | columns that hold different things |
+| MACE, long tables | items or sequences; unknown columns as metadata | columns left out, repeated and superseded rows | – |
+| GATE, Office, PDF, images | – | – | by name |
+
+Of the {n_files} entries in the table of real exports (`tests/test_exports.py`) {n_refused} are refusals or questions, each with the
+words its message must hold; with the option the message names, {n_options} of them are read. Labels in the hundreds, more
+than one for four tokens, are refused as free text.
+
+Labels of whole documents (`unit="document"`) make each document a sequence of one token. Overlapping spans are read with
+`overlap="layers"` (a corpus for each label) or "depth": `lasca.read_layers`; `lasca inspect`, `convert` and `aggregate`
+take them. `partial="split"` cuts tokens where spans begin and end. Several files are read as exports of one project;
+`link="text"` joins texts under several ids. `skip_bad=true` leaves out files that cannot be read and names them.
+
 Written: {writers}. All of them are for `lasca convert --to NAME`.
 """
 
 
 def page() -> str:
     """Return the text of docs/formats.md."""
-    parts = [HEAD.format(writers=", ".join(f"`{name}`" for name in WRITERS))]
+    table = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "test_exports.py"))
+    cases = table["CASES"]
+    refused = {case.path for case in cases if isinstance(case, table["Refused"]) and not case.options}
+    read_after = {case.path for case in cases if isinstance(case, table["Read"]) and case.options} & refused
+    writers = ", ".join(f"`{name}`" for name in WRITERS)
+    paths = {case.path for case in cases}
+    parts = [HEAD.format(writers=writers, n_files=len(paths), n_refused=len(refused), n_options=len(read_after))]
     for name, reader in READERS.items():
         module = import_module(reader.module)
         parts.append(f"## {name}\n\n{inspect.getdoc(module)}\n")

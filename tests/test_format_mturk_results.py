@@ -163,3 +163,17 @@ def test_mutations_give_only_our_errors() -> None:
 @pytest.mark.fuzz
 def test_many_mutations_give_only_our_errors() -> None:
     assert_only_lasca_errors(attempt, VALID, max_examples=MANY)
+
+
+def test_answers_that_are_words_are_labels_of_documents() -> None:
+    turk = (
+        b"HITId,WorkerId,AssignmentStatus,Input.text,Answer.tone\nh1,w1,Approved,A b c,good\nh1,w2,Rejected,A b c,bad\n"
+    )
+    corpus = mturk_results.read(source("x.csv", turk), unit="document")
+    assert (list(corpus.tokens), corpus.labels, corpus.annotators) == (["A b c"], ("good",), ("w1",))
+    with pytest.raises(FormatError, match="unit=document"):
+        mturk_results.read(source("x.csv", turk))
+    flower = b"_unit_id,_worker_id,input,Answer.kind\n1,w1,-,B\n1,w2,-,C\n"
+    assert mturk_results.sniff(source("x.csv", flower)) > 0.9
+    corpus = mturk_results.read(source("x.csv", flower), unit="document")
+    assert (list(corpus.tokens), corpus.labels, corpus.n_annotations) == (["1"], ("B", "C"), 2)

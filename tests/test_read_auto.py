@@ -309,3 +309,10 @@ def test_a_bad_file_is_named_and_left_out_only_when_asked(tmp_path: Path) -> Non
     assert corpus.annotators == ("ann", "ben")
     assert corpus.load_report.counts["bad files left out"] == 1
     assert "eve.jsonl" in corpus.load_report.examples["bad files left out"][0]
+
+
+def test_free_text_is_no_label(tmp_path: Path) -> None:
+    lines = "".join(f"w{k} lemma{k % 700}\n" for k in range(2000))
+    (tmp_path / "x.conll").write_text(lines)
+    with pytest.raises(FormatError, match="700 different ones for 2,000 tokens"):
+        read(tmp_path / "x.conll")

@@ -24,6 +24,8 @@ __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 
 SURE = 0.3  # below this a reader does not claim the files
 NAMED = "format=… (on the command line: -f …)"
+MANY_LABELS = 300  # more labels than any tag set has …
+FREE_TEXT = 4  # … and more than one for every so many tokens: words, not labels
 LEAD = 0.04  # two readers closer than this are both candidates
 PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
 
@@ -197,11 +199,24 @@ def _finished(
     corpus: CrowdCorpus, source: Any, format: str, detected: bool, repair: bool, scheme: str | None
 ) -> CrowdCorpus:
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
+    _refuse_free_text(corpus, str(source))
     report = corpus.load_report
     named = LoadReport(
         report.source or str(source)[:200], report.format or format, report.counts, report.examples, report.notes
     )
     return _tags(replace(corpus, load_report=replace(named, notes=(note, *named.notes))), repair, scheme)
+
+
+def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
+    """Refuse what looks like free text in the place of labels: every model would need a table of labels by labels."""
+    if corpus.n_labels > MANY_LABELS and corpus.n_labels * FREE_TEXT > corpus.n_tokens:
+        raise FormatError(
+            f"this looks like free text, not like labels: there are {corpus.n_labels:,} different ones for "
+            f"{corpus.n_tokens:,} tokens",
+            path=excerpt(shown, 200),
+            got=", ".join(corpus.labels[:4]),
+            hint="Name the column or feature that holds labels",
+        )
 
 
 def _is_paths(source: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Result files of Mechanical Turk (CSV) and Toloka (TSV): one row per assignment, spans as JSON.
+"""Result files of Mechanical Turk and CrowdFlower (CSV) and Toloka (TSV): one row per assignment, spans as JSON.
 
 A sample of Mechanical Turk:
 
@@ -13,7 +13,9 @@ A sample of Toloka (tabs between the columns):
 Spans are looked for anywhere inside the JSON of `Answer.*` / `OUTPUT:*`: objects with start and end (also startOffset
 and endOffset, start_offset and end_offset, begin and end, offset and length) and a label (also type, tag, entity,
 category, labels). Rejected assignments are left out and counted. An answer without spans is all O; an empty cell is
-missing. Rows are about the same text if their item id (HITId, INPUT:id, …) or, without one, their text is the same.
+missing. Answers that are plain words are labels of whole documents, read with `unit="document"` (`answer` names the
+column if there are several). Other `Input.*` columns are metadata. Rows are about the same text if their item id
+(HITId, INPUT:id, …) or, without one, their text is the same.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Collector, SourceFile, pick
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
 from lasca.formats.json_text import loads
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
 
@@ -42,11 +45,12 @@ EDGES = (
     ("offset", "length"),
 )
 LABELS = ("label", "type", "tag", "entity", "category", "labels")
-WORKER = ("workerid", "worker_id", "assignment:worker_id")
+WORKER = ("workerid", "worker_id", "assignment:worker_id", "_worker_id")
 STATUS = ("assignmentstatus", "assignment:status")
-TIME = ("submittime", "assignment:submitted", "assignment:submit_ts", "assignment:started")
-ITEM = ("input.id", "input:id", "input.item", "input:item", "hitid")
-TEXT = ("input.text", "input:text", "input.sentence", "input:sentence")
+TIME = ("submittime", "assignment:submitted", "assignment:submit_ts", "assignment:started", "_created_at")
+ITEM = ("input.id", "input:id", "input.item", "input:item", "hitid", "_unit_id")
+TEXT = ("input.text", "input:text", "input.sentence", "input:sentence", "text", "sentence", "input")
+REFUSED = ("rejected", "expired", "skipped")
 DEPTH = 12
 
 
@@ -54,6 +58,8 @@ def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are results: a header with WorkerId and Answer.*, or ASSIGNMENT:worker_id."""
     heads = [file.head(4096).split(b"\n", 1)[0] for file in files if _is_table(file) or len(files) == 1]
     if any(b"WorkerId" in head and b"Answer." in head for head in heads):
+        return 0.99
+    if any(b"_unit_id" in head and b"_worker_id" in head for head in heads):
         return 0.99
     return 0.99 if any(b"ASSIGNMENT:worker_id" in head and b"OUTPUT:" in head for head in heads) else 0.0
 
@@ -73,12 +79,21 @@ def read(
     text: str | None = None,
     answer: str | None = None,
     item: str | None = None,
+    link: str = "id",
 ) -> CrowdCorpus:
     """Read result files. `text`, `answer` and `item` name the columns of the text, the spans and the item's id."""
-    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging))
+    documents = unit == DOCUMENT
+    pool = TextPool(files, NAME, SpanOptions("auto" if documents else unit, partial, overlap, tokenizer, tagging, link))
+    verdicts: list[Verdict] = []
     for file in pick(files, (".csv", ".tsv"), pool.collector):
-        rows = _Rows(file, pool.collector, text, answer, item)
-        pool.add_file(file.shown, rows.answers())
+        rows = _Rows(file, pool.collector, text, answer, item, documents)
+        if documents:
+            verdicts += rows.verdicts()
+        else:
+            pool.add_file(file.shown, rows.answers())
+    if documents:
+        chosen_unit(unit, 0, verdicts, pool.collector)
+        return document_corpus(pool.linked_verdicts(verdicts), "", pool.collector)
     return pool.corpus()
 
 
@@ -86,7 +101,13 @@ class _Rows:
     """Turns the rows of one file into answers."""
 
     def __init__(
-        self, file: SourceFile, collector: Collector, text: str | None, answer: str | None, item: str | None
+        self,
+        file: SourceFile,
+        collector: Collector,
+        text: str | None,
+        answer: str | None,
+        item: str | None,
+        documents: bool = False,
     ) -> None:
         self.file, self.collector = file, collector
         (_, self.header), *self.table = _table(file) or [(1, [])]
@@ -94,7 +115,44 @@ class _Rows:
         self.text = self._column("the text", text, TEXT, ("input.", "input:"))
         self.item = self._optional(item, ITEM)
         self.status, self.time = self._optional(None, STATUS), self._optional(None, TIME)
-        self.answered = self._answers_in(answer)
+        self.answered = self._labels_in(answer) if documents else self._answers_in(answer)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Yield what each row that was not rejected says of its whole document."""
+        for line, row in self.table:
+            where = f"{self.file.shown}:{line}"
+            if len(row) != len(self.header):
+                raise FormatError(f"{len(row)} cells in a table of {len(self.header)} columns", path=where, got=row)
+            text = row[self.text]
+            id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
+            rejected = self.status is not None and row[self.status].strip().lower() in REFUSED
+            self.collector.count("rejected", int(rejected), where)
+            label = row[self.answered[0]].strip()
+            self.collector.count("missing", int(not label), where)
+            time = None if self.time is None else as_time(row[self.time])
+            name = as_name(row[self.worker], "the annotator", where)
+            shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
+            labels = (label,) if label and not rejected else ()
+            yield Verdict(id, shown, where, name, labels, time=time, metadata=self._metadata(row))
+
+    def _metadata(self, row: list[str]) -> dict[str, str]:
+        """Return what else the table says of the item: its other Input.* columns."""
+        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(("input.", "input:"))]
+        return {self.header[c]: row[c] for c in named if c not in (self.text, self.item) and row[c]}
+
+    def _labels_in(self, name: str | None) -> list[int]:
+        """Return the column of the labels: the one that is named, or the only Answer.* column."""
+        if name is not None:
+            return [self._column("the labels", name, ())]
+        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(("answer.", "output:"))]
+        if len(named) != 1:
+            raise self.file.error(
+                "it is not clear which column holds the labels",
+                1,
+                got=", ".join(self.header[c] for c in named) or ", ".join(self.header),
+                hint="Name it: answer=… (on the command line: -r answer=…)",
+            )
+        return named
 
     def answers(self) -> Iterator[Answer]:
         """Yield one answer for each row that was not rejected."""
@@ -104,7 +162,7 @@ class _Rows:
                 raise FormatError(f"{len(row)} cells in a table of {len(self.header)} columns", path=where, got=row)
             text = row[self.text]
             id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
-            if self.status is not None and row[self.status].strip().lower() in ("rejected", "expired", "skipped"):
+            if self.status is not None and row[self.status].strip().lower() in REFUSED:
                 self.collector.count(row[self.status].strip().lower(), 1, where)
                 yield Answer(id, text, where)
                 continue
@@ -112,7 +170,8 @@ class _Rows:
             if marks is None:
                 self.collector.count("missing", 1, where)
             time = None if self.time is None else as_time(row[self.time])
-            yield Answer(id, text, where, as_name(row[self.worker], "the annotator", where), marks, "annotator", time)
+            name = as_name(row[self.worker], "the annotator", where)
+            yield Answer(id, text, where, name, marks, "annotator", time, metadata=self._metadata(row))
 
     def _marks(self, cells: list[str], where: str) -> list[Mark] | None:
         """Return the spans in the JSON of the answers; None if all of them are empty."""
@@ -158,7 +217,8 @@ class _Rows:
                 "there is no column Answer.* or OUTPUT:* with JSON in it",
                 1,
                 got=", ".join(self.header),
-                hint="Spans must be given as JSON; name the column: answer=… (on the command line: -r answer=…)",
+                hint="Spans must be given as JSON; name the column: answer=… (on the command line: -r answer=…). If "
+                "the answers are labels of whole documents, set unit=document (on the command line: -r unit=document)",
             )
         return found or named
 
