@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from lasca import schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
-from lasca.tagger import CrfTagger
+from lasca.tagger import CrfTagger, tagger_class
 
 NAMES = ["Anna", "Peter", "Maria", "Otto"]
 CITIES = ["Berlin", "Paris", "Rome", "Oslo"]
@@ -222,6 +223,15 @@ def test_misuse_is_explained() -> None:
     with pytest.raises(ParameterError, match="label"):
         tagger.top_features("B-NONE")
     assert repr(CrfTagger(l2=2.0)) == "CrfTagger(l2=2.0)"
+
+
+def test_networks_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for kind in ("bilstm-crf", "transformer"):
+        with pytest.raises(ParameterError, match=r"pip install 'lasca\[torch\]'"):
+            tagger_class(kind)
+    with pytest.raises(ParameterError, match="one of crf,"):
+        tagger_class("oracle")
 
 
 def test_plain_arrays_give_the_same_as_a_corpus() -> None:
