@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lasca import evaluate, simulate
+from lasca import evaluate, schemes, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.report.annotators import expected_counts
+from lasca.report.headline import span_scores
 from lasca.report.plots import heat, sparkline, trace_plot
 from lasca.report.render import embedded_json
 from lasca.report.text import clean, context, percent
+from lasca.review.queue import make_queue
 from report_cases import NASTY, Case, case_of, demo_case, nasty_corpus
 
 
@@ -34,13 +36,48 @@ def test_the_data_is_plain_and_the_page_the_same_every_time(demo: Case) -> None:
 
 
 def test_headline_counts(demo: Case) -> None:
-    data = demo.data()["headline"]
-    best = demo.truth.proba[np.arange(demo.corpus.n_tokens), demo.truth.labels]
-    person = int(((best < 0.8) | (demo.ambiguity.score >= 0.5)).sum())
-    assert data["n_person"] == person
-    assert f"A person should look at {person:,} tokens" in data["person"]
-    assert data["expected"] == pytest.approx(float(best.mean()), rel=1e-6)
-    assert "12 annotators gave 20,870 labels to 4,174 tokens in 342 sequences" in data["read"]
+    data = demo.data()
+    queue = make_queue(demo.corpus, demo.truth, demo.ambiguity)
+    head = data["headline"]
+    assert head["n_person"] == len(queue)
+    assert f"Of {len(queue):,} items that a person could decide" in head["person"]
+    assert head["expected"] == pytest.approx(queue.errors)
+    assert "12 annotators gave 20,870 labels to 4,174 tokens in 342 sequences" in head["read"]
+    spans = sum(len(schemes.spans(row)) for row in demo.truth.sequences())
+    assert head["figures"][0] == {"value": f"{spans:,}", "words": "spans were inferred"}
+    assert len(data["first_items"]) == 6
+    assert data["first_items"][0]["words"] in demo.page()
+    assert "lasca review OUT" in [step["command"] for step in data["next_steps"]]
+
+
+def test_who_is_good_by_spans(demo: Case) -> None:
+    corpus, truth = demo.corpus, demo.truth
+    found = span_scores(corpus, truth)
+    assert found is not None
+    inferred = [set(schemes.spans(row)) for row in truth.sequences()]
+    for a in range(corpus.n_annotators):
+        codes = np.full(corpus.n_tokens, -1)
+        mine = corpus.annotation_annotator == a
+        codes[corpus.annotation_token[mine]] = corpus.annotation_label[mine]
+        rows = corpus.label_names(codes)
+        given = [set(schemes.spans(row)) for row in rows]
+        hits = sum(len(x & y) for x, y in zip(given, inferred))
+        seen = sum(sum(row[s] is not None for s, _, _ in spans) for row, spans in zip(rows, inferred))
+        assert found[a]["given"] == sum(map(len, given))
+        assert found[a]["precision"]["value"] == pytest.approx(hits / found[a]["given"])
+        assert found[a]["recall"]["value"] == pytest.approx(hits / seen)
+        assert found[a]["recall"]["low"] < found[a]["recall"]["value"] < found[a]["recall"]["high"]
+    assert span_scores(nasty_corpus(), case_of(nasty_corpus(), "mv", "vote-entropy").truth) is None
+
+
+def test_what_must_be_known_first_is_on_top() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"x": [["B-X", "O"]], "y": [["B-Y", "O"]], "z": [["B-X", "O"]]})
+    case = case_of(corpus, "mv", "vote-entropy")
+    data = case.data(record={"warnings": ["something else", "x and y seem to be copies"]})
+    assert data["warnings"][0].startswith("Given by somebody but never inferred: Y.")
+    assert data["warnings"][1] == "x and y seem to be copies"
+    page = case.page()
+    assert page.index("Please note first") < page.index('class="lead"')
 
 
 def test_tokens_nobody_labelled_are_named() -> None:

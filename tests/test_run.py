@@ -32,6 +32,8 @@ FILES = {
     "labels.jsonl",
     "labels.parquet",
     "annotators.csv",
+    "queue.csv",
+    "queue.jsonl",
     "ambiguous/ambiguous.csv",
     "ambiguous/ambiguous.jsonl",
     "confusion.csv",

@@ -74,8 +74,11 @@ def _pairs(ambiguity: Ambiguity) -> list[tuple[int, int] | None]:
     return found
 
 
-def _weights(ambiguity: Ambiguity, k: int) -> list[list[float]]:
-    """Return [label, weight], the heaviest first: for two-truths the expected share of readers who see the label."""
+def _weights(ambiguity: Ambiguity, k: int, given: set[int]) -> list[list[float]]:
+    """Return [label, weight], the heaviest first: for two-truths the expected share of readers who see the label.
+
+    Labels that nobody gave the token (nor were inferred for it) are no candidates, whatever the method says.
+    """
     candidates = ambiguity.candidates[k]
     label, proba, share = ambiguity.pair_label, ambiguity.pair_proba, ambiguity.pair_share
     if label is None or proba is None or share is None:
@@ -87,6 +90,8 @@ def _weights(ambiguity: Ambiguity, k: int) -> list[list[float]]:
         for (a, b), p, first in kept:
             weights[a] = weights.get(a, 0.0) + p / total * first
             weights[b] = weights.get(b, 0.0) + p / total * (1 - first)
+        kept_weight = sum(value for code, value in weights.items() if code in given) or 1.0
+        weights = {code: value / kept_weight for code, value in weights.items() if code in given}
     ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     return [[code, round(value, 3)] for code, value in ordered if code in candidates or value >= 0.005]
 
@@ -111,7 +116,7 @@ def _row(
         "z": label,
         "q": round(float(truth.proba[token, label]), 3),
         "v": [list(vote) for vote in said[:VOTES]],
-        "c": _weights(ambiguity, k),
+        "c": _weights(ambiguity, k, {label, *(code for _, code in said)}),
     }
     if len(said) > VOTES:
         row["m"] = len(said) - VOTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,26 @@ __all__ = ["alternative_section", "annotator_section"]
 SHOWN = 300
 BINS = 12
 MISTAKES = 3
+SMALL = 5
+"""Crowds up to this size get a small plot."""
 
 
+<<<<<<< HEAD
 def annotator_section(corpus: CrowdCorpus, truth: Truth, *, crowdtruth: bool = False) -> dict[str, Any]:
     """Return rows for the table (the busiest annotators if there are very many) and the scatter plot.
 
     `crowdtruth` adds CrowdTruth's worker quality.
     """
     quality = evaluate.crowdtruth(corpus).worker_quality if crowdtruth else None
+=======
+def annotator_section(
+    corpus: CrowdCorpus, truth: Truth, spans: Mapping[int, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Return rows for the table (the busiest annotators if there are very many) and the scatter plot.
+
+    `spans` are precision and recall of their spans (`lasca.report.headline.span_scores`).
+    """
+>>>>>>> cb84992 (Begin the report with spans, warnings, who is good and what to decide first)
     table = truth.annotators.to_pylist()
     busy = sorted(range(len(table)), key=lambda i: (-table[i]["n"], i))
     shown = [i for i in busy if table[i]["n"] > 0][:SHOWN]
@@ -50,6 +63,7 @@ def annotator_section(corpus: CrowdCorpus, truth: Truth, *, crowdtruth: bool = F
                 "crowdtruth": None if quality is None else float(quality[i]),
                 "cluster": entry["cluster"],
                 "mistakes": _mistakes(counts[row]),
+                "spans": None if spans is None else spans.get(i),
                 "spark": plots.sparkline(bins[row], floor, 1.0),
                 "spark_words": _spark_words(bins[row]),
             }
@@ -60,7 +74,8 @@ def annotator_section(corpus: CrowdCorpus, truth: Truth, *, crowdtruth: bool = F
         "total": len(table),
         "silent": sum(entry["n"] == 0 for entry in table),
         "left_out": len([i for i in busy if table[i]["n"] > 0]) - len(shown),
-        "scatter": plots.scatter(rows),
+        "scatter": plots.scatter(rows, *((720, 300) if len(rows) > SMALL else (480, 190))),
+        "has_spans": spans is not None,
         "axis_low": min((r["low"] for r in rows), default=0.0),
         "has_crowdtruth": crowdtruth,
         "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,

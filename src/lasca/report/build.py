@@ -16,11 +16,12 @@ from lasca.report.annotators import alternative_section, annotator_section
 from lasca.report.clusters import cluster_section
 from lasca.report.confused import confusion_section
 from lasca.report.diagnostics import diagnostics_section
-from lasca.report.headline import headline
+from lasca.report.headline import first_items, headline, next_steps, span_scores, warnings_on_top
 from lasca.report.labels import gold_section, label_section
 from lasca.report.models import model_section
 from lasca.report.palette import label_styles
 from lasca.report.text import clean
+from lasca.review.queue import make_queue
 from lasca.truth import Truth
 
 __all__ = ["build"]
@@ -51,6 +52,8 @@ def build(
     scores = None if gold is None else gold_section(corpus, truth, gold)
     ambiguous = ambiguous_section(corpus, truth, ambiguity, gold)
     known = dict(record or {})
+    queue = make_queue(corpus, truth, ambiguity)
+    said = [clean(w, 600) for w in known.get("warnings", (*truth.warnings, *ambiguity.warnings))]
     return {
         "title": clean(title or _title(corpus), 120),
         "lasca": __version__,
@@ -59,10 +62,17 @@ def build(
         "names": [clean(name, 40) for name in corpus.annotators],
         "reliability": [round(x, 3) for x in truth.annotators.column("reliability").to_pylist()],
         "model": truth.model,
-        "headline": headline(corpus, truth, ambiguity),
+        "headline": headline(corpus, truth, queue),
+        "first_items": first_items(corpus, queue),
+        "next_steps": next_steps(corpus, queue),
         "load": _load(corpus),
+<<<<<<< HEAD
         "warnings": [clean(w, 600) for w in known.get("warnings", (*truth.warnings, *ambiguity.warnings))],
         "annotators": annotator_section(corpus, truth, crowdtruth=crowdtruth),
+=======
+        "warnings": warnings_on_top(corpus, truth, said),
+        "annotators": annotator_section(corpus, truth, span_scores(corpus, truth)),
+>>>>>>> cb84992 (Begin the report with spans, warnings, who is good and what to decide first)
         "alternatives": alternative_section(corpus),
         "clusters": cluster_section(corpus, truth),
         "ambiguous": ambiguous,

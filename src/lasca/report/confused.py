@@ -15,6 +15,7 @@ from lasca.report.plots import heat
 __all__ = ["confusion_section"]
 
 TOP = 8
+SHOWN_FROM = 0.001
 
 
 def confusion_section(
@@ -23,7 +24,10 @@ def confusion_section(
     """Return the symmetric matrix of label confusion over the labels that matter most, and the strongest pairs."""
     values = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(values, 0)
-    order = label_order(corpus.labels, (values.sum(axis=1) + 1e-9).tolist(), MAX_LABELS)
+    confused = int(
+        (values.max(axis=1, initial=0) >= SHOWN_FROM).sum()
+    )  # labels that are confused with none say nothing
+    order = label_order(corpus.labels, (values.sum(axis=1) + 1e-9).tolist(), min(MAX_LABELS, max(confused, 2)))
     highest = float(values.max(initial=0))
     rows = []
     for i in order:

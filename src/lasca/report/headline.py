@@ -1,55 +1,73 @@
-"""The first thing a reader sees: what was read, how sure we are, how much needs a person – in plain words."""
+"""The first screen: the result in spans, what to beware of, who is good, what to decide first, what to do next."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv
 
 from lasca import evaluate
-from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
-from lasca.report.text import count, percent
+from lasca.report.text import clean, context, count, percent
+from lasca.review.queue import REASONS, Queue, said
+from lasca.review.spans import Labels, said_by_everybody
 from lasca.truth import Truth
 
-__all__ = ["headline"]
+__all__ = ["first_items", "headline", "next_steps", "span_scores", "warnings_on_top"]
 
-SURE, UNSURE, AMBIGUOUS = 0.95, 0.8, 0.5
+FIRST = 6
+SIDE = 42
 
 
-def headline(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity) -> dict[str, Any]:
+def headline(corpus: CrowdCorpus, truth: Truth, queue: Queue) -> dict[str, Any]:
     """Return sentences and key figures."""
+    labels = Labels.of(corpus)
     voted = np.diff(corpus.token_start) > 0
-    best = truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
     n = int(voted.sum())
-    expected = float(best[voted].mean()) if n else 0.0
-    sure = float((best[voted] >= SURE).mean()) if n else 0.0
-    unsure = voted & (best < UNSURE)
-    if ambiguity.method == "two-truths":
-        ambiguous = voted & (np.nan_to_num(ambiguity.score, nan=0.0) >= AMBIGUOUS)
+    best = truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
+    sure = float((best[voted] >= 0.95).mean()) if n else 0.0
+    if labels.scheme is None:
+        result, what = n, "tokens with an inferred label"
     else:
-        ambiguous = ambiguity.mask
-    person = int((unsure | ambiguous).sum())
+        found = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
+        result, what = int(voted[found.start].sum()), "spans were inferred"
     alpha = evaluate.agreement(corpus.crowd()).krippendorff_alpha
+    half = _half(queue)
+    wrong = "labels" if labels.scheme is None else "spans that are wrong or missing"
+    expected = f"{queue.errors:,.0f}" if queue.errors >= 10 else f"{queue.errors:.1f}"
+    person = "Nothing is left that a person would have to decide."
+    if len(queue):
+        person = (
+            f"Of {count(len(queue), 'item')} that a person could decide, the first {half:,} are expected to remove "
+            "half of the errors that decisions can remove."
+        )
     return {
         "read": _read(corpus, n),
         "sure": (
-            f"For {percent(sure)} of the labelled tokens the inferred label is at least {SURE:.0%} sure; "
-            f"all in all {percent(expected)} of the labels are expected to be right."
-        ).replace("95%", "95 %"),
-        "person": _person(person, n, int(ambiguous.sum()), int((unsure & ~ambiguous).sum())),
+            f"{result:,} {what}; the model expects {expected} errors among them ({wrong}), and is at least 95 % sure "
+            f"of {percent(sure)} of the labelled tokens. These are expectations: an audit measures them."
+        ),
+        "person": person,
         "figures": [
-            {"value": f"{n:,}", "words": "tokens that somebody labelled"},
-            {"value": percent(expected), "words": "of the inferred labels expected to be right"},
-            {"value": f"{person:,}", "words": "tokens a person should look at"},
+            {"value": f"{result:,}", "words": what},
+            {"value": expected, "words": "errors the model expects among them"},
+            {"value": f"{len(queue):,}", "words": "decisions for a person, in the queue"},
             {
                 "value": "–" if np.isnan(alpha) else f"{alpha:.2f}",
                 "words": "agreement of the annotators (Krippendorff’s α)",
             },
         ],
-        "expected": expected,
-        "n_person": person,
+        "expected": queue.errors,
+        "n_person": len(queue),
     }
+
+
+def _half(queue: Queue) -> int:
+    """Return how many of the first items make up half of what all are expected to remove."""
+    own = np.cumsum([item.area.errors for item in queue.items])
+    return int(np.searchsorted(own, own[-1] / 2)) + 1 if len(own) and own[-1] > 0 else len(own)
 
 
 def _read(corpus: CrowdCorpus, n: int) -> str:
@@ -67,13 +85,107 @@ def _read(corpus: CrowdCorpus, n: int) -> str:
     return words
 
 
-def _person(person: int, n: int, ambiguous: int, unsure: int) -> str:
-    if not person:
-        return "Nothing stands out that a person would have to decide."
-    parts = []
-    if ambiguous:
-        parts.append(f"{ambiguous:,} where reliable people disagree, so that the guideline may have to decide")
-    if unsure:
-        parts.append(f"{unsure:,} where the labels leave less than {UNSURE:.0%} certainty".replace("80%", "80 %"))
-    share = percent(person / max(n, 1))
-    return f"A person should look at {count(person, 'token')} ({share}): {', and '.join(parts)}."
+def warnings_on_top(corpus: CrowdCorpus, truth: Truth, said: list[str]) -> list[str]:
+    """Return what a reader must know before anything else, the worst first, then the other warnings."""
+    first = []
+    if truth.diagnostics.get("converged") is False:
+        first.append("The inference stopped before it converged: take the numbers below as a first impression.")
+    labels = Labels.of(corpus)
+    given = set(labels.kind[np.unique(corpus.annotation_label)].tolist())
+    inferred = set(labels.kind[np.unique(truth.labels)].tolist())
+    never = [clean(labels.types[k] or "the one label", 40) for k in sorted(given - inferred - {-1})]
+    if never:
+        shown = ", ".join(never[:6]) + (f" and {len(never) - 6} more" if len(never) > 6 else "")
+        first.append(f"Given by somebody but never inferred: {shown}.")
+    copies = [w for w in said if "cop" in w.lower()]
+    return [*first, *copies, *(w for w in said if w not in copies)]
+
+
+def span_scores(corpus: CrowdCorpus, truth: Truth) -> dict[int, dict[str, Any]] | None:
+    """Return precision and recall of each annotator's spans against the inferred ones, with 95 % intervals.
+
+    A span counts when borders and type are the same; recall is over inferred spans whose first token they labelled.
+    None where labels are of no scheme.
+    """
+    labels = Labels.of(corpus)
+    if labels.scheme is None:
+        return None
+    given, who = said_by_everybody(corpus, labels)
+    inferred = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
+    width, kinds = corpus.n_tokens + 1, len(labels.types) + 1
+
+    def key(spans: Any) -> Any:
+        return (spans.start * width + spans.stop) * kinds + spans.kind
+
+    right = np.isin(key(given), key(inferred))
+    A = corpus.n_annotators
+    starts = np.zeros(corpus.n_tokens, bool)
+    starts[inferred.start] = True
+    seen = np.bincount(corpus.annotation_annotator[starts[corpus.annotation_token]], minlength=A)
+    n = np.bincount(who, minlength=A)
+    hits = np.bincount(who[right], minlength=A)
+    return {
+        a: {"given": int(n[a]), "precision": _share(hits[a], n[a]), "recall": _share(hits[a], seen[a])}
+        for a in range(A)
+        if n[a] or seen[a]
+    }
+
+
+def _share(hits: float, n: float) -> dict[str, float] | None:
+    """Return a share with its 95 % interval (Jeffreys)."""
+    if n <= 0:
+        return None
+    hits = min(hits, n)
+    low = float(betaincinv(hits + 0.5, n - hits + 0.5, 0.025)) if hits else 0.0
+    high = float(betaincinv(hits + 0.5, n - hits + 0.5, 0.975)) if hits < n else 1.0
+    return {"value": float(hits / n), "low": low, "high": high}
+
+
+def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
+    """Return the first decisions of the queue, one row each."""
+    rows = []
+    for item in queue.items[:FIRST]:
+        area = item.area
+        words = corpus.sequence(area.sequence)
+        before, _ = context(words, area.start)
+        _, after = context(words, area.stop - 1)
+        rows.append(
+            {
+                "before": _words_of(before, -SIDE),
+                "words": clean(" ".join(words[area.start : area.stop]), 120),
+                "after": _words_of(after, SIDE),
+                "sequence": clean(corpus.sequence_ids[area.sequence], 40),
+                "candidates": [clean(said(words, reading), 100) for reading in area.readings[:4]],
+                "more": max(len(area.readings) - 4, 0),
+                "why": REASONS[item.reason],
+                "gain": item.gain,
+                "alike": item.alike,
+            }
+        )
+    return rows
+
+
+def _words_of(text: str, width: int) -> str:
+    """Return the first (or with a negative width the last) whole words of a text, with a sign where it was cut."""
+    if len(text) <= abs(width):
+        return text
+    if width < 0:
+        return "… " + text[width:].split(" ", 1)[-1]
+    return text[:width].rsplit(" ", 1)[0] + " …"
+
+
+def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:
+    """Return what to do next, with the commands."""
+    steps = []
+    if len(queue):
+        steps.append({"why": "Decide what people must decide, best first", "command": "lasca review OUT"})
+        steps.append({"why": "Or fill in queue.csv and take it back", "command": "lasca decide OUT queue.csv"})
+    steps.append({"why": "Know what the rest is worth", "command": "lasca accept OUT --error 0.02"})
+    per_token = corpus.n_annotations / max(int((np.diff(corpus.token_start) > 0).sum()), 1)
+    if per_token < 3:
+        budget = 10 ** max(1, int(math.log10(max(corpus.n_sequences, 10))))
+        steps.append(
+            {"why": "Get more votes where they help most", "command": f"lasca next OUT --budget {budget} -o TASKS"}
+        )
+    steps.append({"why": "Write final labels with a data card", "command": "lasca finish OUT -o FINAL"})
+    return steps

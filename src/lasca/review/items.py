@@ -119,10 +119,10 @@ def find_items(
     Of labels without a scheme, tokens on which all agree and whose label is sure are left out in both cases.
     """
     labels = labels or Labels.of(corpus)
-    start, stop = areas_of(corpus, truth, labels)
     if labels.scheme is None:
-        kept = _contested(corpus, truth)
-        start, stop = start[kept], stop[kept]
+        found = _tokens(corpus, truth)
+        return found if everything else [area for area in found if not area.unanimous]
+    start, stop = areas_of(corpus, truth, labels)
     voted = (
         np.diff(corpus.token_start)[start] > 0
     )  # what nobody looked at is no decision yet: `lasca next` gives it out
@@ -140,6 +140,40 @@ def _contested(corpus: CrowdCorpus, truth: Truth) -> npt.NDArray[np.int64]:
     best = truth.proba[np.arange(corpus.n_tokens), truth.labels]
     voted = np.diff(corpus.token_start) > 0
     return np.flatnonzero(doubt | (voted & (best < 1 - 1 / max(T, 20))))
+
+
+def _tokens(corpus: CrowdCorpus, truth: Truth) -> list[Area]:
+    """Return contested tokens of a corpus without a scheme: the weight of a label is its probability."""
+    at = _contested(corpus, truth)
+    names = corpus.labels
+    proba = truth.proba[at].tolist()
+    inferred = truth.labels[at].tolist()
+    likely: list[list[int]] = [[] for _ in at]
+    for row, code in zip(*(x.tolist() for x in np.nonzero(truth.proba[at] >= TRACE))):
+        likely[row].append(code)
+    who, said = corpus.annotation_annotator.tolist(), corpus.annotation_label.tolist()
+    begin, end = corpus.token_start[at].tolist(), corpus.token_start[at + 1].tolist()
+    sequence = corpus.token_sequence[at].tolist() if len(at) else []
+    place = (at - corpus.offsets[corpus.token_sequence[at]]).tolist() if len(at) else []
+    counts = corpus.votes
+    made = []
+    for k, i in enumerate(place):
+        votes: dict[int, list[int]] = {inferred[k]: []}
+        for v in range(begin[k], end[k]):
+            if counts[who[v]]:
+                votes.setdefault(said[v], []).append(who[v])
+        for code in likely[k]:
+            votes.setdefault(code, [])
+        p = proba[k]
+        rest = sorted(list(votes)[1:], key=lambda code: (-p[code], -len(votes[code]), code))
+        order = [inferred[k], *rest][:MAX_READINGS]
+        made.append(
+            Area(
+                sequence[k], i, i + 1, tuple(((i, i + 1, names[code]),) for code in order),
+                tuple(p[code] for code in order), tuple(tuple(votes[code]) for code in order), "token",
+            )
+        )  # fmt: skip
+    return made
 
 
 def _gather(
@@ -160,9 +194,7 @@ def _gather(
     inside = (area >= 0) & (inferred.stop <= stop[area]) if len(start) else np.zeros(len(area), bool)
     for a, s, e, k in zip(*(x[inside].tolist() for x in (area, inferred.start, inferred.stop, inferred.kind))):
         mine.setdefault(a, []).append((s - int(first[a]), e - int(first[a]), types[k]))
-    held = (
-        [truth.proba.argmax(axis=1)] if labels.scheme is None else [truth.proba.argmax(axis=1), liberal(truth, labels)]
-    )
+    held = [truth.proba.argmax(axis=1), liberal(truth, labels)]
     counts = np.array(corpus.votes, bool)
     found = []
     for a, (s, e) in enumerate(zip(start.tolist(), stop.tolist())):
@@ -172,24 +204,17 @@ def _gather(
         for giver, n in sorted(Counter(corpus.annotation_annotator[part].tolist()).items()):
             if counts[giver] and n == e - s:
                 votes.setdefault(tuple(by_person.get((a, giver), ())), []).append(giver)
-        for reading in _held(labels, truth, held, s, e):
+        for reading in (*(labels.of_sequence(codes[s:e].tolist()) for codes in held), ()):
             votes.setdefault(tuple((b + s - base, c + s - base, kind) for b, c, kind in reading), [])
         readings = tuple(votes)
         voters = tuple(tuple(v) for v in votes.values())
         sequence = int(corpus.token_sequence[s])
-        kind = "token" if labels.scheme is None else "marked"
+        kind = "marked"
         n_voters = sum(map(len, votes.values()))
-        if kind == "marked" and 0 < n_voters == len(votes.get((), ())) and not mine.get(a):
+        if 0 < n_voters == len(votes.get((), ())) and not mine.get(a):
             kind = "missed"
         found.append(Area(sequence, s - base, e - base, readings, (0.0,) * len(readings), voters, kind))
     return found
-
-
-def _held(labels: Labels, truth: Truth, held: list[npt.NDArray[np.int64]], s: int, e: int) -> list[Reading]:
-    """Return what the posterior holds of an area; of single tokens all likely labels."""
-    if labels.scheme is None:
-        return [((0, 1, labels.names[t]),) for t in np.flatnonzero(truth.proba[s] >= TRACE).tolist()]
-    return [*(labels.of_sequence(codes[s:e].tolist()) for codes in held), ()]
 
 
 def _weigh(corpus: CrowdCorpus, truth: Truth, labels: Labels, areas: list[Area]) -> list[Area]:

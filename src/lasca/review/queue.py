@@ -94,7 +94,8 @@ def make_queue(
     total = sum(area.errors for area in areas)
     ambiguous = _ambiguous_tokens(corpus, ambiguity)
     kept = [a for a in areas if _open(a)]
-    keys = [_key(corpus, area) for area in kept]
+    words = corpus.tokens[:] if kept else []
+    keys = [_key(words, int(corpus.offsets[area.sequence]), area) for area in kept]
     groups: dict[str, list[int]] = {}
     for i in sorted(range(len(kept)), key=lambda i: (-kept[i].errors, kept[i].sequence, kept[i].start)):
         groups.setdefault(keys[i], []).append(i)
@@ -191,10 +192,9 @@ def _reason(corpus: CrowdCorpus, area: Area, ambiguous: Any) -> str:
     return "people disagree" if most < n else "doubt"
 
 
-def _key(corpus: CrowdCorpus, area: Area) -> str:
+def _key(tokens: list[str], base: int, area: Area) -> str:
     """Return what makes items alike: the words of the area, and its readings seen from its start."""
-    base = int(corpus.offsets[area.sequence])
-    words = [w.casefold() for w in corpus.tokens[base + area.start : base + area.stop]]
+    words = [w.casefold() for w in tokens[base + area.start : base + area.stop]]
     readings = sorted([[s - area.start, e - area.start, k] for s, e, k in r] for r in area.readings)
     return json.dumps([words, readings], ensure_ascii=False)
 

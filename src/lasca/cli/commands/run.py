@@ -138,13 +138,15 @@ def stoppable(progress: Any) -> Iterator[Any]:
 def show_run(done: Run, output: Path) -> None:
     """Say what came out, and where it is."""
     from lasca.report.headline import headline
+    from lasca.review.queue import make_queue
 
-    words = headline(done.corpus, done.truth, done.ambiguity)
+    words = headline(done.corpus, done.truth, make_queue(done.corpus, done.truth, done.ambiguity))
     for name in ("read", "sure", "person"):
         out.print(words[name], markup=False)
     for warning in done.record["warnings"]:
         say(f"warning: {excerpt(warning, 300)}", "yellow")
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
+    out.print(f"Next: lasca review {output}", markup=False, soft_wrap=True)
 
 
 @app.command()
