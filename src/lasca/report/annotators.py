@@ -24,22 +24,19 @@ SMALL = 5
 """Crowds up to this size get a small plot."""
 
 
-<<<<<<< HEAD
-def annotator_section(corpus: CrowdCorpus, truth: Truth, *, crowdtruth: bool = False) -> dict[str, Any]:
-    """Return rows for the table (the busiest annotators if there are very many) and the scatter plot.
-
-    `crowdtruth` adds CrowdTruth's worker quality.
-    """
-    quality = evaluate.crowdtruth(corpus).worker_quality if crowdtruth else None
-=======
 def annotator_section(
-    corpus: CrowdCorpus, truth: Truth, spans: Mapping[int, Mapping[str, Any]] | None = None
+    corpus: CrowdCorpus,
+    truth: Truth,
+    spans: Mapping[int, Mapping[str, Any]] | None = None,
+    *,
+    crowdtruth: bool = False,
 ) -> dict[str, Any]:
     """Return rows for the table (the busiest annotators if there are very many) and the scatter plot.
 
-    `spans` are precision and recall of their spans (`lasca.report.headline.span_scores`).
+    `spans` are precision and recall of their spans (`lasca.report.headline.span_scores`); `crowdtruth` adds
+    CrowdTruth's worker quality.
     """
->>>>>>> cb84992 (Begin the report with spans, warnings, who is good and what to decide first)
+    quality = evaluate.crowdtruth(corpus).worker_quality if crowdtruth else None
     table = truth.annotators.to_pylist()
     busy = sorted(range(len(table)), key=lambda i: (-table[i]["n"], i))
     shown = [i for i in busy if table[i]["n"] > 0][:SHOWN]

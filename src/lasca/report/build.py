@@ -66,13 +66,8 @@ def build(
         "first_items": first_items(corpus, queue),
         "next_steps": next_steps(corpus, queue),
         "load": _load(corpus),
-<<<<<<< HEAD
-        "warnings": [clean(w, 600) for w in known.get("warnings", (*truth.warnings, *ambiguity.warnings))],
-        "annotators": annotator_section(corpus, truth, crowdtruth=crowdtruth),
-=======
         "warnings": warnings_on_top(corpus, truth, said),
-        "annotators": annotator_section(corpus, truth, span_scores(corpus, truth)),
->>>>>>> cb84992 (Begin the report with spans, warnings, who is good and what to decide first)
+        "annotators": annotator_section(corpus, truth, span_scores(corpus, truth), crowdtruth=crowdtruth),
         "alternatives": alternative_section(corpus),
         "clusters": cluster_section(corpus, truth),
         "ambiguous": ambiguous,
