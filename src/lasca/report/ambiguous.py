@@ -27,7 +27,8 @@ def ambiguous_section(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, g
     z inferred label, q its probability, v votes [annotator, label], m votes left out, c candidates [label, weight],
     g gold label. `pairs` counts the pairs of competing labels over all ambiguous tokens, `examples` names rows.
     """
-    pairs = _pairs(ambiguity)
+    offered = [_offered(corpus, truth, ambiguity, k) for k in range(len(ambiguity.tokens))]
+    pairs = _pairs(offered)
     counted = Counter(pair for pair in pairs if pair is not None)
     rows: list[dict[str, Any]] = []
     place: dict[int, int] = {}
@@ -41,7 +42,7 @@ def ambiguous_section(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, g
         rows.append(row)
     listed = len(rows)
     examples: dict[str, list[int]] = {}
-    for k, candidates in enumerate(ambiguity.candidates):
+    for k, candidates in enumerate(offered):
         for i, j in combinations(sorted(candidates), 2):
             shown = examples.setdefault(f"{i}-{j}", [])
             if len(shown) >= EXAMPLES:
@@ -65,10 +66,18 @@ def ambiguous_section(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, g
     }
 
 
-def _pairs(ambiguity: Ambiguity) -> list[tuple[int, int] | None]:
+def _offered(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, k: int) -> dict[int, float]:
+    """Return the candidates of an ambiguous token that somebody gave it, or that were inferred for it."""
+    token = int(ambiguity.tokens[k])
+    said = corpus.annotation_label[int(corpus.token_start[token]) : int(corpus.token_start[token + 1])]
+    given = {int(truth.labels[token]), *said.tolist()}
+    return {code: score for code, score in ambiguity.candidates[k].items() if code in given}
+
+
+def _pairs(offered: list[dict[int, float]]) -> list[tuple[int, int] | None]:
     """Return the two labels that compete most at each ambiguous token, the lower code first."""
     found: list[tuple[int, int] | None] = []
-    for candidates in ambiguity.candidates:
+    for candidates in offered:
         best = sorted(candidates, key=lambda label: (-candidates[label], label))[:2]
         found.append((min(best), max(best)) if len(best) == 2 else None)
     return found

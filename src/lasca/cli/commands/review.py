@@ -1,4 +1,4 @@
-"""Verbs that close the loop: review, decide, accept, finish."""
+"""Verbs that close the loop: review, decide, accept, finish, next."""
 
 from __future__ import annotations
 
@@ -172,3 +172,55 @@ def finish(
     by = ", ".join(f"{name} {n:,}" for name, n in card["tokens_by_source"].items())
     out.print(f"Tokens by source: {excerpt(by, 200)}", markup=False)
     say(f"wrote labels.csv, labels.conll, labels.jsonl, labels.parquet, spans.jsonl and card.md to {output}")
+
+
+@app.command(name="next")
+def next_votes(
+    folder: FolderArgument,
+    output: OutOption,
+    budget: Annotated[int, typer.Option(min=1, help="How many documents to hand out.")] = 100,
+    annotators: Annotated[str | None, typer.Option(help="Names, separated by commas; all if not given.")] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="The most documents for one annotator.")] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Say which documents to give to whom next: CSV, JSON lines and Label Studio tasks."""
+    import numpy as np
+
+    from lasca.files import check_output, whole_folder
+    from lasca.formats.label_studio_write import tasks
+    from lasca.formats.write_tables import people_table
+    from lasca.review.assign import assign
+    from lasca.review.project import Project
+
+    check_output(output, folder, overwrite=overwrite)
+    project = Project(folder)
+    fit = project.fit(again=False)
+    names = None if annotators is None else [name.strip() for name in annotators.split(",") if name.strip()]
+    made = assign(fit.corpus, fit.truth, budget, annotators=names, most=most)
+    rows = [
+        {
+            "annotator": a.annotator, "document": a.document, "tokens": a.tokens, "gain": round(a.gain, 4),
+            "sequences": [fit.corpus.sequence_ids[s] for s in a.sequences],
+        }
+        for a in made
+    ]  # fmt: skip
+    who: dict[int, list[str]] = {}
+    for a in made:
+        for s in a.sequences:
+            who.setdefault(s, []).append(a.annotator)
+    part = fit.corpus.select(sequences=list(who))
+
+    given = tasks(part, np.full(part.n_tokens, -1))
+    for task, people in zip(given, who.values()):
+        task["data"] = task["data"] | {"annotators": people}
+        task["predictions"] = []
+    with whole_folder(output, overwrite=overwrite) as place:
+        columns = {name: [row[name] for row in rows] for name in ("annotator", "document", "tokens", "gain")}
+        people_table(columns, place / "next.csv")
+        lines = [json_text.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        (place / "next.jsonl").write_text("".join(lines), encoding="utf-8")
+        text = json_text.dumps(given, ensure_ascii=False, indent=1) + "\n"
+        (place / "label-studio.json").write_text(text, encoding="utf-8")
+    total = sum(a.gain for a in made)
+    out.print(f"{len(made):,} votes handed out; they are expected to remove {total:.1f} errors", markup=False)
+    say(f"wrote next.csv, next.jsonl and label-studio.json to {output}")

@@ -1,0 +1,65 @@
+"""Who labels next: the worth of a vote, who has seen what, and batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lasca import simulate
+from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
+from lasca.review.assign import _gain, assign
+from lasca.truth import model_class
+from test_cli import run
+from test_review_server import run_folder
+
+
+def test_the_worth_of_a_vote_is_that_of_the_naive_sum() -> None:
+    rng = np.random.default_rng(0)
+    proba, rows = rng.dirichlet(np.ones(4), 20), rng.dirichlet(np.ones(4), 4)
+    naive = [sum(max(p[t] * rows[t, s] for t in range(4)) for s in range(4)) for p in proba]
+    assert _gain(proba, rows) == pytest.approx(naive)
+    assert _gain(proba, np.eye(4)) == pytest.approx(1.0)
+    assert (_gain(proba, rows) >= proba.max(axis=1) - 1e-12).all()
+
+
+def test_nobody_gets_what_they_have_seen_and_the_doubtful_come_first() -> None:
+    tokens = [["a"], ["b"], ["c"]]
+    people = {"x": [["N"], ["N"], ["N"]], "y": [["N"], ["V"], None], "z": [["N"], None, None]}
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    made = assign(corpus, model_class("ds")().fit(corpus), 20)
+    pairs = {(a.annotator, a.document) for a in made}
+    assert len(pairs) == len(made)
+    assert pairs <= {("y", "2"), ("z", "1"), ("z", "2")}
+    gains = [a.gain for a in made]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_budget_and_the_most_for_one() -> None:
+    corpus = simulate.demo_crowd("ner")
+    truth = model_class("ds")().fit(corpus)
+    made = assign(corpus, truth, 30, most=4)
+    assert len(made) == 30
+    assert max(np.unique([a.annotator for a in made], return_counts=True)[1]) <= 4
+    new = assign(corpus, truth, 5, annotators=["somebody new"])
+    assert {a.annotator for a in new} == {"somebody new"}
+    assert len({a.document for a in new}) == 5
+    with pytest.raises(ParameterError):
+        assign(corpus, truth, 0)
+
+
+def test_the_command_writes_three_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = run_folder(tmp_path / "out")
+    words: list[Any] = ["next", folder, "-o", tmp_path / "tasks", "--budget", 7]
+    assert run(*map(str, words), monkeypatch=monkeypatch) == 0
+    rows = [json.loads(line) for line in (tmp_path / "tasks" / "next.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 7
+    tasks = json.loads((tmp_path / "tasks" / "label-studio.json").read_text(encoding="utf-8"))
+    handed = {str(task["id"]): task["data"]["annotators"] for task in tasks}
+    assert {(row["annotator"], s) for row in rows for s in row["sequences"]} == {
+        (name, s) for s, people in handed.items() for name in people
+    }
