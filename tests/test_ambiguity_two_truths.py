@@ -311,3 +311,19 @@ def test_expected_labels_count_every_ranked_token_and_the_second_of_two() -> Non
     assert found.label_count is not None
     expected = np.isfinite(found.score).sum() + np.triu(found.pair_count, 1).sum()
     assert found.label_count.sum() == pytest.approx(expected, rel=1e-2)
+
+
+def test_tokens_on_which_all_agree_are_never_ambiguous_and_many_votes_do_not_saturate() -> None:
+    from lasca.ambiguity.two_truths import INDEPENDENT, _believable
+    from lasca.corpus import CrowdCorpus
+    from lasca.truth import Votes
+
+    n = 40
+    given = {f"a{i:02}": [["x", "x" if i else "y", "x" if i < 2 else None]] for i in range(n)}
+    votes = Votes.of(CrowdCorpus.from_sequences([["p", "q", "r"]], given))
+    tokens = np.arange(3)
+    held = _believable(votes, tokens, np.array([0.73, 0.999, 0.4]), share=0.1)
+    assert held[0] == 0.0  # forty agree
+    assert held[2] == 0.0  # two agree
+    odds = np.log(0.1 / 0.9) + (np.log(0.999 / 0.001) - np.log(0.1 / 0.9)) * INDEPENDENT / n
+    np.testing.assert_allclose(held[1], 1 / (1 + np.exp(-odds)), rtol=1e-9)

@@ -33,7 +33,7 @@ def records() -> tuple[CrowdCorpus, lasca.Truth, Ambiguity]:
 
 def test_rows_say_where_what_and_who(records: tuple[CrowdCorpus, lasca.Truth, Ambiguity]) -> None:
     corpus, truth, found = records
-    assert len(found.tokens) == 2
+    assert len(found.tokens) == 1  # a hundredth would be two, but everybody agrees on all the others
     (row,) = rows(*records, limit=1)
     assert (row["sequence"], row["position"], row["token"], row["rank"]) == ("s7", 0, "=1+2", 1)
     assert (row["before"], row["after"]) == ("", "met Ada in Paris")
@@ -68,7 +68,7 @@ def test_files_hold_the_rows_and_the_csv_is_harmless(
         table = list(csv.DictReader(file))
     assert table[0]["token"] == "'=1+2"
     assert "O: ann, bob, eve; B-LOC: cy, di" in table[0]["votes"]
-    assert len(table) == 2
+    assert len(table) == 1
     read = pq.read_table(tmp_path / "out" / "ambiguous.parquet").to_pylist()
     assert read[0]["token"] == "=1+2"
     assert read[0]["votes"][0] == {"label": "O", "annotators": ["ann", "bob", "eve"]}

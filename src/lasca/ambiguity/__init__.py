@@ -58,7 +58,7 @@ def find_ambiguity(
     threads = {"n_threads": n_threads, "chunk_size": check_int("chunk_size", chunk_size, low=1)}
     _check_match(corpus, truth)
     ranking = _ranking(Votes.of(corpus), truth, method, options | threads | {"progress": progress})
-    tokens = flagged(ranking.score, truth.entropy, fraction, threshold)
+    tokens = flagged(ranking.score, truth.entropy, fraction, threshold, ranking.least)
     pairs = {} if ranking.pairs is None else dict(ranking.pairs(tokens))
     return Ambiguity(
         method=method,

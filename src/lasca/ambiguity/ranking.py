@@ -30,12 +30,16 @@ class Ranking:
     """Further fields of the `Ambiguity`."""
     pairs: Callable[[npt.NDArray[np.int64]], Mapping[str, Any]] | None = None
     """From flagged tokens to their pair fields; the candidates are then the best pair."""
+    least: float = -np.inf
+    """Tokens of this score or less are not ambiguous, whatever fraction is asked for."""
 
 
-def flagged(score: Floats, entropy: npt.NDArray[Any], fraction: float | None, threshold: float) -> npt.NDArray[Any]:
+def flagged(
+    score: Floats, entropy: npt.NDArray[Any], fraction: float | None, threshold: float, least: float = -np.inf
+) -> npt.NDArray[Any]:
     """Return the most ambiguous tokens: a fraction of those with a score, or all whose score is above a threshold.
 
-    Ties go to the larger entropy of the posterior, then to the earlier token.
+    A score of `least` or less is a clear no. Ties go to the larger entropy of the posterior, then to the earlier token.
     """
     ranked = np.flatnonzero(~np.isnan(score))
     if fraction is None:
@@ -43,6 +47,7 @@ def flagged(score: Floats, entropy: npt.NDArray[Any], fraction: float | None, th
         wanted = len(ranked)
     else:
         wanted = int(fraction * len(ranked) + 0.5)
+        ranked = ranked[score[ranked] > least]
     order = np.lexsort((ranked, -entropy[ranked], -score[ranked]))
     return ranked[order[:wanted]].astype(np.int64)
 

@@ -10,6 +10,7 @@ independent the levels become alike. Difficulty and kind are independent: withou
 more would pass for ambiguous ones; if only tokens with one truth could be hard, hard tokens would all pass for
 unambiguous ones, which they are no more often than others.
 The score of a token is its posterior probability of two truths: all annotators count, each by what they are worth.
+It is 0 where all agree, and grows no surer with votes beyond `INDEPENDENT`.
 
 Everything is learned from the votes by EM (MAP, `lasca.truth.em`), starting from the truth model's confusions. Those
 are blurred by the very tokens we look for (a reading that is not the first one counts as an error), so Ψ is learned
@@ -65,6 +66,8 @@ NEAR = 2
 LEVELS = (1.5, 0.0, -1.5)
 """Where EM starts: what is added to the log odds of every competence on easy, usual and hard tokens."""
 HARD = 2 / 3
+INDEPENDENT = 15
+"""How many votes on a token count as independent of each other: as many as the paper's crowds have."""
 LAST_STEPS = 2
 """Steps on all tokens after EM on a sample."""
 
@@ -138,7 +141,7 @@ def two_truths(
     if every > 1:
         fitted = _finish(everything, fitted)
     found, proba = everything.run(fitted.parameters)
-    score[tokens] = proba
+    score[tokens] = _believable(votes, tokens, proba, float(fitted.parameters.kinds[1]))
     fields = _fields(fitted, found, every)
     if np.median(n[tokens]) < 3:
         fields["warnings"] += (
@@ -151,7 +154,24 @@ def two_truths(
         unranked,
         fields,
         lambda chosen: everything.pairs(fitted.parameters, chosen),
+        least=0.0,
     )
+
+
+def _believable(votes: Votes, tokens: npt.NDArray[np.int64], proba: npt.NDArray[np.floating], share: float) -> Floats:
+    """Return probabilities that votes can bear: 0 where all agree, and no surer than `INDEPENDENT` votes make them.
+
+    Where nobody gave a second reading there is none to speak of, whatever the model expects of the word. And people
+    are not independent without end: the votes beyond `INDEPENDENT` only say the same more often.
+    """
+    n = np.diff(votes.start)[tokens]
+    ends = np.stack((votes.start[tokens], votes.start[tokens + 1]), axis=1).ravel()
+    label = np.append(votes.label, votes.label[-1:])  # an end may lie behind the last vote
+    low, high = (f.reduceat(label, ends)[::2] for f in (np.minimum, np.maximum))
+    prior = logit(np.clip(share, 1e-9, 1 - 1e-9))
+    odds = logit(np.clip(proba.astype(np.float64), 1e-15, 1 - 1e-15))
+    held = expit(prior + (odds - prior) * np.minimum(1.0, INDEPENDENT / n))
+    return np.asarray(np.where(low == high, 0.0, np.where(n > INDEPENDENT, held, proba)))
 
 
 @dataclass(frozen=True)
