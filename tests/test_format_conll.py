@@ -15,7 +15,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaWarning, ParameterError, StoreError
 from lasca.formats import conll_columns, read, write
 from lasca.formats.base import files_of
-from mutations import MANY, assert_only_lasca_errors, source, sources
+from mutations import FEW, MANY, assert_only_lasca_errors, source, sources
 
 SAMPLE = textwrap.dedent((conll_columns.__doc__ or "").split("```")[1]).strip() + "\n"
 SPAN = [["😊", "Ada", "Lovelace"], ["New", "York"]]
@@ -196,3 +196,32 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written as CoNLL"):
         write(bad, tmp_path / "y", "conll")
     assert not (tmp_path / "y").exists()
+
+
+CONLLU = "# sent_id = a\n1\tIm\t_\tADP\n2-3\tzum\t_\t_\n2\tzu\t_\tADP\n3\tdem\t_\tDET\n\n1\tHi\t_\tINTJ\n"
+
+
+def test_columns_are_annotators_only_if_their_labels_overlap() -> None:
+    wide = "".join(line + "\t_\t_\t0\troot\t_\t_\n" if "\t" in line else line + "\n" for line in CONLLU.split("\n"))
+    corpus = load(wide)
+    assert (list(corpus.tokens), corpus.annotators) == (["Im", "zu", "dem", "Hi"], ())
+    assert corpus.label_names(corpus.golds["gold"]) == [["ADP", "ADP", "DET"], ["INTJ"]]
+    assert corpus.load_report.counts["lines that are no tokens (3-4 or 3.1)"] == 1
+    assert load(wide, column="deprel").labels == ("root",)
+    four = "Ada NNP B-NP B-PER\nsaw VBD B-VP O\nRome NNP B-NP B-LOC\n"
+    assert load(four).labels == ("B-LOC", "B-PER", "O")
+    assert load(four, column=2).labels == ("NNP", "VBD")
+    assert load(four, columns="token,_,ann,ben").annotators == ("ann", "ben")
+    crowd = "Ada B-PER B-PER O\nsaw O O O\nRome B-LOC B-PER B-LOC\n"
+    assert load(crowd).annotators == ("1", "2", "3")
+    with pytest.raises(FormatError, match=r"hold different things.*2: NN, VB.*3: Ada, see.*column="):
+        load("Ada NN Ada\nsaw VB see\n")
+    with pytest.raises(ParameterError, match="column must be a number from 1 to 4"):
+        load(four, column=9)
+
+
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_any_bytes_as_numbered_columns(max_examples: int) -> None:
+    assert_only_lasca_errors(
+        lambda b: conll_columns.read(source("x.conllu", b), column=4), CONLLU.encode(), max_examples=max_examples
+    )

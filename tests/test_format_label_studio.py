@@ -433,3 +433,34 @@ def test_tables_that_label_studio_exports() -> None:
     )
     corpus = label_studio.read(source("project.tsv", tabs.encode()), unit="document", control="tone")
     assert labels_of(corpus, "3") == ["good"]
+
+
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize(
+    "options", [{"unit": "document"}, {"overlap": "layers"}, {"overlap": "depth", "partial": "split"}]
+)
+def test_any_bytes_as_documents_and_layers(max_examples: int, options: dict[str, str]) -> None:
+    results = [choice("tone", "good"), choice("topic", ["A", "B"], kind="taxonomy"), result(**PER), result(**LOC)]
+    tasks = [task({**by(1), "result": results[:1] + results[2:]}, id=1), task({**by(2), "result": results[2:]}, id=2)]
+    data = json.dumps(tasks).encode()
+    assert_only_lasca_errors(
+        lambda b: label_studio.read(source("export.json", b), **options), data, max_examples=max_examples
+    )
+
+
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_any_bytes_as_a_table(max_examples: int) -> None:
+    cell = json.dumps([PER]).replace('"', '""')
+    table = f'annotation_id,annotator,id,label,lead_time,text\n9,3,7,"{cell}",1.5,{TEXT}\n'
+    assert_only_lasca_errors(lambda b: label_studio.read(source("x.csv", b)), table.encode(), max_examples=max_examples)
+
+
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_any_bytes_as_a_page(max_examples: int) -> None:
+    span = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "globalOffsets": {"start": 0, "end": 3}}
+    span |= {"text": "Ada", "hypertextlabels": ["PER"]}
+    said = {"from_name": "l", "to_name": "t", "type": "hypertextlabels", "value": span}
+    page = {"id": 1, "data": {"t": "<p>Ada saw</p>"}, "annotations": [{**by(1), "result": [said]}]}
+    assert_only_lasca_errors(
+        lambda b: label_studio.read(source("x.json", b)), json.dumps([page]).encode(), max_examples=max_examples
+    )

@@ -159,3 +159,39 @@ def test_mutations_give_only_our_errors() -> None:
 @pytest.mark.fuzz
 def test_many_mutations_give_only_our_errors() -> None:
     assert_only_lasca_errors(attempt, VALID, max_examples=MANY)
+
+
+REVIEW = json.dumps(
+    {
+        "versions": [
+            {"sessions": ["ann", "ben"], "spans": [{"label": "PER", "start": 2, "end": 14}], "answer": "accept"}
+        ],
+        "spans": [{"label": "PER", "start": 2, "end": 14}],
+        "text": "😊 Ada Lovelace visited New York .",
+        "relations": [{"head": 1}],
+        "_input_hash": 7,
+        "answer": "accept",
+    }
+).encode()
+
+
+def test_versions_are_votes_and_the_review_decides() -> None:
+    corpus = prodigy.read(source("db.jsonl", REVIEW))
+    assert (corpus.annotators, list(corpus.golds)) == (("ann", "ben"), ["review"])
+    assert corpus.load_report.counts["relations"] == 1
+    row = {
+        "text": "Fine day",
+        "options": [{"id": "a"}, {"id": "b"}],
+        "accept": ["b"],
+        "answer": "accept",
+        "_input_hash": 1,
+    }
+    assert prodigy.read(source("db.jsonl", json.dumps(row).encode())).labels == ("b",)
+    teach = {"text": "Ada", "spans": [{"start": 0, "end": 3, "label": "PER"}], "_view_id": "ner", "answer": "reject"}
+    with pytest.raises(FormatError, match="about one span only"):
+        prodigy.read(source("db.jsonl", json.dumps(teach).encode()))
+
+
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_any_bytes_as_a_review(max_examples: int) -> None:
+    assert_only_lasca_errors(lambda b: prodigy.read(source("db.jsonl", b)), REVIEW, max_examples=max_examples)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -166,7 +166,10 @@ def _without_overlap(placed: list[_Placed], text: str, overlap: str, tell: Calla
 
 def _refused(first: Span, second: Span, text: str) -> FormatError:
     """Say of two spans whether they overlap, or only share a token."""
-    both = f"{_shown(first, text)} and {_shown(second, text)}"
+    both = " and ".join(
+        _shown(span if first.where != second.where else replace(span, where=""), text).removeprefix(": ")
+        for span in (first, second)
+    )
     keep = "overlap=longest or first keeps one of them"
     if first.end <= second.start or second.end <= first.start:
         return FormatError(

@@ -186,7 +186,7 @@ def _cell(value: Any) -> Text:
 def show_load_report(report: LoadReport) -> None:
     """Say on stderr what the reader did that the user may not expect."""
     for note in report.notes:
-        say("note: " + excerpt(note, 300), "cyan")
+        say("note: " + excerpt(note, 700), "cyan")
     for kind, n in report.counts.items():
         shown = report.examples.get(kind, ())
         example = f" – for example {excerpt(shown[0], 160)}" if shown else ""

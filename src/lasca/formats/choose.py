@@ -162,7 +162,7 @@ def _without_bad(
     reader: Reader, files: Sequence[SourceFile], options: Mapping[str, Any], skip: bool
 ) -> tuple[CrowdCorpus, list[str]]:
     """Read the files; if asked, leave out those that cannot be read, one after the other, and say which and why."""
-    left, bad = list(files), []
+    left, bad = list(files), list[str]()
     while True:
         try:
             return reader(left, **options), bad

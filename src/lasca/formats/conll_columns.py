@@ -53,7 +53,7 @@ def read(
     files: Sequence[SourceFile],
     *,
     golds: Sequence[str] | str = (),
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     header: bool | str = "auto",
     separator: str = "auto",
     missing: str = "?",
@@ -66,6 +66,7 @@ def read(
     """
     check_choice("overlap", overlap, ("error", "first"))
     wanted = (golds,) if isinstance(golds, str) else tuple(golds)
+    columns = columns.split(",") if isinstance(columns, str) else columns
     collector = Collector(files, NAME)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         table = read_table(file, separator=separator, header=header)
