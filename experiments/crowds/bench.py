@@ -123,7 +123,7 @@ def main() -> None:
     if options.page is not None:
         from crowds import page
 
-        options.page.write_text(page.render(found, models), encoding="utf-8")
+        options.page.write_text(page.render(found, models, options.output / "families.md"), encoding="utf-8")
         page.insert(options.page.with_name("llm.md"), "nb", page.machines(found, models))
 
 

@@ -2,6 +2,7 @@
 
     python experiments/crowds/families.py              # 120 crowds with copies, 200 without
     python experiments/crowds/families.py --crowds 30  # fewer of each
+    python experiments/crowds/families.py -o build/crowds/families.md   # the page of the bench takes it from there
 
 With copies: one to three annotators copy another at rates of 0.8, 0.9 and 1; scored are pairs of annotators. Without:
 everybody works alone, but with common errors and tokens or spans that are hard for all; counted are crowds in which a
@@ -88,9 +89,10 @@ def true_pairs(crowd: simulate.Simulation) -> set[tuple[str, str]]:
 
 
 def main() -> None:
-    """Print two Markdown tables."""
+    """Print two Markdown tables, and write them where the page of the bench looks for them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crowds", type=int, default=0, help="how many crowds of each kind")
+    parser.add_argument("-o", "--output", type=Path, help="write the tables here as well")
     options = parser.parse_args()
     counts: dict[tuple[str, float], list[int]] = {}
     for kind, rate, crowd in crowds(options.crowds or 120, copies=True):
@@ -99,19 +101,22 @@ def main() -> None:
             line = counts.setdefault(key, [0, 0, 0])
             for j, n in enumerate((len(found & true), len(found), len(true))):
                 line[j] += n
-    print("| texts | copy rate | pairs | precision | recall |\n|---|---|---|---|---|")
+    lines = ["| texts | copy rate | pairs | precision | recall |", "|---|---|---|---|---|"]
     for (kind, rate), (right, found_n, true_n) in sorted(counts.items()):
         precision, recall = right / max(found_n, 1), right / max(true_n, 1)
-        print(f"| {kind} | {'all' if rate < 0 else rate} | {true_n} | {precision:.3f} | {recall:.3f} |")
+        lines.append(f"| {kind} | {'all' if rate < 0 else rate} | {true_n} | {precision:.3f} | {recall:.3f} |")
     wrong: dict[str, list[int]] = {}
     for kind, _, crowd in crowds(options.crowds or 200, copies=False):
         for key in (kind, "all"):
             line = wrong.setdefault(key, [0, 0])
             line[0] += bool(found_pairs(crowd.corpus))
             line[1] += 1
-    print("\n| texts without copies | crowds | with a family all the same |\n|---|---|---|")
+    lines += ["", "| texts without copies | crowds | with a family all the same |", "|---|---|---|"]
     for kind, (n, of) in sorted(wrong.items()):
-        print(f"| {kind} | {of} | {n} ({n / of:.1%}) |")
+        lines.append(f"| {kind} | {of} | {n} ({n / of:.1%}) |")
+    print("\n".join(lines))
+    if options.output is not None:
+        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def run(row_name: str, spec: str, *, seed: int = 0, threads: int = 1) -> dict[st
     return {
         "row": row_name,
         "model": spec,
+        "resolved": model,
         "params": params,
         "seed": seed,
         **found,

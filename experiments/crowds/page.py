@@ -20,8 +20,8 @@ resampled documents; ✗ marks a row where it is more than half a point below an
 """
 
 
-def render(found: tables.Results, models: list[str]) -> str:
-    """Return the page."""
+def render(found: tables.Results, models: list[str], families: Path) -> str:
+    """Return the page; what `families.py` found is part of it where there is such a file."""
     parts = [HEAD, "## Rows\n", "| row | what | metric | quick | in the median gain |\n|---|---|---|---|---|"]
     for name in found:
         row = ROWS[name]
@@ -32,11 +32,17 @@ def render(found: tables.Results, models: list[str]) -> str:
         "scored against the one held out, all added up. Unanimity is counted with all votes.\n"
     )
     parts += ["## Metrics\n", tables.metrics(found, models, results.fingerprint()), ""]
+    if families.is_file():
+        parts += ["## Families\n", FAMILIES, families.read_text(encoding="utf-8")]
     parts += ["## Beside the metric\n", BESIDE]
     parts += [tables.details(found, spec) + "\n" for spec in models]
     return "\n".join(parts)
 
 
+FAMILIES = """Annotators who copy another in simulated crowds: pairs found, and crowds without copies (but with common
+errors and difficulty) in which a family is found all the same, by
+`python experiments/crowds/families.py -o build/crowds/families.md`.
+"""
 BESIDE = """Cross entropy and ECE of the probabilities; share of tokens marked (of gold in brackets); unanimous tokens
 (two or more, three or more equal votes and no other) that were overruled, and on how many of these the model and the
 people are right by the gold; CPU seconds and memory of the fit in one thread; what the model says it chose.

@@ -77,7 +77,8 @@ def read(folder: Path, row: str, spec: str, sources: str, *, older: bool = False
     if not found:
         return None
     data: dict[str, Any] = json.loads(found[0].read_text(encoding="utf-8"))
-    return data if "error" not in data else None
+    other = "resolved" in data and data["resolved"] != parse_spec(spec)[0]  # "default" was another model then
+    return None if "error" in data or other else data
 
 
 def collect(
