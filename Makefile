@@ -61,6 +61,7 @@ format: .venv/.lint
 docs: .venv/.test  ## what is made from the code: docs/cli.md, docs/formats.md
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_formats.py
+	$(BIN)/python docs/make_models.py
 
 bench: .venv/.bench  ## side by side with crowd-kit and python-crfsuite
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done

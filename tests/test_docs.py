@@ -86,7 +86,7 @@ def test_every_model_has_a_page() -> None:
         assert model_class(name).__name__ in text, name
 
 
-@pytest.mark.parametrize("name", ["cli", "formats"])
+@pytest.mark.parametrize("name", ["cli", "formats", "models"])
 def test_made_pages_are_up_to_date(name: str) -> None:
     made = runpy.run_path(str(ROOT / "docs" / f"make_{name}.py"))["page"]()
     assert (ROOT / "docs" / f"{name}.md").read_text("utf-8") == made, "run: make docs"

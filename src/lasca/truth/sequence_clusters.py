@@ -59,7 +59,7 @@ class SequenceClusters(TruthModel):
     """
 
     name = "hc-seq"
-    summary = "the default: clusters of annotators, label transitions, words and a text model"
+    summary = "clusters of annotators with levels of difficulty, label transitions, words and a text model"
 
     def __init__(
         self,
