@@ -131,21 +131,12 @@ BUGS = [  # file, what stands there, the bug, the tests that should see it
 
 
 def run(copy: Path, tests: str, word: str, cache: Path) -> int:
-    """Run the tests of one bug against a copy of the sources; return pytest's exit code."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "0",
-        "-k",
-        word,
-        f"tests/{tests}",
-    ]
+    """Run the tests of one bug against a copy of the sources; return pytest's exit code.
+
+    Kernels are kept in a place named by all their sources: one with a bug is never taken for one without.
+    """
+    options = ["-qx", "-p", "no:cacheprovider", "-n", "0", "-k", word]
+    command = [sys.executable, "-m", "pytest", *options, f"tests/{tests}"]
     environment = os.environ | {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode
 
@@ -156,6 +147,8 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory() as room:
         copy, cache = Path(room) / "src", Path(room) / "cache"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        for place in (ROOT / "src" / "lasca" / "kernels" / "__pycache__").glob("lasca-*"):  # compiled already
+            shutil.copytree(place, cache / place.name)
         chosen = [bug for bug in BUGS if not words or any(word in bug[0] for word in words)]
         for tests in sorted({bug[3] for bug in chosen}):
             if run(copy, tests, " or ".join(bug[4] for bug in chosen if bug[3] == tests), cache):
