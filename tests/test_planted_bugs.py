@@ -25,10 +25,10 @@ from lasca.kernels import random as rnd
 from lasca.report.text import clean
 from lasca.runs.checkpoints import is_finished
 from lasca.schemes import transitions
-from lasca.truth import glad
 from lasca.truth.base import Votes
 from lasca.truth.bayesian_sequence import BayesianSequence
 from lasca.truth.cluster_sampler import Kept, Priors, State
+from lasca.truth.glad import Glad
 from lasca.truth.hmm_crowd import HmmCrowd
 from lasca.truth.sequence_model import SOLE, start_evidence
 from mutations import source, sources
@@ -37,6 +37,7 @@ from test_ambiguity_rank1 import corpus_of, draw, with_clusters
 from test_ambiguity_two_truths import pairs_of, parameters
 from test_crf_objective import Problem
 from test_gibbs import random_case, rng_state
+from test_truth_glad import Passes as GladPasses
 from test_truth_glad import random_state
 from truth_cases import crowd as small_crowd
 from truth_cases import triples
@@ -173,10 +174,8 @@ def test_two_annotators_change_clusters_by_the_ratio_of_the_joint(levels: int) -
 
 def test_the_priors_of_glad_are_normal_with_the_deviation_they_are_given() -> None:
     corpus = small_crowd(n_sequences=4, n_annotators=4, seed=1)
-    model = glad.Glad(
-        ability_mean=0.4, ability_sd=2.5, ease_mean=-0.3, ease_sd=0.3, class_prior="learned", smoothing=0.2
-    )
-    passes, state = glad.Passes(Votes.of(corpus), model._prior(), 1), random_state(corpus, 3)
+    model = Glad(ability_mean=0.4, ability_sd=2.5, ease_mean=-0.3, ease_sd=0.3, class_prior="learned", smoothing=0.2)
+    passes, state = GladPasses(corpus, model._prior()), random_state(corpus, 3)
     for _ in range(3):
         following, objective = passes.step(state)
         expected = naive.glad_log_posterior(

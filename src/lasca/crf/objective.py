@@ -193,6 +193,7 @@ class Objective:
         self._pairs, self._moves = np.zeros((n_chunks, 2 * n_labels * width)), np.zeros((n_chunks, n_labels * width))
         self._partial = np.zeros((n_chunks, space.n_state))
         self._ranges = _ranges(features.n_bundles, n_chunks)
+        self._logs: bool | None = None
 
     def _plan(self, sequences: Array) -> tuple[list[list[tuple[int, Array]]], int]:
         """Give each chunk its (kind of target, sequences); chunks depend on the data alone, not on the threads."""
@@ -220,17 +221,23 @@ class Objective:
 
     def _chunk(self, c: int) -> float:
         scores, f = self.scores, self.features
-        for buffer in (self._bundles, self._pairs, self._moves):
-            buffer[c] = 0.0
-        value = 0.0
-        for kind, sequences in self._tasks[c]:
-            value += kernels.chain_gradient(
-                self.kind, kind, sequences, f.offsets, f.slots, scores.bundles, scores.M, scores.MT,
-                scores.A, scores.AT, scores.shift, scores.mask, self._units, self._costs,
-                self._hard, self._soft, self._allowed, self._weights, self.space.n_labels, scores.blocks,
-                self._bundles[c], self._pairs[c], self._moves[c],
-            )  # fmt: skip
-        return value
+        hard, soft = (None, self._soft) if self._soft.size else (self._hard, None)
+        allowed = self._allowed if self._allowed.size else None
+        costs = None if self.kind == kernels.LIKELIHOOD else self._costs
+        while True:
+            for buffer in (self._bundles, self._pairs, self._moves):
+                buffer[c] = 0.0
+            value, logs = 0.0, self._logs
+            for kind, sequences in self._tasks[c]:
+                value += kernels.chain_gradient(
+                    self.kind, kind, sequences, f.offsets, f.slots, scores.bundles, scores.M, scores.MT,
+                    scores.A, scores.AT, scores.shift, scores.mask, self._units, costs,
+                    hard, soft, allowed, self._weights, self.space.n_labels, scores.blocks,
+                    self._bundles[c], self._pairs[c], self._moves[c], logs,
+                )  # fmt: skip
+            if logs or costs is None or not np.isnan(value):
+                return value
+            self._logs = True  # from now on: the model will not become less sure
 
     def __call__(self, vector: Array, gradient: Array) -> float:
         """Return the value to be minimised at a parameter vector and fill its gradient."""

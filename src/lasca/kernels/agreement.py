@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 
 __all__ = ["crowdtruth_labels", "crowdtruth_pass", "rank1_pass", "vote_entropy"]
 
@@ -87,7 +87,7 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
     return unfinished
 
 
-@kernel
+@inner
 def _fitted(first, last, begin, annotator, place, omega, cell):
     """Return the μ of one token that fits its cells best, given ω: Σ ω A / Σ ω²."""
     up, down = 0.0, 0.0
@@ -99,7 +99,7 @@ def _fitted(first, last, begin, annotator, place, omega, cell):
     return up / down
 
 
-@kernel
+@inner
 def _scale(s, offsets, start, annotator, place, members, n_members, omega, share, cell, mu, vote_omega):
     """Give μ its last value for the ω found, scale both, write ω to the votes and forget the members."""
     begin = start[offsets[s]]

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 
 __all__ = ["GRID", "SCALE", "two_truths_pairs", "two_truths_pass"]
 
@@ -23,7 +23,7 @@ _LEAST = 1e-5  # explanations of a token less probable than this add nothing to 
 _BLOCK = 16  # votes between two rescalings of the products
 
 
-@kernel
+@inner
 def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
     """List the labels voted for, in order, and the ordered pairs to try: voted with voted, then voted with near."""
     n_labels = seen.shape[0]
@@ -49,7 +49,7 @@ def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
     return n_pairs
 
 
-@kernel
+@inner
 def _rescale(one, two, n_pairs):
     """Divide all explanations by the largest one; return its logarithm."""
     n_levels, n_labels = one.shape
@@ -71,7 +71,7 @@ def _rescale(one, two, n_pairs):
     return math.log(top)
 
 
-@kernel
+@inner
 def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows):
     """Fill in weight × likelihood of every explanation of one token, up to a common factor; return its logarithm."""
     n_levels, n_labels = w_one.shape
@@ -107,13 +107,13 @@ def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_
     return log_scale
 
 
-@kernel
+@inner
 def _whole(x):
     """Return x as a multiple of 1/SCALE."""
     return np.int64(x * SCALE + 0.5)
 
 
-@kernel
+@inner
 def _learn(
     first, last, annotator, label, psi, pi, pair_a, pair_b, n_pairs, one, two, total,
     used, mine, counts, n_one, n_two, n_pair,

@@ -1,6 +1,8 @@
-"""How kernels are compiled and kept: `kernel` is the decorator of all of them.
+"""How kernels are compiled and kept: `kernel` is the decorator of those that Python calls, `inner` of their helpers.
 
 It is Numba's `njit` with `nogil`, and a cache that is looked at before a kernel is compiled for types it has not seen.
+Compiling is most of what a first run costs (benchmarks/bench_cold.py), and grows with every statement that is typed:
+what is rarely needed – sums in logs, costs – stands behind `if argument is None`, which Numba decides before it types.
 Where the files lie, and when they are too old to be used, is told in `lasca.kernels.places`. Nothing is set for other
 users of Numba in the same process.
 """
@@ -20,17 +22,31 @@ from numba.core.compiler import CompileResult
 
 from lasca.kernels.places import current_place
 
-__all__ = ["kernel"]
+__all__ = ["inner", "kernel", "read_only"]
 
 
 def kernel(function: Any = None, **options: Any) -> Any:
     """Compile a function when it is first called, and keep the machine code; the options are those of `njit`."""
     if function is None:
         return lambda function: kernel(function, **options)
-    compiled: Any = njit(nogil=True, **options)(function)
+    compiled: Any = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
         compiled._cache = _Kept(function)
     return compiled
+
+
+def inner(function: Any = None, **options: Any) -> Any:
+    """Compile a function that only kernels call: no way in from Python, nothing kept but inside of its callers."""
+    if function is None:
+        return lambda function: inner(function, **options)
+    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+
+
+def read_only(array: Any) -> Any:
+    """Return a view that cannot be written: to Numba it is a type of its own, so one of the two is always passed."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class _Files(IndexDataCacheFile):

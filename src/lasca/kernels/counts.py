@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from lasca.kernels import simd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 
 __all__ = [
     "MAX_SIMD_WIDTH",
@@ -75,7 +75,7 @@ def share_counts(start, annotator, label, n_annotators, n_labels):  # type: igno
     return counts, totals
 
 
-@kernel
+@inner
 def _log_space(first, last, rows, log_table, log_prior, n_labels, factor, at, row):  # type: ignore[no-untyped-def]
     """Fill `row` with a token's posterior, computed in logs; return the log evidence."""
     for t in range(n_labels):
@@ -285,7 +285,7 @@ def agreement_pass(  # type: ignore[no-untyped-def]
     return evidence + math.log(product)
 
 
-@kernel
+@inner
 def _agreement_in_logs(  # type: ignore[no-untyped-def]
     first, last, annotator, label, odds, n_labels, factor, at, weight
 ):

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from lasca.kernels import simd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.crf_log import log_cost_pass
 from lasca.kernels.crf_rows import exponentiate, longest, restrict, scatter_rows, score_rows
 
@@ -41,7 +41,7 @@ HARD, SOFT, PARTIAL = 0, 1, 2
 _SURE = 1e-60
 
 
-@kernel
+@inner
 def _product(x, at, M, n_labels, blocks):
     """Return x · M for one row x."""
     width = 4 * len(blocks)
@@ -55,7 +55,7 @@ def _product(x, at, M, n_labels, blocks):
     return simd.add(even, odd)
 
 
-@kernel
+@inner
 def _forward(e, length, n_labels, M, blocks, alpha, scale):
     """Fill alpha; return (log of the sum over all paths, sum of the last alpha row).
 
@@ -80,7 +80,7 @@ def _forward(e, length, n_labels, M, blocks, alpha, scale):
     return log_z + math.log(product) + math.log(last), last
 
 
-@kernel
+@inner
 def _add_pairs(alpha, u, length, n_labels, blocks, pairs):
     """pairs[k, :] += sum over positions of alpha[i - 1, k] · u[i, :]."""
     width = 4 * len(blocks)
@@ -100,7 +100,7 @@ def _add_pairs(alpha, u, length, n_labels, blocks, pairs):
         simd.store(pairs, k * width, x)
 
 
-@kernel
+@inner
 def _backward(e, length, n_labels, MT, blocks, alpha, scale, weight, u, pairs, out):
     """Add weight × node marginals to `out` and weight × pair marginals (without M) to `pairs`.
 
@@ -118,7 +118,7 @@ def _backward(e, length, n_labels, MT, blocks, alpha, scale, weight, u, pairs, o
     _add_pairs(alpha, u, length, n_labels, blocks, pairs)
 
 
-@kernel
+@inner
 def _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha):
     """Fill the cost part of the expectation semiring; return its last row's sum."""
     width = 4 * len(blocks)
@@ -133,7 +133,7 @@ def _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha):
     return simd.total(row)
 
 
-@kernel
+@inner
 def _cost_backward(e, length, n_labels, MT, blocks, alpha, scale, cost, ralpha, weight, u, ru, pairs, out):
     """As `_backward`, under q(z') ∝ cost(z') p(z'); `weight` already holds 1 / sum of the last ralpha row."""
     width = 4 * len(blocks)
@@ -152,22 +152,23 @@ def _cost_backward(e, length, n_labels, MT, blocks, alpha, scale, cost, ralpha, 
     _add_pairs(alpha, ru, length, n_labels, blocks, pairs)
 
 
-@kernel
+@inner
 def _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, out):
     """Cost of each label at each position (`costs` holds a row per true label); an allowed label costs nothing."""
     width = 4 * len(blocks)
     scale = simd.splat(factor, blocks)
     for i in range(length):
         at = i * width
-        if kind == HARD:
+        if hard is None:
+            if soft is not None:
+                row = simd.splat(0.0, blocks)
+                for t in range(n_labels):
+                    share = simd.splat(np.float64(soft[first + i, t]), blocks)
+                    row = simd.fma(share, simd.load(costs, t * width, blocks), row)
+                simd.store(out, at, simd.mul(row, scale))
+        elif kind == HARD:
             simd.store(out, at, simd.mul(simd.load(costs, hard[first + i] * width, blocks), scale))
-        elif kind == SOFT:
-            row = simd.splat(0.0, blocks)
-            for t in range(n_labels):
-                share = simd.splat(np.float64(soft[first + i, t]), blocks)
-                row = simd.fma(share, simd.load(costs, t * width, blocks), row)
-            simd.store(out, at, simd.mul(row, scale))
-        else:
+        elif allowed is not None:
             for j in range(width):
                 least = np.inf
                 for t in range(n_labels):
@@ -176,7 +177,7 @@ def _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor
                 out[at + j] = 0.0 if j >= n_labels or allowed[first + i, j] else factor * least
 
 
-@kernel
+@inner
 def _weigh_scores(hard, first, length, costs, blocks, e):
     """Turn the scores of a token with a known label y into weight(t, y) × (score(t) − score(y))."""
     width = 4 * len(blocks)
@@ -188,7 +189,7 @@ def _weigh_scores(hard, first, length, costs, blocks, e):
             simd.store(e, i * width, simd.mul(row, simd.load(costs, y * width, blocks)))
 
 
-@kernel
+@inner
 def _weigh_rows(hard, first, length, n_labels, costs, blocks, rows):
     """Turn the gradient with regard to weighed scores into that with regard to the scores themselves."""
     width = 4 * len(blocks)
@@ -203,14 +204,23 @@ def _weigh_rows(hard, first, length, n_labels, costs, blocks, rows):
             rows[i * width + y] = -total
 
 
-@kernel
+@inner
 def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves):
     """Start the rows with −weight × targets, count target moves; return the targets' node score."""
     width = 4 * len(blocks)
     score = 0.0
     minus = simd.splat(-weight, blocks)
     for i in range(length):
-        if kind == HARD:
+        if hard is None:
+            if soft is not None:
+                simd.store(rows, i * width, simd.splat(0.0, blocks))
+                for t in range(n_labels):
+                    share = np.float64(soft[first + i, t])
+                    score += share * e[i * width + t]
+                    rows[i * width + t] = -weight * share
+                    for s in range(n_labels if i > 0 else 0):
+                        moves[s * width + t] += weight * share * np.float64(soft[first + i - 1, s])
+        elif kind == HARD:
             t = hard[first + i]
             score += e[i * width + t]
             simd.store(rows, i * width, simd.mul(simd.load(units, t * width, blocks), minus))
@@ -218,19 +228,13 @@ def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks
                 moves[hard[first + i - 1] * width + t] += weight
         else:
             simd.store(rows, i * width, simd.splat(0.0, blocks))
-            for t in range(n_labels if kind == SOFT else 0):
-                share = np.float64(soft[first + i, t])
-                score += share * e[i * width + t]
-                rows[i * width + t] = -weight * share
-                for s in range(n_labels if i > 0 else 0):
-                    moves[s * width + t] += weight * share * np.float64(soft[first + i - 1, s])
     return score
 
 
 @kernel
 def chain_gradient(
     objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs,
-    hard, soft, allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves,
+    hard, soft, allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves, logs,
 ):  # fmt: skip
     """Add up the objective of some sequences and its gradient with regard to bundle rows and moves.
 
@@ -239,6 +243,10 @@ def chain_gradient(
     should be. `A` and `AT` are the weights of moves and their transpose. With partial targets the
     log of the sum over allowed paths, moves included, is in the returned value. `gradient` is that of
     minus the objective. `shift` is the largest transition weight, taken out of M; `units` is an identity.
+
+    What is not needed is None, and not compiled: `costs` for the likelihood; of `hard` and `soft` one; `allowed` if
+    no target is partial; `logs`, unless a call without it gave nan: then the model is so sure of some sequence that
+    its costs can be had in logs only, and all has to be done again with `logs=True`.
     """
     width = 4 * len(blocks)
     size = longest(sequences, offsets) * width
@@ -254,19 +262,23 @@ def chain_gradient(
             continue
         score_rows(slots, first, length, scores, blocks, e)
         value = _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves)
-        if objective == AGREEMENT:
-            _weigh_scores(hard, first, length, costs, blocks, e)
-            value = 0.0
-        elif objective != LIKELIHOOD:
-            factor = 1.0 / length if objective == COST_SENSITIVE else 1.0
-            _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, cost)
-            if objective == SOFTMAX_MARGIN:
-                for i in range(0, length * width, width):
-                    simd.store(e, i, simd.add(simd.load(e, i, blocks), simd.load(cost, i, blocks)))
+        if costs is not None:
+            if objective == AGREEMENT:
+                if hard is not None:
+                    _weigh_scores(hard, first, length, costs, blocks, e)
+                value = 0.0
+            else:
+                factor = 1.0 / length if objective == COST_SENSITIVE else 1.0
+                _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, cost)
+                if objective == SOFTMAX_MARGIN:
+                    for i in range(0, length * width, width):
+                        simd.store(e, i, simd.add(simd.load(e, i, blocks), simd.load(cost, i, blocks)))
         outside = exponentiate(e, length, mask, blocks) + (length - 1) * shift
         log_z, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
         in_logs = False
-        if objective == COST_SENSITIVE:
+        if costs is None:
+            _backward(e, length, n_labels, MT, blocks, alpha, scale, weight / last, u, pairs, rows)
+        elif objective == COST_SENSITIVE:
             expected = _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha)
             if expected > _SURE * last:
                 log_z += math.log(expected / last)
@@ -274,6 +286,8 @@ def chain_gradient(
                     e, length, n_labels, MT, blocks, alpha, scale, cost, ralpha, weight / expected,
                     u, ru, pairs, rows,
                 )  # fmt: skip
+            elif logs is None:
+                return np.nan
             else:
                 score_rows(slots, first, length, scores, blocks, e)
                 direct = pairs[n_labels * width :]
@@ -282,15 +296,18 @@ def chain_gradient(
         else:
             _backward(e, length, n_labels, MT, blocks, alpha, scale, weight / last, u, pairs, rows)
         log_z += outside
-        if kind == PARTIAL:
-            if in_logs:
-                outside = exponentiate(e, length, mask, blocks) + (length - 1) * shift
-            restrict(e, allowed, first, length, n_labels, width)
-            value, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
-            _backward(e, length, n_labels, MT, blocks, alpha, scale, -weight / last, u, pairs, rows)
-            value += outside
-        if objective == AGREEMENT:
-            _weigh_rows(hard, first, length, n_labels, costs, blocks, rows)
+        if allowed is not None:  # noqa: SIM102  on its own, so that the rest need not be compiled
+            if kind == PARTIAL:
+                if in_logs:
+                    outside = exponentiate(e, length, mask, blocks) + (length - 1) * shift
+                restrict(e, allowed, first, length, n_labels, width)
+                value, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
+                _backward(e, length, n_labels, MT, blocks, alpha, scale, -weight / last, u, pairs, rows)
+                value += outside
+        if costs is not None:  # noqa: SIM102
+            if hard is not None:  # noqa: SIM102
+                if objective == AGREEMENT:
+                    _weigh_rows(hard, first, length, n_labels, costs, blocks, rows)
         scatter_rows(slots, first, length, rows, blocks, gradient)
         total += weight * (value - log_z)
     return total

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from lasca.kernels import simd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.crf_rows import longest, score_rows
 
 __all__ = ["n_best_paths", "perceptron_epoch", "viterbi_paths"]
 
 
-@kernel
+@inner
 def _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, out, at):
     """Write the best labels to out[at:]; among equals the earlier label wins. Returns the score."""
     width = 4 * len(blocks)
@@ -57,7 +57,7 @@ def viterbi_paths(sequences, offsets, slots, scores, A, first_row, last_row, n_l
             _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, out, first)
 
 
-@kernel
+@inner
 def _offer(values, labels, ranks, n, value, label, rank):
     """Insert a candidate into a list of the n best, best first; among equals the earlier one stays first."""
     if not value > values[n - 1]:
@@ -103,7 +103,7 @@ def n_best_paths(first, length, slots, scores, A, first_row, last_row, n_labels,
     return paths, top
 
 
-@kernel
+@inner
 def _feature_rows(slots, first, length, bundle_start, bundle_feature, weights, blocks, out):
     width = 4 * len(blocks)
     for i in range(length):
@@ -115,7 +115,7 @@ def _feature_rows(slots, first, length, bundle_start, bundle_feature, weights, b
         simd.store(out, i * width, row)
 
 
-@kernel
+@inner
 def _update(slots, i, bundle_start, bundle_feature, label, amount, late, seen, width, weights, sums):
     for s in range(slots.shape[1]):
         b = slots[i, s]

@@ -13,21 +13,21 @@ import math
 import numpy as np
 
 from lasca.kernels import simd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner
 
 __all__ = ["log_cost_pass"]
 
 _ZERO = -1e30
 
 
-@kernel
+@inner
 def _add(a, b):
     """log(exp(a) + exp(b))."""
     top = max(a, b)
     return top if top <= 0.5 * _ZERO else top + math.log1p(math.exp(min(a, b) - top))
 
 
-@kernel
+@inner
 def _log_product(x, at, A, n_labels, blocks, best, sums):
     """best + log(sums) is the log of exp(x) · exp(A) for one row x."""
     width = 4 * len(blocks)
@@ -42,7 +42,7 @@ def _log_product(x, at, A, n_labels, blocks, best, sums):
     simd.store(sums, 0, row)
 
 
-@kernel
+@inner
 def log_cost_pass(scores, length, n_labels, A, AT, cost, weight, blocks, rows, direct):
     """Add weight × marginals under q(z') ∝ cost(z') exp(score(z')) to `rows` and `direct`; return log of q's sum.
 
@@ -72,7 +72,7 @@ def log_cost_pass(scores, length, n_labels, A, AT, cost, weight, blocks, rows, d
     return log_sum
 
 
-@kernel
+@inner
 def _log_backward(scores, length, n_labels, A, AT, lcost, alpha, ralpha, log_sum, weight, blocks, rows, direct):
     width = 4 * len(blocks)
     b, rb = np.zeros(width), np.full(width, _ZERO)

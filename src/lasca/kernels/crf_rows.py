@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lasca.kernels import simd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 
 __all__ = ["bundle_scores", "exponentiate", "feature_gradient", "longest", "restrict", "scatter_rows", "score_rows"]
 
@@ -54,7 +54,7 @@ def feature_gradient(lo, hi, bundle_start, bundle_feature, feature_start, featur
                 simd.poke(gradient, p, value)
 
 
-@kernel
+@inner
 def score_rows(slots, first, length, scores, blocks, out):
     """Sum the bundle rows of each token of a sequence into `out`."""
     width, n_slots = 4 * len(blocks), slots.shape[1]
@@ -65,7 +65,7 @@ def score_rows(slots, first, length, scores, blocks, out):
         simd.store(out, i * width, row)
 
 
-@kernel
+@inner
 def exponentiate(e, length, mask, blocks):
     """Turn score rows into exp(score − row's best); return the sum of the rows' bests."""
     width = 4 * len(blocks)
@@ -82,7 +82,7 @@ def exponentiate(e, length, mask, blocks):
     return total
 
 
-@kernel
+@inner
 def scatter_rows(slots, first, length, rows, blocks, gradient):
     """Add each token's row to the gradient rows of its bundles."""
     width, n_slots = 4 * len(blocks), slots.shape[1]
@@ -93,7 +93,7 @@ def scatter_rows(slots, first, length, rows, blocks, gradient):
             simd.store(gradient, at, simd.add(simd.load(gradient, at, blocks), row))
 
 
-@kernel
+@inner
 def restrict(e, allowed, first, length, n_labels, width):
     """Set to 0 what is not allowed."""
     for i in range(length):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 
 __all__ = ["build_table", "find_keys", "number_found", "observed_pairs"]
 
@@ -38,7 +38,7 @@ def observed_pairs(sequences, offsets, slots, bundle_start, bundle_feature, allo
     return seen, moves
 
 
-@kernel
+@inner
 def _place(key, mask):
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))

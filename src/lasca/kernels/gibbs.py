@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from lasca.kernels import random as rnd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.simd import load, mul, store
 
 __all__ = [
@@ -73,7 +73,7 @@ def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-
             rows[annotator[k], t] += 1
 
 
-@kernel
+@inner
 def _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
     """Write n_lts + ηβ as (l, s, t) and 1 / (n_lt + η) as (l, t), rows padded with zeros."""
     L, S, T = counts.shape
@@ -85,7 +85,7 @@ def _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width):  # type:
                 table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[k, t, s]
 
 
-@kernel
+@inner
 def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight):  # type: ignore[no-untyped-def]
     """Multiply `weight` by the ratios of the votes first..last-1; the token itself is taken out of column `old`."""
     T, width = counts.shape[2], len(weight)
@@ -104,7 +104,7 @@ def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, mass, ta
     weight[old] = own / below
 
 
-@kernel
+@inner
 def _rescale(weight):  # type: ignore[no-untyped-def]
     """Divide by the largest weight."""
     top = 0.0
@@ -114,7 +114,7 @@ def _rescale(weight):  # type: ignore[no-untyped-def]
         weight[t] /= top
 
 
-@kernel
+@inner
 def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
     """Give a token another state: counts and tables follow."""
     T = counts.shape[2]
@@ -245,7 +245,7 @@ def swap(c, counts, rows, beta, eta, rng, n_tries):  # type: ignore[no-untyped-d
     return done
 
 
-@kernel
+@inner
 def _hard_score(counts, rows, hard):  # type: ignore[no-untyped-def]
     """Return ln p(labels of one annotator at hard tokens): the part of the joint that no move but that of z changes."""
     T, total = counts.shape[1], 0.0

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.special import log_sigmoid
 
 __all__ = ["glad_pass"]
 
 
-@kernel
+@inner
 def _quality(first, last, annotator, right, ability, log_ease, mean, precision):  # type: ignore[no-untyped-def]
     """Return a token's part of the expected log joint as a function of its log ease, with slope and curvature."""
     off = log_ease - mean
@@ -29,7 +29,7 @@ def _quality(first, last, annotator, right, ability, log_ease, mean, precision):
     return value, slope, curvature
 
 
-@kernel
+@inner
 def _climb(first, last, annotator, right, ability, log_ease, mean, precision):  # type: ignore[no-untyped-def]
     """Return a log ease that is no worse: one gradient step scaled by the curvature, halved until it does not fall."""
     value, slope, curvature = _quality(first, last, annotator, right, ability, log_ease, mean, precision)

@@ -8,17 +8,19 @@ exp E log), and 0 forbids. The weight of a path is
     start[z_1] · Π move[z_{i-1}, z_i] · end[z_n] · Π exp(evidence[i, z_i]).
 
 Forward and backward run on scaled weights. A sequence in which the evidence at one token spans more than `WIDEST`
-nats (hundreds of annotators on a token) could underflow there, and is done in logs instead. A sequence without
-a single path of positive weight gives -inf, and no number in its rows: callers that forbid moves must leave a path.
+nats (hundreds of annotators on a token) could underflow there, and is done in logs instead; what does that is compiled
+when the first such sequence comes. A sequence without a single path of positive weight gives -inf, and no number in
+its rows: callers that forbid moves must leave a path.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.lattice_log import log_backward, log_forward, normalise_logs, safe_log
 
 __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
@@ -26,7 +28,7 @@ __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
 WIDEST = 300.0
 
 
-@kernel
+@inner
 def _longest(offsets):  # type: ignore[no-untyped-def]
     longest = 0
     for s in range(offsets.shape[0] - 1):
@@ -47,7 +49,7 @@ def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@inner
 def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
     """Fill alpha (rows sum to one), the weights of the labels and the scale of each token; return the log sum."""
     T = start.shape[0]
@@ -87,7 +89,7 @@ def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # 
     return log_sum
 
 
-@kernel
+@inner
 def _filter(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
     """Go forward, in logs if need be; return whether alpha is in logs, and the log sum."""
     if _too_wide(evidence, first, last):
@@ -95,7 +97,7 @@ def _filter(evidence, first, last, start, move, end, alpha, weight, scale):  # t
     return False, _forward(evidence, first, last, start, move, end, alpha, weight, scale)
 
 
-@kernel
+@inner
 def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  # type: ignore[no-untyped-def]
     """Write the marginals to `out` and add what `move` must be multiplied with, to give expected moves, to `pairs`."""
     T = move.shape[0]
@@ -117,12 +119,22 @@ def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  #
             out[first + i, k] = a * b
 
 
-@kernel
-def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type: ignore[no-untyped-def]
+def _is_wide(evidence: Any, offsets: Any) -> bool | None:
+    """Return True if some sequence has to be done in logs, else None."""
+    return True if _too_wide(evidence, offsets[0], offsets[-1]) else None
+
+
+def marginals(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, out: Any, starts: Any, moves: Any) -> Any:
     """Write each token's marginals to `out`; add expected first labels to `starts`, expected moves to `moves`.
 
     Returns the sum over the sequences of the log of the sum of all paths' weights. `out` may be `evidence`.
     """
+    # where nothing is too wide, `wide` is None, and nothing in logs is compiled
+    return _marginals(offsets, evidence, start, move, end, out, starts, moves, _is_wide(evidence, offsets))
+
+
+@kernel
+def _marginals(offsets, evidence, start, move, end, out, starts, moves, wide):  # type: ignore[no-untyped-def]
     T = start.shape[0]
     longest = _longest(offsets)
     alpha, weight, scale = np.empty((longest, T)), np.empty((longest, T)), np.empty(longest)
@@ -132,14 +144,20 @@ def marginals(offsets, evidence, start, move, end, out, starts, moves):  # type:
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             continue
-        wide, log_sum = _filter(evidence, first, last, start, move, end, alpha, weight, scale)
+        in_logs = False
+        if wide is None:
+            log_sum = _forward(evidence, first, last, start, move, end, alpha, weight, scale)
+        else:
+            in_logs, log_sum = _filter(evidence, first, last, start, move, end, alpha, weight, scale)
         total += log_sum
         if log_sum == -np.inf:
             for i in range(first, last):
                 for t in range(T):
                     out[i, t] = np.nan
             continue
-        if wide:
+        if wide is None:
+            _backward(move, last - first, alpha, weight, scale, beta, after, pairs, out, first)
+        elif in_logs:
             log_backward(evidence, first, last, move, end, alpha, beta, pair, moves, out)
         else:
             _backward(move, last - first, alpha, weight, scale, beta, after, pairs, out, first)
@@ -194,12 +212,16 @@ def viterbi(offsets, evidence, start, move, end, path):  # type: ignore[no-untyp
     return total
 
 
-@kernel
-def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: ignore[no-untyped-def]
+def sample_paths(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, uniform: Any, path: Any) -> Any:
     """Draw a path of each sequence by forward filtering, backward sampling; `uniform` has one number per token.
 
     Returns the sum of the log sums of all paths' weights, as `marginals` does.
     """
+    return _sample_paths(offsets, evidence, start, move, end, uniform, path, _is_wide(evidence, offsets))
+
+
+@kernel
+def _sample_paths(offsets, evidence, start, move, end, uniform, path, wide):  # type: ignore[no-untyped-def]
     T = start.shape[0]
     longest = _longest(offsets)
     alpha, weight, scale, p = np.empty((longest, T)), np.empty((longest, T)), np.empty(longest), np.empty((1, T))
@@ -208,7 +230,11 @@ def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: i
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             continue
-        wide, log_sum = _filter(evidence, first, last, start, move, end, alpha, weight, scale)
+        in_logs = False
+        if wide is None:
+            log_sum = _forward(evidence, first, last, start, move, end, alpha, weight, scale)
+        else:
+            in_logs, log_sum = _filter(evidence, first, last, start, move, end, alpha, weight, scale)
         total += log_sum
         if log_sum == -np.inf:
             for i in range(first, last):
@@ -218,15 +244,15 @@ def sample_paths(offsets, evidence, start, move, end, uniform, path):  # type: i
         for i in range(last - first - 1, -1, -1):
             for t in range(T):
                 m = 1.0 if z < 0 else move[t, z]
-                p[0, t] = alpha[i, t] + safe_log(m) if wide else alpha[i, t] * m
-            if wide:
+                p[0, t] = alpha[i, t] + safe_log(m) if in_logs else alpha[i, t] * m
+            if in_logs:
                 normalise_logs(p, 0)
             z = _draw(p, uniform[first + i])
             path[first + i] = z
     return total
 
 
-@kernel
+@inner
 def _draw(p, u):  # type: ignore[no-untyped-def]
     left = 0.0
     for t in range(p.shape[1]):

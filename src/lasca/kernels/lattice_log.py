@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner
 
 __all__ = ["log_backward", "log_forward", "normalise_logs", "safe_log"]
 
 
-@kernel
+@inner
 def safe_log(x):  # type: ignore[no-untyped-def]
     """Return ln x, −inf for 0."""
     return math.log(x) if x > 0 else -np.inf
 
 
-@kernel
+@inner
 def log_forward(evidence, first, last, start, move, end, alpha):  # type: ignore[no-untyped-def]
     """Fill alpha with logs, each row's largest made 0; return the log sum."""
     T = start.shape[0]
@@ -53,7 +53,7 @@ def log_forward(evidence, first, last, start, move, end, alpha):  # type: ignore
     return shift + math.log(total)
 
 
-@kernel
+@inner
 def normalise_logs(rows, i):  # type: ignore[no-untyped-def]
     """Turn a row of logs into probabilities; return the log of their sum."""
     T = rows.shape[1]
@@ -69,7 +69,7 @@ def normalise_logs(rows, i):  # type: ignore[no-untyped-def]
     return best + math.log(total)
 
 
-@kernel
+@inner
 def log_backward(evidence, first, last, move, end, alpha, beta, pair, counts, out):  # type: ignore[no-untyped-def]
     """As `lattice._backward`, in logs; the expected moves go to `counts` as they are.
 

@@ -11,13 +11,13 @@ import math
 import numpy as np
 
 from lasca.kernels import random as rnd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.gibbs import rising
 
 __all__ = ["beta_gain", "move_beta", "move_eta", "refresh_empty", "row_score"]
 
 
-@kernel
+@inner
 def _members_of(k, c):  # type: ignore[no-untyped-def]
     """Return the annotators of a cluster."""
     return np.flatnonzero(c == k)
@@ -57,7 +57,7 @@ def beta_gain(group, counts, t, j, row, eta, alpha, new):  # type: ignore[no-unt
     return gain
 
 
-@kernel
+@inner
 def _move_pair(group, counts, t, j, row, eta, alpha, rng):  # type: ignore[no-untyped-def]
     """Propose a new β_tj (and with it β_tt) and accept or refuse it; returns 1 or 0."""
     old = row[j]

@@ -1,7 +1,12 @@
-"""Products of tall matrices, (tokens, labels), summed in one order: BLAS sums in one that depends on its threads."""
+"""Products of tall matrices, (tokens, labels), summed in one order: BLAS sums in one that depends on its threads.
+
+All is float64 inside: what comes as float32 is copied, so that one kind is compiled and not four.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +15,18 @@ from lasca.kernels.compiled import kernel
 __all__ = ["crossed", "times"]
 
 
-@kernel
-def crossed(a, b):
+def crossed(a: Any, b: Any) -> Any:
     """Return aᵀ b, (T, S), for a (n, T) and b (n, S)."""
+    return _crossed(np.ascontiguousarray(a, dtype=np.float64), np.ascontiguousarray(b, dtype=np.float64))
+
+
+def times(a: Any, table: Any) -> Any:
+    """Return a · table, (n, S), for a (n, T) and a table (T, S)."""
+    return _times(np.ascontiguousarray(a, dtype=np.float64), np.ascontiguousarray(table, dtype=np.float64))
+
+
+@kernel
+def _crossed(a, b):
     out = np.zeros((a.shape[1], b.shape[1]))
     for i in range(a.shape[0]):
         for t in range(a.shape[1]):
@@ -23,8 +37,7 @@ def crossed(a, b):
 
 
 @kernel
-def times(a, table):
-    """Return a · table, (n, S), for a (n, T) and a table (T, S)."""
+def _times(a, table):
     out = np.zeros((a.shape[0], table.shape[1]))
     for i in range(a.shape[0]):
         for t in range(a.shape[1]):

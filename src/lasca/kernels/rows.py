@@ -8,7 +8,9 @@ the number of threads.
 
 from __future__ import annotations
 
-from lasca.kernels.compiled import kernel
+from typing import Any
+
+from lasca.kernels.compiled import kernel, read_only
 
 __all__ = [
     "add_row",
@@ -42,9 +44,13 @@ def previous_labels(offsets, start, annotator, label, none, out):  # type: ignor
                 out[j] = label[k] if k < stop and annotator[k] == annotator[j] else none
 
 
-@kernel
-def group_tokens(start, row, row_start, tokens):  # type: ignore[no-untyped-def]
+def group_tokens(start: Any, row: Any, row_start: Any, tokens: Any) -> None:
     """List the tokens of each row in order: those of row r at tokens[row_start[r]:row_start[r + 1]]."""
+    _group_tokens(read_only(start), row, row_start, tokens)
+
+
+@kernel
+def _group_tokens(start, row, row_start, tokens):  # type: ignore[no-untyped-def]
     row_start[:] = 0
     for j in range(row.shape[0]):
         row_start[row[j] + 1] += 1

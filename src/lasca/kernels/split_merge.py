@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from lasca.kernels import random as rnd
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.gibbs import annotator_score
 
 __all__ = ["split_or_merge"]
@@ -27,7 +27,7 @@ WEIGHT = 20.0
 CENTRE, SPREAD = math.log(20.0), 1.0
 
 
-@kernel
+@inner
 def _add_evidence(m, counts, rows, shape):  # type: ignore[no-untyped-def]
     """Add an annotator to the Dirichlet parameters (T, T) of q(β | counts)."""
     T = len(shape)
@@ -38,7 +38,7 @@ def _add_evidence(m, counts, rows, shape):  # type: ignore[no-untyped-def]
                 shape[t, s] += factor * counts[m, t, s]
 
 
-@kernel
+@inner
 def _propose(shape, beta, eta, rng):  # type: ignore[no-untyped-def]
     """Fill β and η with a draw from q."""
     for t in range(len(eta)):
@@ -46,7 +46,7 @@ def _propose(shape, beta, eta, rng):  # type: ignore[no-untyped-def]
         eta[t] = math.exp(CENTRE + SPREAD * rnd.normal(rng))
 
 
-@kernel
+@inner
 def _proposal_density(shape, beta, eta):  # type: ignore[no-untyped-def]
     """Return ln q(β, η)."""
     total = 0.0
@@ -57,7 +57,7 @@ def _proposal_density(shape, beta, eta):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner
 def _dirichlet_density(shape, row):  # type: ignore[no-untyped-def]
     total, mass = 0.0, 0.0
     for s in range(len(row)):
@@ -66,7 +66,7 @@ def _dirichlet_density(shape, row):  # type: ignore[no-untyped-def]
     return total + math.lgamma(mass)
 
 
-@kernel
+@inner
 def _prior_density(alpha, rate, beta, eta):  # type: ignore[no-untyped-def]
     """Return ln p(β, η)."""
     total = 0.0
@@ -75,7 +75,7 @@ def _prior_density(alpha, rate, beta, eta):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner
 def _choose(side, i, j, counts, rows, beta, eta, epsilon, rng, draw):  # type: ignore[no-untyped-def]
     """Let annotators choose between clusters 0 and 1 (i stays in 0, j in 1), or follow `side` (-1: not concerned).
 
@@ -105,7 +105,7 @@ def _choose(side, i, j, counts, rows, beta, eta, epsilon, rng, draw):  # type: i
     return log_choice, log_target + math.lgamma(n_a + epsilon) + math.lgamma(n_b + epsilon)
 
 
-@kernel
+@inner
 def _merged_target(side, counts, rows, beta, eta, epsilon):  # type: ignore[no-untyped-def]
     """Return the log likelihood plus Σ lnΓ(n + ε) when all concerned are in one cluster and the other is empty."""
     total, n = math.lgamma(epsilon), 0
@@ -116,7 +116,7 @@ def _merged_target(side, counts, rows, beta, eta, epsilon):  # type: ignore[no-u
     return total + math.lgamma(n + epsilon)
 
 
-@kernel
+@inner
 def _pick(c, members, rng):  # type: ignore[no-untyped-def]
     """Draw two annotators and, for a split, an empty cluster.
 
@@ -142,7 +142,7 @@ def _pick(c, members, rng):  # type: ignore[no-untyped-def]
     return i, j, c[i], b, n_empty
 
 
-@kernel
+@inner
 def _draw_parameters(split, shapes, alpha, rate, beta, eta, rng):  # type: ignore[no-untyped-def]
     """Fill β, η of both clusters: from q on each side (split), or from q on all and from the prior (merge)."""
     if split:

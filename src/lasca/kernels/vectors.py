@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lasca.kernels.compiled import kernel
+from lasca.kernels.compiled import inner, kernel
 
 __all__ = [
     "add_penalty",
@@ -31,7 +31,7 @@ def dot(a, b):
     return total
 
 
-@kernel(fastmath=_FAST)
+@inner(fastmath=_FAST)
 def _subtract_and_dot(q, scale, y, s):
     """q −= scale · y, then return q · s, in one pass."""
     total = 0.0
