@@ -24,12 +24,14 @@ from lasca.kernels.places import current_place
 
 __all__ = ["inner", "kernel", "read_only"]
 
+_njit: Any = njit  # its types do not know all of its options
+
 
 def kernel(function: Any = None, **options: Any) -> Any:
     """Compile a function when it is first called, and keep the machine code; the options are those of `njit`."""
     if function is None:
         return lambda function: kernel(function, **options)
-    compiled: Any = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    compiled = _njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
         compiled._cache = _Kept(function)
     return compiled
@@ -39,7 +41,7 @@ def inner(function: Any = None, **options: Any) -> Any:
     """Compile a function that only kernels call: no way in from Python, nothing kept but inside of its callers."""
     if function is None:
         return lambda function: inner(function, **options)
-    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    return _njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
 
 
 def read_only(array: Any) -> Any:
