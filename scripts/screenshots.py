@@ -1,4 +1,4 @@
-"""Make docs/images/report-*.png: the report of the demo in real Chromium. Run by `make screenshots`."""
+"""Make docs/images/report-*.png: report and review of the demo in real Chromium. Run by `make screenshots`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,24 @@ def main() -> None:
             shot(browser, "#confusion", "confusion", 700)
             media(browser, "dark")
             shot(browser, "#clusters" if browser.find_elements("id", "clusters") else "#labels", "dark", 620)
+            media(browser)
+            review(browser, out)
+
+
+def review(browser: Any, folder: Path) -> None:
+    """Open the review of a run and take docs/images/report-review.png."""
+    command = [sys.executable, "-m", "lasca", "review", str(folder), "--refit", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            browser.get(server.stdout.readline().split()[-1])
+            for _ in range(300):
+                if browser.find_elements("css selector", "#candidates button"):
+                    break
+                time.sleep(0.1)
+            shot(browser, "body", "review", 640)
+        finally:
+            server.kill()
 
 
 if __name__ == "__main__":

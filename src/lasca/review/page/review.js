@@ -53,7 +53,7 @@
       return row;
     });
     byId("queue").replaceChildren(...rows);
-    byId("count").textContent = total ? `${total.toLocaleString("en")} left` : "";
+    byId("count").textContent = total ? `· ${total.toLocaleString("en")} in the list, with audits` : "";
     const row = byId("queue").children[at];
     if (row) byId("queue").scrollTop = Math.max(row.offsetTop - byId("queue").offsetTop - 80, 0);
   }
