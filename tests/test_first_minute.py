@@ -1,0 +1,31 @@
+"""The first minute: what is loaded before anything is asked for, and what a first run has to compile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+HEAVY = ("numpy", "numba", "scipy", "pyarrow", "jinja2", "pooch", "safetensors", "torch")
+HELP = "sys.argv = ['lasca', '--help']\nfrom lasca.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+
+
+@pytest.mark.parametrize(("code", "more"), [("import lasca\n", ("typer", "rich")), (HELP, ())])
+def test_nothing_heavy_is_loaded_by_the_package_or_its_help(code: str, more: tuple[str, ...]) -> None:
+    """`import lasca` in 0.05 s and `lasca --help` in 0.4 s leave no room for NumPy, let alone Numba."""
+    code = f"import sys\n{code}sys.stderr.write(' '.join(m for m in {(*HEAVY, *more)!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_chains_in_logs_are_compiled_for_sequences_that_need_them_only() -> None:
+    from lasca.kernels import lattice
+
+    offsets, evidence = np.array([0, 3, 5]), np.log(np.random.default_rng(0).dirichlet(np.ones(4), 5))
+    assert lattice._is_wide(evidence, offsets) is None
+    evidence[4, 1] -= lattice.WIDEST + 100
+    assert lattice._is_wide(evidence, offsets) is True
+    evidence[4, 1] = -np.inf  # ruled out, which is no matter of size
+    assert lattice._is_wide(evidence, offsets) is None
