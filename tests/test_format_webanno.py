@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import webanno
@@ -227,3 +231,24 @@ def test_curators_decide_and_do_not_vote() -> None:
     corpus = webanno.read(sources(files))
     assert (corpus.annotators, list(corpus.golds)) == (("ann", "ben"), ["curation"])
     assert corpus.label_names(corpus.golds["curation"]) == [["B-ORG", "O"]]
+
+
+def test_a_project_export_may_hold_zips_of_xmi(tmp_path: Path) -> None:
+    def zipped(**members: bytes) -> bytes:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name.replace("__", "."), data)
+        return stream.getvalue()
+
+    with zipfile.ZipFile(tmp_path / "project.zip", "w") as archive:
+        for user, label in (("ann", b"LOC"), ("ben", b"ORG")):
+            inner = zipped(**{f"{user}__xmi": XMI.encode().replace(b"LOC", label), "TypeSystem__xml": b"<typeSystem/>"})
+            archive.writestr(f"annotation/doc.txt/{user}.zip", inner)
+        inner = zipped(CURATION_USER__xmi=XMI.encode())
+        archive.writestr("curation/doc.txt/CURATION_USER.zip", inner)
+        archive.writestr("annotation_ser/doc.txt/ann.ser", b"\xac\xed\x00\x05")
+    corpus = lasca.read(tmp_path / "project.zip")
+    assert (corpus.annotators, list(corpus.golds)) == (("ann", "ben"), ["curation"])
+    assert list(corpus.sequence_ids) == ["doc.txt/1"]
+    assert corpus.labels == ("B-LOC", "B-ORG", "O")
