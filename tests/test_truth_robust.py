@@ -258,3 +258,17 @@ def test_it_says_who_repeats_whom_and_what_is_never_inferred() -> None:
     plain = crowd(150, n_annotators=7, seed=0, coverage=1.0)
     truth = RobustSequence(text=False).fit(with_copies(plain, "annotator-2", 1, redrawn=0.02))
     assert any("annotator-2, annotator-2-copy-0 repeat each other" in warning for warning in truth.warnings)
+
+
+def test_every_model_says_what_it_never_infers_and_where_votes_are_lonely() -> None:
+    tokens = [["a", "b", "c"]] * 60
+    given = {
+        "p": [["X", "X", "Y"]] * 60,
+        "q": [["X", "X", "X"]] * 60,
+        "r": [["X", "X", "X"]] * 60,
+    }
+    truth = model_class("mv")().fit(CrowdCorpus.from_sequences(tokens, given))
+    assert any("'Y' was given 60 times and is never inferred" in warning for warning in truth.warnings)
+    alone = {"p": [["X", "Y", "Y"]] * 30 + [None] * 30, "q": [None] * 29 + [["X", "Y", "Y"]] * 31}
+    lonely = model_class("ds")().fit(CrowdCorpus.from_sequences(tokens, alone))
+    assert any("one vote only" in warning for warning in lonely.warnings)

@@ -18,6 +18,7 @@ from lasca.corpus.votes import Votes
 from lasca.engine import Engine, Threads, Work
 from lasca.errors import ModelError
 from lasca.estimator import Estimator
+from lasca.truth.checks import check_truth
 from lasca.truth.result import Clusters, Truth
 
 __all__ = ["Posterior", "Progress", "TruthModel", "Votes"]
@@ -196,7 +197,7 @@ def _truth(model: TruthModel, corpus: CrowdCorpus, votes: Votes, posterior: Post
         clusters=posterior.clusters,
         trace=np.asarray(posterior.trace, dtype=np.float64),
         diagnostics=posterior.diagnostics,
-        warnings=posterior.warnings + _identifiability(votes),
+        warnings=posterior.warnings + check_truth(corpus, votes, np.asarray(labels)) + _identifiability(votes),
         voted=votes.voted,
         statistics=posterior.statistics,
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Votes
-from lasca.truth.robust_chain import ChainFit, Crowd, Structure
+
+if TYPE_CHECKING:
+    from lasca.truth.robust_chain import ChainFit, Crowd, Structure
 
 __all__ = ["check_average", "check_truth"]
 
