@@ -27,7 +27,7 @@ from lasca.truth import Truth
 __all__ = ["REASONS", "Item", "Queue", "make_queue", "order_by", "rows", "write_queue"]
 
 SETTLES = 0.25
-"""The share of the errors of an item alike that a decision settles, by the refit or by B; see experiments/replay.py."""
+"""The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
 REASONS: Mapping[str, str] = {
     "missed": "a span may have been missed",
     "text against people": "the text speaks against what most people said",
