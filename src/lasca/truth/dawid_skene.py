@@ -129,15 +129,21 @@ class ConfusionLearner:
         if len(special):
             voices[special.index >= 0] = special.voices
         lone = np.zeros(len(block), np.bool_) if self.lone_votes else voices == 1
-        if len(special) or lone.any():
+        if lone.any():
+            teaches = np.repeat(~lone, np.diff(start))
+            annotator, label = annotator[teaches], label[teaches]
+            kept = np.concatenate(([0], np.cumsum(np.where(lone, 0, np.diff(start)))))
+            for array in (annotator, label, kept):  # kernels are compiled for one kind only
+                array.flags.writeable = False
+        else:
+            kept = start - start[0]
+            kept.flags.writeable = False
+        if len(special):
             shares = shares_of(block, special)
             shares[lone] = 0
             counts, totals = expected_counts(block, special, shares)
-            teaches = np.repeat(~lone, np.diff(start))
-            annotator, label = annotator[teaches], label[teaches]
-            annotator.flags.writeable = label.flags.writeable = False  # kernels are compiled for one kind only
         else:
-            counts, totals = kernels.share_counts(start, votes.annotator, votes.label, self.n_annotators, self.n_labels)
+            counts, totals = kernels.share_counts(kept, annotator, label, self.n_annotators, self.n_labels)
         given = kernels.vote_counts(annotator, label, self.n_annotators, self.n_labels)
         return counts, totals, given, len(block)
 
