@@ -15,7 +15,7 @@ import numpy as np
 
 from lasca import ambiguity, datasets, evaluate, simulate
 from lasca.compare import departure_from_majority
-from lasca.confusion import LabelConfusion, label_confusion
+from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.reproduce import tagging
 from lasca.reproduce.jobs import Job, Scope
@@ -37,6 +37,8 @@ OBJECTIVES = (
     "cost-sensitive, rank-1",
     "cost-sensitive, golds",
     "softmax-margin",
+    "agreement",
+    "agreement-f1",
     "soft",
 )
 """How LA-SCA's tagger may be trained: the confusion is that of two-truths unless another one is named."""
@@ -156,5 +158,7 @@ def objective_options(
     if golds is not None:
         options["cost-sensitive, golds"] = {"objective": "cost-sensitive", "confusion": golds}
     options["softmax-margin"] = {"objective": "softmax-margin", "confusion": own[""]}
+    for name, kind in DISAGREEMENTS.items():
+        options[name] = {"objective": name, "confusion": disagreement(corpus, kind)}
     options["soft"] = {"soft": True}
     return options
