@@ -136,11 +136,13 @@ def test_disagreement_of_two_golds_by_counting() -> None:
         disagreement(corpus, "kappa")
 
 
-@pytest.mark.parametrize("optimiser", ["lbfgs", "perceptron"])
-def test_the_tagger_takes_it(optimiser: str) -> None:
+@pytest.mark.parametrize(
+    ("objective", "optimiser"), [("agreement", "lbfgs"), ("agreement", "perceptron"), ("agreement-f1", "perceptron")]
+)
+def test_the_tagger_takes_it(objective: str, optimiser: str) -> None:
     corpus = crowd(n_sequences=30)
-    gamma = disagreement(corpus, "f1")
-    tagger = CrfTagger(objective="agreement-f1", confusion=gamma, optimiser=optimiser).fit(corpus, "gold")
+    gamma = disagreement(corpus, "f1" if objective == "agreement-f1" else "confusion")
+    tagger = CrfTagger(objective=objective, confusion=gamma, optimiser=optimiser).fit(corpus, "gold")
     sentences = [corpus.sequence(s) for s in range(corpus.n_sequences)]
     right = [
         a == b
@@ -155,3 +157,9 @@ def test_soft_targets_are_refused() -> None:
     problem = Problem(0, 3, "soft")
     with pytest.raises(ModelError, match="soft=False"):
         crf.Objective(problem.features, problem.targets, space, objective="agreement", costs=problem.costs)
+
+
+def test_f1_is_for_the_perceptron() -> None:
+    """By a log-loss, weights that differ between right labels are made up for by larger scores."""
+    with pytest.raises(ParameterError, match="perceptron"):
+        CrfTagger(objective="agreement-f1").fit(crowd(n_sequences=3), "gold")

@@ -160,5 +160,6 @@ def objective_options(
     options["softmax-margin"] = {"objective": "softmax-margin", "confusion": own[""]}
     for name, kind in DISAGREEMENTS.items():
         options[name] = {"objective": name, "confusion": disagreement(corpus, kind)}
+    options["agreement-f1"]["optimiser"] = "perceptron"  # as in their paper; by a log-loss it goes wrong
     options["soft"] = {"soft": True}
     return options

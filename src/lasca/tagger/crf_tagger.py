@@ -265,6 +265,10 @@ class CrfTagger(Tagger):
             check_int("max_iter", self.max_iter, low=1)
         if self.paths and (self.held_out or self.optimiser == "perceptron"):
             raise ParameterError("paths", self.paths, "0 with held_out or the perceptron")
+        if self.objective == "agreement-f1" and self.optimiser != "perceptron":
+            raise ParameterError(
+                "optimiser", self.optimiser, "'perceptron' for agreement-f1: see docs/cost-sensitive.md"
+            )
         possible = self.objective == "likelihood" or self.objective.startswith("agreement")
         if self.optimiser == "perceptron" and (self.soft or not possible or self.held_out):
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for soft targets, costs and held-out sequences")
