@@ -408,6 +408,10 @@ def test_pages_are_read_by_their_global_offsets() -> None:
     corpus = read(shuffled({"id": 1, "data": {"page": page}, "annotations": [{**by(1), "result": results}]}))
     assert list(corpus.tokens) == ["Ada", "&", "Bobvisited", "Rome"]
     assert labels_of(corpus, "1") == ["B-PER", "O", "O", "B-LOC"]
+    spans[0]["globalOffsets"] = {"end": 3}
+    with pytest.raises(FormatError, match="start must be a whole number"):
+        read({"id": 1, "data": {"page": page}, "annotations": [{**by(1), "result": results}]})
+    spans[0]["globalOffsets"] = {"start": 0, "end": 3}
     del spans[1]["globalOffsets"]
     with pytest.raises(FormatError, match="without globalOffsets"):
         read({"id": 1, "data": {"page": page}, "annotations": [{**by(1), "result": results}]})

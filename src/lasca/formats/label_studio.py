@@ -228,7 +228,8 @@ class _Task:
 
     def _page(self, html: str, spans: list[dict[str, Any]]) -> str:
         """Return the text of a page in which most quotes stand where the global offsets say."""
-        places = [(o["start"], o["end"], s.get("text")) for s in spans if isinstance(o := s.get("globalOffsets"), dict)]
+        given = [(s.get("globalOffsets"), s.get("text")) for s in spans]
+        places = [(o.get("start"), o.get("end"), quoted) for o, quoted in given if isinstance(o, dict)]
         quotes = [(a, b, q) for a, b, q in places if isinstance(q, str) and isinstance(a, int) and isinstance(b, int)]
         pages = [html_text(html), html_text(html, breaks=True)]
         fits = [sum(align.same_words(page[a:b], q) for a, b, q in quotes) for page in pages]
