@@ -14,6 +14,7 @@ from lasca import schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.files import write_sums
+from lasca.reproduce import tweets
 from lasca.tagger import CrfTagger, HmmTagger, load_tagger
 from truth_cases import crowd
 
@@ -138,16 +139,11 @@ def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
         HmmTagger().predict(NEW)
 
 
-def test_within_five_points_of_the_crf_with_words() -> None:
+def test_within_five_points_of_the_crf_with_words(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """T-DGA (gold 1) to INHOUSE, accuracy and macro-F1; the CRF has the word in small letters as its only feature."""
-    tweets = pytest.importorskip("lasca.reproduce.tweets")
-    try:
-        corpus = tweets.tdga()
-        scores = [
-            tweets.unseen_scores(tagger.fit(corpus, "gold1"))["INHOUSE"]
-            for tagger in (HmmTagger(), CrfTagger(templates="lower[0]", l2=0.1))
-        ]
-    except LascaError:
-        pytest.skip("the tweets are not here")
+    monkeypatch.setenv("LASCA_DATA", str(data_dir))
+    corpus = tweets.tdga()
+    taggers = (HmmTagger(), CrfTagger(templates="lower[0]", l2=0.1))
+    scores = [tweets.unseen_scores(tagger.fit(corpus, "gold1"))["INHOUSE"] for tagger in taggers]
     for name in ("accuracy", "macro_f1"):
         assert scores[0][name] > scores[1][name] - 5
