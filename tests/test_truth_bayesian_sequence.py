@@ -71,7 +71,7 @@ def test_states_of_single_tokens_equal_enumeration(kind: str) -> None:
     )
     model = BayesianSequence(
         annotator_model=kind, prior_correct=3.0, prior_wrong=1.2, transition_prior=0.7, word_prior=0.3,
-        singles=True, max_iter=4, tol=0,
+        singles=True, max_iter=4, tol=0, lone_votes=True,
     )  # fmt: skip
     truth = model.fit(corpus)
     np.testing.assert_allclose(truth.trace, elbo[:4], rtol=1e-9)
@@ -287,3 +287,23 @@ def test_span_f1_of_sequence_models_on_the_mturk_corpus(data_dir: Path, monkeypa
         for part, own in parts.items():
             scores = spans_from_codes(corpus.golds["gold"], truth.labels, corpus.offsets, corpus.labels, sequences=own)
             assert 100 * scores.f1 >= least[part], (model, part)
+
+
+def test_votes_that_stand_alone_are_believed() -> None:
+    corpus = crowd(200, n_annotators=8, seed=3, coverage=1.0, accuracy=0.8)
+    rng = np.random.default_rng(0)
+    kept = (
+        corpus.annotation_annotator
+        == rng.integers(8, size=corpus.n_sequences)[corpus.token_sequence][corpus.annotation_token]
+    )
+    lonely = corpus.with_annotations(
+        corpus.annotators,
+        corpus.annotation_token[kept],
+        corpus.annotation_annotator[kept],
+        corpus.annotation_label[kept],
+    )
+    gold, vote = corpus.golds["gold"], lonely.annotation_label
+    guarded = BayesianSequence().fit(lonely).labels
+    assert (guarded == gold).mean() >= (vote == gold).mean() - 0.005
+    literal = BayesianSequence(lone_votes=True).fit(lonely).labels
+    assert (guarded == vote).mean() > (literal == vote).mean()

@@ -17,10 +17,14 @@ Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
 - In acc, a wrong label is one of T - 1, not of T. In spam, knowing or guessing is a latent variable summed out in the
   E step, so that the bound is exact (the original mixes means and expected logs).
 - The start is a short run of IBCC (Dawid–Skene there); a sole annotator is believed.
+- Votes that stand alone on their tokens cannot teach who is right: as far as they do, annotators are expected to be
+  right (`BELIEVED`); with weak priors the model finds its own truth beside a crowd of single votes.
 - The ELBO decides when to stop (there: after 20 iterations, or by the change of q(z)).
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.estimator import check_choice, check_number
@@ -35,6 +39,16 @@ __all__ = ["BayesianSequence"]
 
 PRIORS = {"acc": (11.0, 10.0), "spam": (11.0, 10.0), "cv": (20.0, 10.0), "cm": (110.0, 10.0), "seq": (11.0, 10.0)}
 """Pseudo-counts (correct, wrong) of the published experiments on named entities."""
+
+
+BELIEVED = 90.0
+"""Pseudo-counts of right labels where no vote has company: who is right cannot be learned there."""
+
+
+def _lonely(votes: Votes) -> float:
+    """Return the share of votes that are alone on their token."""
+    n = np.diff(votes.start)
+    return float((n == 1).sum() / max(1, n.sum()))
 
 
 class BayesianLearner:
@@ -67,7 +81,8 @@ class BayesianSequence(TruthModel):
 
     `annotator_model` is one of acc, spam, cv, cm, seq. `prior_correct` and `prior_wrong` are pseudo-counts of right
     labels and, all together, of wrong ones (None: those of the published experiments for the model; with fewer than
-    nine labels no more than 1.25 on each wrong one). A sole annotator is believed. `words=False`
+    nine labels no more than 1.25 on each wrong one). A sole annotator is believed; as far as votes stand alone, so is
+    everybody (`lone_votes=True`: as published). `words=False`
     leaves the text out; `singles=True` tells spans of one token from beginnings of longer ones (IOB2, see `states`);
     `constrained=False` allows every move. `decode="viterbi"` gives the most probable path,
     "marginal" the legal path with the most tokens expected to be right.
@@ -84,6 +99,7 @@ class BayesianSequence(TruthModel):
         prior_wrong: float | None = None,
         transition_prior: float = 1.0,
         word_prior: float = 1.0,
+        lone_votes: bool = False,
         words: bool = True,
         singles: bool = False,
         constrained: bool = True,
@@ -99,6 +115,7 @@ class BayesianSequence(TruthModel):
         self.prior_wrong = prior_wrong
         self.transition_prior = transition_prior
         self.word_prior = word_prior
+        self.lone_votes = lone_votes
         self.words = words
         self.singles = singles
         self.constrained = constrained
@@ -123,7 +140,14 @@ class BayesianSequence(TruthModel):
         plain = label_states(corpus.labels, self.constrained)
         states = single_states(corpus.labels, self.constrained) if self.singles else plain
         learner = BayesianLearner(
-            make_annotators(model, votes, states.shows, corpus.labels, correct + trust(votes), wrong),
+            make_annotators(
+                model,
+                votes,
+                states.shows,
+                corpus.labels,
+                correct + trust(votes) + (0.0 if self.lone_votes else BELIEVED * _lonely(votes)),
+                wrong,
+            ),
             word_rows(corpus) if self.words else None,
             ChainPrior(states, pseudo),
             ChainPrior(plain, pseudo),
