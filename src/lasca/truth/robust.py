@@ -55,6 +55,12 @@ MEMBERS = (
     Structure("memory, two levels, learned priors", True, EASY_AND_HARD, learned=True),
     Structure("no memory, two levels, learned priors", False, EASY_AND_HARD, learned=True),
 )
+WITHOUT_SPANS = (
+    Structure("no memory, two levels", False, ((50.0, 10.0), (15.0, 35.0)), learned=False),
+    Structure("no memory, two levels, learned priors", False, EASY_AND_HARD, learned=True),
+    Structure("memory, two levels, learned priors", True, EASY_AND_HARD, learned=True),
+)
+"""The members where labels are not spans: every token is a decision of its own, and there is little to remember."""
 ONE_LEVEL = (
     Structure("memory, one level", True, ALIKE, learned=False),
     Structure("no memory, one level, learned priors", False, ALIKE, learned=True),
@@ -259,7 +265,8 @@ class _Average:
     ) -> list[tuple[Structure, ChainFit]]:
         """Fit every member from the same start."""
         two = self.crowd.meet > 0.5 and 2 * self.crowd.votes.n_labels <= MOST_STATES
-        structures = MEMBERS if two else ONE_LEVEL
+        spans = detect(self.crowd.corpus.labels) is not None
+        structures = ONE_LEVEL if not two else MEMBERS if spans else WITHOUT_SPANS
         fits = []
         for i, structure in enumerate(structures):
             self.progress(begin + (end - begin) * i / len(structures), structure.name)

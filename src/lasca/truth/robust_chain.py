@@ -14,7 +14,8 @@ words ρ_t, texts (taggers, soft annotators) a confusion; variational Bayes on a
 - *Unanimity.* Where three people or more agree, they are believed: "everybody missed it" is the cheapest explanation
   of anything, and a model that may use it drifts.
 - *Rates.* How much is marked stays within what annotators support: the upper quartile of the ratio (marks of an
-  annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight on O holds it there.
+  annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight on O holds it there. With
+  two annotators it is the median, and 1: who of two misses much cannot be told.
 - *Weights.* A vote has a weight below one where the annotator's family (see `families`) voted on the token too.
 
 The weight on O is raised between iterations, so the bound of a run rises only as long as that weight rests.
@@ -378,17 +379,21 @@ class _Rates:
         marked = (votes.label != crowd.outside) * crowd.weight
         self.marked = np.bincount(votes.annotator, weights=marked, minlength=n)
         share = self.given / self.given.sum()
-        self.least_ratio = 1.0 - 0.5 * float(np.sqrt((share**2).sum()))  # the fewer annotators, the less is known
+        alone = float((share**2).sum())  # one over the number of annotators, if all do the same
+        self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
+        if alone > 0.4:  # of two people nobody can say who misses much: what they mark in the mean is the most
+            self.level, self.least_ratio = 0.5, 1.0
 
     def ratio(self, labels: Floats) -> float:
-        """Return the upper quartile, over votes, of annotators' marks per expected mark."""
+        """Return the upper quartile (the median of two), over votes, of annotators' marks per expected mark."""
         crowd, votes = self.crowd, self.crowd.votes
         marks = (1.0 - labels[:, crowd.outside])[crowd.token] * crowd.weight
         expected = np.bincount(votes.annotator, weights=marks, minlength=votes.n_annotators)
         ratio = (self.marked + 1.0) / (expected + 1.0)
         order = np.argsort(ratio, kind="stable")
-        covered = np.cumsum(self.given[order]) / self.given.sum()
-        return float(ratio[order][min(int(np.searchsorted(covered, QUARTILE)), len(order) - 1)])
+        order = order[self.given[order] > 0]
+        share = self.given[order] / self.given.sum()
+        return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
 
     def held(self, weight: float, labels: Floats) -> float:
         """Return the next weight on O: more while too much is marked, less as soon as there is room."""
