@@ -203,7 +203,7 @@ def softened(corpus: CrowdCorpus, who: int) -> CrowdCorpus:
     return corpus.select(annotators=others).with_soft(corpus.annotators[who], proba, kind="person")
 
 
-@pytest.mark.parametrize("name", SOFT)
+@pytest.mark.parametrize("name", [name for name in SOFT if name != "robust"])  # there a soft annotator has no memory
 @pytest.mark.parametrize("options", [{}, {"variational": False}, {"variational": True}])
 def test_one_hot_soft_votes_are_hard_votes(name: str, options: dict[str, Any]) -> None:
     if "variational" in options and "variational" not in model_class(name)().get_params():

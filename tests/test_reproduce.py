@@ -15,7 +15,7 @@ import lasca
 from lasca.errors import DatasetError, ModelError, ParameterError, StoreError
 from lasca.reproduce import ambiguity, beyond, clusters, entities, reproduce, tagging, tweets
 from lasca.reproduce.blocks import Heading, Page, Picture
-from lasca.reproduce.jobs import Job, Results, Scope, Store, rounded
+from lasca.reproduce.jobs import MODELS, Job, Results, Scope, Store, rounded
 from lasca.reproduce.paper import CROWDS, TABLE_1, TABLE_2, TABLE_3
 from lasca.reproduce.plan import MEASURES, plan
 from lasca.reproduce.pool import run_jobs
@@ -46,10 +46,10 @@ def test_every_job_has_a_name_of_its_own_and_what_it_needs_is_planned(scope):
 def test_the_plan_has_every_row_of_every_table():
     jobs = plan(scope_of(False))
     crowds = {(j.settings["groups"], j.settings["model"], j.settings["seed"]) for j in jobs if j.section == "tweets"}
-    assert crowds == {(c, m, s) for c in CROWDS for m in (*MODEL_NAMES, tweets.GOLD) for s in range(5)}
+    assert crowds == {(c, m, s) for c in CROWDS for m in (*MODELS, tweets.GOLD) for s in range(5)}
     parts = {(j.settings["part"], j.settings["model"]) for j in jobs if j.section == "entities"}
-    assert parts == {(p, m) for p in ("3000", "all") for m in MODEL_NAMES}
-    assert set(TABLE_1) < set(MODEL_NAMES)
+    assert parts == {(p, m) for p in ("3000", "all") for m in MODELS}
+    assert set(TABLE_1) < set(MODELS) < set(MODEL_NAMES)
     assert set(TABLE_2) == set(TABLE_3) == {*TABLE_1, "la-sca"}
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from lasca import simulate
-from lasca.reproduce.jobs import Job, Scope
+from lasca.reproduce.jobs import MODELS, Job, Scope
 from lasca.reproduce.paper import CROWDS
 from lasca.reproduce.tweets import CROWD_KINDS, fitted, tdga, truth_scores
-from lasca.truth import MODEL_NAMES
 
 __all__ = ["LEVELS", "PER_SEQUENCE", "TROUBLES", "jobs", "measure"]
 
@@ -41,7 +40,7 @@ def jobs(scope: Scope) -> list[Job]:
         )
         for case, groups, value in cases
         for seed in scope.seeds
-        for model in (*MODEL_NAMES, *((LEVELS,) if case == "difficulty" else ()))
+        for model in (*MODELS, *((LEVELS,) if case == "difficulty" else ()))
     ]
 
 

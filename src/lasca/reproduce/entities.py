@@ -11,17 +11,17 @@ import numpy as np
 from lasca import datasets, evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.reproduce import tagging
-from lasca.reproduce.jobs import Job, Scope
+from lasca.reproduce.jobs import MODELS, Job, Scope
 from lasca.reproduce.memory import Peak
 from lasca.reproduce.tweets import fitted, objective_options
-from lasca.truth import MODEL_NAMES, Truth
+from lasca.truth import Truth
 
 __all__ = ["PAPER_SIZE", "choose", "gold", "infer", "jobs", "objectives"]
 
 PAPER_SIZE = 3000
 WARM = 20
 """Sentences of the small fit before the one that is measured."""
-COSTS = {"hc": 15.0, "hc-seq": 80.0, "sembler": 25.0, "raykar": 40.0, "crf-ma": 30.0, "glad": 8.0, "bsc": 3.0}
+COSTS = {"hc": 15.0, "hc-seq": 80.0, "sembler": 25.0, "glad": 8.0, "bsc": 3.0}
 
 
 def jobs(scope: Scope) -> list[Job]:
@@ -31,7 +31,7 @@ def jobs(scope: Scope) -> list[Job]:
         share = 1.0 if part == "all" else 0.45
         first = Job("entity-choose", {"part": part}, cost=90 * share)
         todo += [first, Job("entity-gold", {"part": part}, cost=25 * share, needs=(first.id,))]
-        for model in MODEL_NAMES:
+        for model in MODELS:
             cost = share * (25 + COSTS.get(model, 1.0))
             todo.append(Job("entities", {"part": part, "model": model}, cost=cost, needs=(first.id,), alone=True))
     for part in [

@@ -15,11 +15,14 @@ import lasca
 from lasca.errors import StoreError
 from lasca.files import whole_file
 
-__all__ = ["Job", "Results", "Scope", "Store", "at", "code_state"]
+__all__ = ["MODELS", "Job", "Results", "Scope", "Store", "at", "code_state"]
 
 DRAWING = {"pages", "blocks.py", "drawing.py", "markup.py", "render.py", "svg.py", "svg_charts.py", "svg_heat.py"}
 DRAWING |= {"svg_tokens.py", "statistics.py", "paper.py", "whole.py", "pool.py"}
 """What of this package makes the page, or runs the jobs, and measures nothing."""
+
+MODELS = ("mv", "ds", "mace", "glad", "hmm-crowd", "sembler", "bsc", "hc", "hc-seq")
+"""The truth models that docs/reproduction.md has; newer ones join when all of it is run anew."""
 
 
 @dataclass(frozen=True)

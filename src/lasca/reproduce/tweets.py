@@ -15,12 +15,12 @@ import numpy as np
 
 from lasca import ambiguity, datasets, evaluate, simulate
 from lasca.compare import departure_from_majority
-from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
+from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.reproduce import tagging
-from lasca.reproduce.jobs import Job, Scope
+from lasca.reproduce.jobs import MODELS, Job, Scope
 from lasca.reproduce.paper import CROWDS
-from lasca.truth import MODEL_NAMES, Truth, model_class
+from lasca.truth import Truth, model_class
 
 __all__ = ["CROWD_KINDS", "GOLD", "OBJECTIVES", "choose", "crowd", "fitted", "infer", "jobs", "objectives"]
 
@@ -30,15 +30,13 @@ CROWD_KINDS: dict[str, dict[str, Any]] = {
 }
 GOLD = "gold"
 """In the place of a model: the taggers learn from gold 1 itself, which is what could be reached."""
-COSTS = {"hc": 8.0, "hc-seq": 11.0, "sembler": 2.5, "raykar": 3.0, "crf-ma": 3.0}
+COSTS = {"hc": 8.0, "hc-seq": 11.0, "sembler": 2.5}
 OBJECTIVES = (
     "likelihood",
     "cost-sensitive",
     "cost-sensitive, rank-1",
     "cost-sensitive, golds",
     "softmax-margin",
-    "agreement",
-    "agreement-f1",
     "soft",
 )
 """How LA-SCA's tagger may be trained: the confusion is that of two-truths unless another one is named."""
@@ -55,7 +53,7 @@ def jobs(scope: Scope) -> list[Job]:
                 todo.append(first)
                 todo.append(Job("objectives", dict(first.settings), cost=22.0, needs=needs))
                 if kind == "table-1":
-                    for model in (*MODEL_NAMES, GOLD):
+                    for model in (*MODELS, GOLD):
                         settings = {**first.settings, "model": model}
                         todo.append(Job("tweets", settings, cost=3.0 + COSTS.get(model, 0.5), needs=needs))
     return todo
@@ -158,8 +156,5 @@ def objective_options(
     if golds is not None:
         options["cost-sensitive, golds"] = {"objective": "cost-sensitive", "confusion": golds}
     options["softmax-margin"] = {"objective": "softmax-margin", "confusion": own[""]}
-    for name, kind in DISAGREEMENTS.items():
-        options[name] = {"objective": name, "confusion": disagreement(corpus, kind)}
-    options["agreement-f1"]["optimiser"] = "perceptron"  # as in their paper; by a log-loss it goes wrong
     options["soft"] = {"soft": True}
     return options

@@ -21,13 +21,11 @@ NAMES = {
     "hc": "HC",
     "la-sca": "LA-SCA",
     "glad": "GLAD *",
-    "raykar": "Raykar *",
-    "crf-ma": "CRF-MA *",
     "bsc": "BSC-seq *",
     "hc-seq": "HC with sequences *",
     GOLD: "gold labels",
 }
-MODELS = ("mv", "ds", "mace", "sembler", "hmm-crowd", "hc", "glad", "raykar", "crf-ma", "bsc", "hc-seq")
+MODELS = ("mv", "ds", "mace", "sembler", "hmm-crowd", "hc", "glad", "bsc", "hc-seq")
 """The truth models in the order of the paper's rows, then those it does not have (*)."""
 
 

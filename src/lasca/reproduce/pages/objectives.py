@@ -93,9 +93,7 @@ def objectives(results: Results) -> list[Block]:
         Text(
             "Rows: eq. 18 with the confusion that two-truths finds (LA-SCA as we build it), with that of the paper's "
             "rank-1 model, and with that of the two golds (an oracle); softmax-margin (the cost in the exponent, "
-            "Gimpel & Smith 2010); agreement (Plank et al. 2014: a mistake counts less where two annotators often "
-            "disagree, by the confusion probability of the pair or by their F1 on the right label); soft (likelihood "
-            "of the truth's probabilities instead of its labels). The L2 "
+            "Gimpel & Smith 2010); soft (likelihood of the truth's probabilities instead of its labels). The L2 "
             "penalty was chosen for likelihood (word-only) or is the default (0.5), and eq. 18 is unbounded without "
             "one: what is said here holds at these penalties."
         ),

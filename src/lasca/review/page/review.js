@@ -74,7 +74,7 @@
     byId("rest").hidden = !found.rest;
     byId("type").replaceChildren(...found.types.map((name) => { const option = make("option", "", name || "span"); option.value = name; return option; }));
     draw();
-    byId("card").setAttribute("aria-busy", "false");
+    byId("card").setAttribute("aria-busy", String(busy));
   }
 
   const QUESTIONS = {
@@ -145,9 +145,14 @@
   }
 
   /* --- deciding ------------------------------------------------------------------------------------------------ */
+  function working(on) {  // keys pressed meanwhile are for a card nobody has seen: they are not taken
+    busy = on;
+    byId("card").setAttribute("aria-busy", String(on));
+  }
+
   async function decide(readings, alike = []) {
     if (!current || busy) return;
-    busy = true;
+    working(true);
     try {
       const body = { item: current.item, readings, votes, alike, missed: byId("missed").checked };
       const answer = await send("decide", body);
@@ -160,19 +165,19 @@
       if (answer.state.version !== version || (items.length < 20 && total > items.length)) await load();
       else { list(); await show(); }
     } catch (error) { notice(`Not taken: ${error.message}`); }
-    busy = false;
+    working(false);
   }
 
   async function undo() {
     if (busy) return;
-    busy = true;
+    working(true);
     try {
       const answer = await send("undo", {});
       notice(answer.items.length ? `Taken back: ${answer.items.length}` : "There is nothing to take back");
       progress({ ...answer.state, title: undefined });
       await load(answer.items[0]);
     } catch (error) { notice(error.message); }
-    busy = false;
+    working(false);
   }
 
   async function forAll() {
