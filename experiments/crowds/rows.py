@@ -1,4 +1,4 @@
-"""The rows of the bench, and the metric of each: committed before any modelling.
+"""The rows of the bench, and the metric of each: a list given before the model was worked on.
 
 `corpus_of(name)` returns a row's corpus (made once and kept under build/crowds/corpora), `parts_of(name)` the corpora
 that a model is fitted on to score the row (one; for rows without gold one for each annotator that is held out).

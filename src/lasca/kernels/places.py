@@ -4,7 +4,7 @@ A place is named by a hash over every kernel source, the versions of Python, Num
 Numba itself looks at the file of a function only: after a change in a file that is called from there it would go on
 with the old machine code. Places lie where Numba would keep its files: in NUMBA_CACHE_DIR, beside the sources, in the
 user's cache folder, else in a private temporary folder. What was compiled beside the sources is read even where it can
-no longer be written, so that an installation can be prepared once for many users (`lasca warm`).
+no longer be written, so that an installation can be prepared once for many users.
 
 The files are pickles, which run code when they are read. Beside the sources only those can write who could change the
 sources as well, and NUMBA_CACHE_DIR is the word of the user; any other folder is used only if nobody but this user can

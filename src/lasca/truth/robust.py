@@ -153,7 +153,7 @@ class RobustSequence(TruthModel):
             if crossfit is None:
                 break
             text = crossfit(mean, self.text_iterations)
-            agreement = _agreement(crowd, text, mean)
+            agreement = _agreement_on(corpus, text, mean)
             if agreement < LEAST_AGREEMENT:
                 text = None
                 break
@@ -325,10 +325,6 @@ def _n_spans(crowd: Crowd, mean: Floats) -> int:
     """Return how many runs of marks were inferred."""
     marked = _decoded(crowd, mean) != crowd.outside
     return int((marked & ~np.concatenate(([False], marked[:-1]))).sum())
-
-
-def _agreement(crowd: Crowd, text: npt.NDArray[np.float32], mean: Floats) -> float:
-    return _agreement_on(crowd.corpus, text, mean)
 
 
 def _agreement_on(corpus: CrowdCorpus, text: npt.NDArray[np.float32], mean: Floats) -> float:
