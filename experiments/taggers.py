@@ -20,6 +20,7 @@ import argparse
 import importlib.util
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +31,7 @@ import numpy as np
 from lasca import evaluate, schemes
 from lasca.corpus import CrowdCorpus
 from lasca.runs.source import read
-from lasca.runs.truth_folder import load_truth
+from lasca.runs.truth_folder import load_truth, save_truth
 from lasca.tagger import CrfTagger, choose_tagger
 from lasca.truth import model_class
 
@@ -95,6 +96,18 @@ def texts(corpus: CrowdCorpus) -> dict[str, tuple[Sentences, Sentences]]:
     }
 
 
+def tenths(name: str) -> Callable[[float, str], None]:
+    """Return a report that prints whenever another tenth is done."""
+    done = [0]
+
+    def report(share: float, words: str) -> None:
+        if int(10 * share) > done[0]:
+            done[0] = int(10 * share)
+            print(f"{name}: {100 * share:.0f} %, {words}", file=sys.stderr, flush=True)
+
+    return report
+
+
 def annotated(corpus: CrowdCorpus) -> CrowdCorpus:
     return corpus.select(sequences=np.flatnonzero(corpus.annotated_sequences))
 
@@ -108,7 +121,7 @@ def main() -> None:
     parser.add_argument("--choose", action="store_true", help="let held-out votes choose among the candidates, no gold")
     parser.add_argument("--folds", type=int, default=2)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--save", type=Path, help="keep the fitted taggers in this folder")
+    parser.add_argument("--save", type=Path, help="keep the fitted taggers, and the truth, in this folder")
     options = parser.parse_args()
     os.environ.setdefault("LASCA_DATA", str(DATA))
     if Path(options.truth).is_dir():
@@ -116,6 +129,8 @@ def main() -> None:
     else:
         corpus = annotated(read("conll2003-mturk"))
         truth = model_class(options.truth)().fit(corpus)
+        if options.save:
+            save_truth(corpus, truth, options.save / "truth", overwrite=True)
     sets = texts(corpus)
     names = list(corpus.label_names(corpus.golds["gold"]))
     inferred = evaluate.spans(names, truth.sequences(), mode="lenient").f1
@@ -129,7 +144,7 @@ def main() -> None:
     for name in options.candidates.split(";"):
         for source, target in [("truth", truth), *([("gold", "gold")] if options.gold else [])]:
             start = time.process_time()
-            tagger = CANDIDATES[name]().fit(corpus, target)
+            tagger = CANDIDATES[name]().fit(corpus, target, progress=tenths(f"{name}, {source}"))
             seconds = time.process_time() - start
             row: dict[str, Any] = {"tagger": name, "trained on": source, "cpu": seconds}
             for which in options.sets.split(","):

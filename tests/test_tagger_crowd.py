@@ -141,6 +141,37 @@ def test_sequences_can_be_weighed_by_certainty() -> None:
         CrfTagger().fit(data, truth, sequence_weights="length")
 
 
+def test_self_training_is_training_on_its_own_sure_labels() -> None:
+    data, (more, _) = corpus(), sentences(20, seed=1)
+    more = [*more, ["Oslo", "Berlin", "x"], []]
+    first = CrfTagger(max_iter=5).fit(data, "gold")
+    found, chances = first.predict(more), first.predict_proba(more)
+    own = [
+        [name if p[first.labels.index(name)] >= 0.9 else None for name, p in zip(row, proba)]
+        for row, proba in zip(found, chances)
+    ]
+    assert None in {name for row in own for name in row}
+    assert {"B-PER", "O"} <= {name for row in own for name in row}
+    tokens, gold = sentences()
+    filled = CrowdCorpus.from_sequences([*tokens, *more[:-1]], {}, golds={"gold": [*gold, *own[:-1]]})
+    expected = CrfTagger(max_iter=5).fit(filled, "gold").trace
+    assert CrfTagger(max_iter=5).fit(data, "gold", unlabelled=more).trace == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(ParameterError, match="unlabelled"):
+        CrfTagger().fit(data, "gold", unlabelled=["a sentence"])
+
+
+@pytest.mark.parametrize("params", [{"soft": True}, {"paths": 3}])
+def test_self_training_goes_with_every_way_of_learning(params: dict[str, Any]) -> None:
+    data = corpus()
+    codes = data.golds["gold"]
+    proba = np.full((len(codes), len(data.labels)), 0.05, dtype=np.float32)
+    proba[np.arange(len(codes)), codes] = 1 - 0.05 * (len(data.labels) - 1)
+    tagger = CrfTagger(**params).fit(
+        data, FakeTruth(codes, proba), unlabelled=sentences(20, seed=1)[0], sequence_weights="certainty"
+    )
+    assert tagger.predict([["Otto", "Schmidt", "likes", "Oslo", "."]]) == [["B-PER", "I-PER", "O", "B-LOC", "O"]]
+
+
 @pytest.mark.parametrize(
     ("params", "match"),
     [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from lasca.crf.prepare import (
     active_labels,
+    blocks_of,
     chosen_tokens,
     chosen_weights,
     labelled_sequences,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["TAGGERS", "Examples", "Tagger", "load_tagger", "tagger_class"]
 
 Array = np.ndarray[Any, Any]
+_SURE = 0.9  # labels of its own that a tagger learns from are this probable (docs/taggers.md)
 
 
 def _plugin(name: str, reference: str) -> str:
@@ -88,6 +91,8 @@ class Examples:
     """How well probabilities foretell the votes on these tokens; None where there are none."""
     paths: Paths | None = None
     """Weighted label sequences to learn from instead of one target per token."""
+    unlabelled: Sequence[Sequence[str]] = ()
+    """Sentences without any label."""
 
     @property
     def n_sequences(self) -> int:
@@ -99,25 +104,33 @@ class Tagger(Estimator):
     """The base of taggers: `fit` on a corpus and a truth, or `fit_targets` on plain arrays."""
 
     kind = ""
+    reads_unlabelled = False
+    """Whether `_learn` makes something of unlabelled sentences; other taggers learn from their own labels there."""
     soft: bool = False
     paths: int = 0
     certain: float = 0.0
+    _model: Any = None
 
     def fit(
         self,
         corpus: CrowdCorpus,
         truth: Any,
         *,
+        unlabelled: Sequence[Sequence[str]] = (),
         sequence_weights: Array | str | None = None,
         progress: Report | None = None,
     ) -> Self:
         """Fit to the labels of a Truth, or to the gold of that name; tokens without a label are summed over.
 
+        `unlabelled` are sentences, lists of tokens, to learn from as well: by self-training – the tagger labels them,
+        and learns again, also from those of its labels that it is sure of – or, in HmmTagger, by EM.
         `sequence_weights` are numbers, or "certainty": the geometric mean of the probabilities of a sequence's labels.
         `progress` is called with the share done (a guess) and words on the objective and the time left.
         """
         self._check()
         self._check_crowd(truth)
+        if isinstance(unlabelled, str) or any(isinstance(sentence, str) for sentence in unlabelled):
+            raise ParameterError("unlabelled", unlabelled, "a list of sentences, each a list of tokens")
         codes = targets_of(corpus, truth, soft=False)
         if self.certain:
             codes = np.where(truth.proba[np.arange(len(codes)), codes] >= self.certain, codes, np.int16(-1))
@@ -135,12 +148,34 @@ class Tagger(Estimator):
         votes = None if isinstance(truth, str) else vote_score_of(corpus, truth, rows)
         paths = None
         if self.paths:
-            names = [corpus.labels[a] for a in active]
-            rule = scheme_constraint(names, targets, offsets)
+            rule = scheme_constraint([corpus.labels[a] for a in active], targets, offsets)
             share = np.asarray(truth.proba)[rows][:, active]
             paths = weighted_paths(share, targets, offsets, self.paths, rule)
-        self._learn(Examples(tokens, offsets, targets, tuple(corpus.labels), active, weights, votes, paths), progress)
+        names = tuple(corpus.labels)
+        examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled)
+        self._learn(examples, progress)
+        if unlabelled and not self.reads_unlabelled:
+            self._learn(self._with_own_labels(examples), progress)
         return self
+
+    def _with_own_labels(self, examples: Examples) -> Examples:
+        """Return the examples with the unlabelled sentences behind them, as the tagger sees these."""
+        more = [list(sentence) for sentence in examples.unlabelled if len(sentence)]
+        proba = np.concatenate(self.predict_proba(more))[:, examples.active]
+        code = {examples.labels[a]: k for k, a in enumerate(examples.active.tolist())}
+        labels = np.array([code[name] for row in self.predict(more) for name in row], dtype=np.int16)
+        labels[proba[np.arange(len(labels)), labels] < _SURE] = -1
+        ends = np.cumsum([len(sentence) for sentence in more])
+        found = proba.astype(examples.targets.dtype) if examples.targets.ndim == 2 else labels
+        weights, paths = examples.weights, examples.paths
+        return replace(
+            examples,
+            tokens=[*examples.tokens, *(token for sentence in more for token in sentence)],
+            offsets=np.concatenate([examples.offsets, examples.offsets[-1] + ends]),
+            targets=np.concatenate([examples.targets, found]),
+            weights=None if weights is None else np.concatenate([weights, np.ones(len(more))]),
+            paths=None if paths is None else paths.followed_by(labels, ends),
+        )
 
     def _check_crowd(self, truth: Any) -> None:
         """Check the parameters about learning from a crowd."""
@@ -192,13 +227,48 @@ class Tagger(Estimator):
         """Fit to examples."""
         raise NotImplementedError
 
-    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the best labels of each sentence, a list of tokens each."""
+    def _best(self, tokens: list[str], offsets: Array) -> Array:
+        """Return the best labels of the tokens of some sentences, as numbers of active labels."""
         raise NotImplementedError
 
-    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
-        """Return the probability of each label at each token, an array (tokens, labels) per sentence."""
+    def _marginals(self, tokens: list[str], offsets: Array) -> Array:
+        """Return the probabilities of the active labels of the tokens of some sentences."""
         raise NotImplementedError
+
+    def _fitted(self) -> Any:
+        """Return what was learned; it knows all `labels`, and which of them are `active`."""
+        if self._model is None:
+            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
+        return self._model
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
+        return tuple(self._fitted().labels)
+
+    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the best labels of each sentence, a list of tokens each."""
+        model = self._fitted()
+        names = [model.labels[a] for a in model.active]
+        out: list[list[str]] = []
+        for tokens, offsets in blocks_of(sentences):
+            flat = [names[c] for c in self._best(tokens, offsets).tolist()]
+            out.extend(flat[a:b] for a, b in pairwise(offsets.tolist()))
+        return out
+
+    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the probability of each label at each token, an array (tokens, labels) per sentence.
+
+        Columns are those of `labels`; a label that was never seen in training has probability 0. These are the
+        model's marginals: those of CRFs know nothing of the tag scheme.
+        """
+        model = self._fitted()
+        out: list[Array] = []
+        for tokens, offsets in blocks_of(sentences):
+            full = np.zeros((len(tokens), len(model.labels)), dtype=np.float32)
+            full[:, model.active] = self._marginals(tokens, offsets)
+            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
+        return out
 
     @property
     def trace(self) -> tuple[float, ...]:

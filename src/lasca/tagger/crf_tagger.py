@@ -12,7 +12,6 @@ an L2 penalty is always part of the cost-sensitive objective, which is unbounded
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from lasca.crf.prepare import aligned_costs, blocks_of, scheme_constraint
 from lasca.crf.runs import Report, Training
 from lasca.crf.templates import with_lists
 from lasca.engine.threads import available_threads
-from lasca.errors import ModelError, ParameterError
+from lasca.errors import ParameterError
 from lasca.estimator import check_choice, check_int, check_number
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger, write_card
@@ -71,6 +70,7 @@ class CrfTagger(Tagger):
     """
 
     kind = "crf"
+    _model: Fitted | None = None
 
     def __init__(
         self,
@@ -120,32 +120,26 @@ class CrfTagger(Tagger):
         self.gazetteers = gazetteers
         self.threads = threads
         self.seed = seed
-        self._model: Fitted | None = None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
-        return self._fitted().labels
 
     @property
     def trace(self) -> tuple[float, ...]:
         """The objective after each iteration (wrong tokens per pass, for the perceptron)."""
-        return self._fitted().weights.trace
+        return tuple(self._fitted().weights.trace)
 
     @property
     def n_features(self) -> int:
         """The number of features."""
-        return self._fitted().weights.space.n_features
+        return int(self._fitted().weights.space.n_features)
 
     @property
     def n_parameters(self) -> int:
         """The number of parameters."""
-        return self._fitted().weights.space.size
+        return int(self._fitted().weights.space.size)
 
     @property
     def lexicon_sources(self) -> tuple[str, ...]:
         """Which ready lexicons the features look into, with their sizes and the versions of their packages."""
-        return self._fitted().extractor.lexicons.sources
+        return tuple(self._fitted().extractor.lexicons.sources)
 
     def top_features(self, label: str, n: int = 20) -> list[tuple[str, float]]:
         """Return the features with the largest weights for a label; needs a dictionary (no hashing)."""
@@ -192,34 +186,15 @@ class CrfTagger(Tagger):
             )  # fmt: skip
         self._model = Fitted(labels, active, extractor, found, constraint)
 
-    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the best labels of each sentence, a list of tokens each."""
-        model, threads = self._fitted(), available_threads(self.threads)
-        names = [model.labels[a] for a in model.active]
-        out: list[list[str]] = []
-        for tokens, offsets in blocks_of(sentences):
-            features = model.extractor.transform(tokens, offsets)
-            codes = viterbi(features, model.weights, constraint=model.constraint, threads=threads).tolist()
-            flat = [names[c] for c in codes]
-            ends = offsets.tolist()
-            out.extend(flat[a:b] for a, b in pairwise(ends))
-        return out
+    def _best(self, tokens: list[str], offsets: Array) -> Array:
+        model = self._fitted()
+        features, threads = model.extractor.transform(tokens, offsets), available_threads(self.threads)
+        return viterbi(features, model.weights, constraint=model.constraint, threads=threads)
 
-    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
-        """Return the probability of each label at each token, an array (tokens, labels) per sentence.
-
-        Columns are those of `labels`; a label that was never seen in training has probability 0. These are the
-        model's marginals: they know nothing of the tag scheme.
-        """
-        model, threads = self._fitted(), available_threads(self.threads)
-        out: list[Array] = []
-        for tokens, offsets in blocks_of(sentences):
-            features = model.extractor.transform(tokens, offsets)
-            found = marginals(features, model.weights, threads=threads)
-            full = np.zeros((len(found), len(model.labels)), dtype=np.float32)
-            full[:, model.active] = found
-            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
-        return out
+    def _marginals(self, tokens: list[str], offsets: Array) -> Array:
+        model = self._fitted()
+        features = model.extractor.transform(tokens, offsets)
+        return marginals(features, model.weights, threads=available_threads(self.threads))
 
     def predict_n_best(self, sentences: Sequence[Sequence[str]], n: int = 5) -> list[list[tuple[list[str], float]]]:
         """Return up to n best label sequences of each sentence, best first, each with its probability."""
@@ -246,11 +221,6 @@ class CrfTagger(Tagger):
         tagger = cls(**{k: v for k, v in parameters.items() if k in cls._parameter_names()})
         tagger._model = model
         return tagger
-
-    def _fitted(self) -> Fitted:
-        if self._model is None:
-            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
-        return self._model
 
     def _check(self) -> None:
         check_choice("objective", self.objective, OBJECTIVES)

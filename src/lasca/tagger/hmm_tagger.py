@@ -23,24 +23,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from lasca.crf.prepare import blocks_of, scheme_constraint
+from lasca.crf.prepare import scheme_constraint
 from lasca.crf.runs import Report
-from lasca.errors import LascaError, ModelError, ParameterError, StoreError
+from lasca.errors import LascaError, ModelError, StoreError
 from lasca.estimator import check_int, check_number
 from lasca.files import check_sums, whole_folder
 from lasca.kernels import lattice
 from lasca.tagger.base import Examples, Tagger, write_card
-
-if TYPE_CHECKING:
-    from lasca.corpus import CrowdCorpus
 
 __all__ = ["HmmTagger"]
 
@@ -150,6 +146,8 @@ class HmmTagger(Tagger):
     """
 
     kind = "hmm"
+    reads_unlabelled = True
+    _model: Model | None = None
 
     def __init__(
         self,
@@ -171,35 +169,12 @@ class HmmTagger(Tagger):
         self.max_iter = max_iter
         self.weight = weight
         self.constrained = constrained
-        self._model: Model | None = None
         self._trace: tuple[float, ...] = ()
-        self._extra: Sequence[Sequence[str]] = ()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
-        return self._fitted().labels
 
     @property
     def trace(self) -> tuple[float, ...]:
         """The log likelihood of the tokens without labels before each step of EM."""
         return self._trace
-
-    def fit(
-        self,
-        corpus: CrowdCorpus,
-        truth: Any,
-        *,
-        unlabelled: Sequence[Sequence[str]] = (),
-        sequence_weights: Array | str | None = None,
-        progress: Report | None = None,
-    ) -> Self:
-        """Fit to the labels of a Truth, or to the gold of that name, and to `unlabelled` sentences, lists of tokens."""
-        self._extra = unlabelled
-        try:
-            return super().fit(corpus, truth, sequence_weights=sequence_weights, progress=progress)
-        finally:
-            self._extra = ()
 
     def _learn(self, examples: Examples, progress: Report | None) -> None:
         if examples.targets.ndim != 1:
@@ -210,7 +185,7 @@ class HmmTagger(Tagger):
         allowed = np.ones((T, T), np.bool_) if rule is None else np.asarray(rule.moves)
         first = np.ones(T, np.bool_) if rule is None else np.asarray(rule.first)
         last = np.ones(T, np.bool_) if rule is None else np.asarray(rule.last)
-        texts = Texts(examples, self._extra, self.weight)
+        texts = Texts(examples, self.weight)
         counts = texts.count(texts.certain(), self.affix, self.rare)
         if not counts.words.sum():
             raise ModelError("there is no labelled token to learn from")
@@ -228,29 +203,15 @@ class HmmTagger(Tagger):
                 progress((step + 1) / self.max_iter, f"iteration {step + 1}, log likelihood {value:.1f}")
         self._model, self._trace = found, tuple(trace)
 
-    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the best labels of each sentence, a list of tokens each."""
-        model = self._fitted()
-        names = [model.labels[a] for a in model.active]
-        out: list[list[str]] = []
-        for tokens, offsets in blocks_of(sentences):
-            path = np.zeros(len(tokens), np.int16)
-            if tokens:
-                lattice.viterbi(offsets, model.evidence(tokens), *model.chain, path)
-            flat = [names[c] for c in path.tolist()]
-            out.extend(flat[a:b] for a, b in pairwise(offsets.tolist()))
-        return out
+    def _best(self, tokens: list[str], offsets: Array) -> Array:
+        model, path = self._fitted(), np.zeros(len(tokens), np.int16)
+        if tokens:
+            lattice.viterbi(offsets, model.evidence(tokens), *model.chain, path)
+        return path
 
-    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
-        """Return the probability of each label at each token, an array (tokens, labels) per sentence."""
+    def _marginals(self, tokens: list[str], offsets: Array) -> Array:
         model = self._fitted()
-        out: list[Array] = []
-        for tokens, offsets in blocks_of(sentences):
-            full = np.zeros((len(tokens), len(model.labels)), dtype=np.float32)
-            if tokens:
-                full[:, model.active] = model.marginals(tokens, offsets)[0]
-            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
-        return out
+        return model.marginals(tokens, offsets)[0] if tokens else np.zeros((0, len(model.active)))
 
     def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
         """Write the fitted tagger into a folder: counts as safetensors, the rest as JSON; `card` as model-card.md."""
@@ -297,11 +258,6 @@ class HmmTagger(Tagger):
             raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
         return tagger
 
-    def _fitted(self) -> Model:
-        if self._model is None:
-            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
-        return self._model
-
     def _check(self) -> None:
         check_number("smoothing", self.smoothing, low=0.0, open_low=True)
         check_number("prior", self.prior, low=0.0, open_low=True)
@@ -310,8 +266,6 @@ class HmmTagger(Tagger):
         check_int("affix", self.affix, low=0, high=20)
         check_int("rare", self.rare, low=1)
         check_int("max_iter", self.max_iter, low=0)
-        if isinstance(self._extra, str) or any(isinstance(sentence, str) for sentence in self._extra):
-            raise ParameterError("unlabelled", self._extra, "a list of sentences, each a list of tokens")
 
 
 def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]) -> Model:
@@ -344,7 +298,8 @@ def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]
 class Texts:
     """All tokens, labelled or not, with what a step of EM makes of them."""
 
-    def __init__(self, examples: Examples, unlabelled: Sequence[Sequence[str]], weight: float) -> None:
+    def __init__(self, examples: Examples, weight: float) -> None:
+        unlabelled = examples.unlabelled
         self.T = len(examples.active)
         self.tokens = [*examples.tokens, *(token for sentence in unlabelled for token in sentence)]
         ends = np.cumsum([len(sentence) for sentence in unlabelled]).astype(np.int64)

@@ -46,6 +46,14 @@ class Paths:
             features.n_features,
         )  # fmt: skip
 
+    def followed_by(self, labels: Array, ends: Array) -> Paths:
+        """Return the paths with further sequences behind them, of one path each, that end at `ends`."""
+        n = int(self.owner.max(initial=-1)) + 1
+        return Paths(
+            np.concatenate([self.owner, n + np.arange(len(ends))]), np.concatenate([self.labels, labels]),
+            np.concatenate([self.offsets, self.offsets[-1] + ends]), np.concatenate([self.weights, np.ones(len(ends))]),
+        )  # fmt: skip
+
 
 def chain_of(proba: Array, labels: Array, offsets: Array, constraint: Constraint | None) -> Weights:
     """Return the chain whose token probabilities are `proba`: scores of labels per token, and of moves."""

@@ -53,7 +53,7 @@ class SequenceTagger(Estimator):
             raise ModelError(f"{len(X)} sentences need as many label lists", got=len(y))
         corpus = CrowdCorpus.from_sequences([list(s) for s in X], {}, golds={"y": [list(row) for row in y]})
         self.tagger_ = self._copy().fit(corpus, "y")
-        self.classes_ = self.tagger_.labels  # type: ignore[attr-defined]
+        self.classes_ = self.tagger_.labels
         return self
 
     def _fitted(self) -> Tagger:

@@ -25,7 +25,7 @@ from torch import nn
 from lasca.crf.decode import Constraint, marginals, viterbi
 from lasca.crf.features import Features
 from lasca.crf.objective import OBJECTIVES
-from lasca.crf.prepare import aligned_costs, blocks_of, scheme_constraint
+from lasca.crf.prepare import aligned_costs, scheme_constraint
 from lasca.crf.runs import Report
 from lasca.crf.space import Weights
 from lasca.errors import ModelError, StoreError
@@ -92,11 +92,6 @@ class NeuralTagger(Tagger):
     _model: Learned | None = None
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
-        return self._fitted().labels
-
-    @property
     def trace(self) -> tuple[float, ...]:
         """The mean value of the objective per sequence, negated, in each epoch."""
         return self._fitted().trace
@@ -145,36 +140,19 @@ class NeuralTagger(Tagger):
         network.eval()
         self._model = Learned(examples.labels, examples.active, network, constraint, *found)
 
-    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the best labels of each sentence, a list of tokens each."""
-        model = self._fitted()
-        names = [model.labels[a] for a in model.active]
-        out: list[list[str]] = []
-        for scores, offsets in self._scores(sentences):
-            weights = Weights.of_scores(scores, _moves(model.network))
-            codes = viterbi(Features.one_each(offsets), weights, constraint=model.constraint).tolist()
-            flat = [names[c] for c in codes]
-            out.extend(flat[a:b] for a, b in pairwise(offsets.tolist()))
-        return out
+    def _best(self, tokens: list[str], offsets: Array) -> Array:
+        scores, moves = self._scores(tokens, offsets)
+        return viterbi(
+            Features.one_each(offsets), Weights.of_scores(scores, moves), constraint=self._fitted().constraint
+        )
 
-    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
-        """Return the probability of each label at each token, an array (tokens, labels) per sentence.
+    def _marginals(self, tokens: list[str], offsets: Array) -> Array:
+        return marginals(Features.one_each(offsets), Weights.of_scores(*self._scores(tokens, offsets)))
 
-        Columns are those of `labels`; a label that was never seen in training has probability 0.
-        """
-        model = self._fitted()
-        out: list[Array] = []
-        for scores, offsets in self._scores(sentences):
-            full = _spread(_marginals(model.network, scores, offsets), model.active, len(model.labels))
-            out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
-        return out
-
-    def _scores(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[Array, Array]]:
-        model = self._fitted()
-        for tokens, offsets in blocks_of(sentences):
-            parts = [tokens[a:b] for a, b in pairwise(offsets.tolist())]
-            with quiet_torch(self.seed, self.threads):
-                yield _emissions(model.network, parts), offsets
+    def _scores(self, tokens: list[str], offsets: Array) -> tuple[Array, Array]:
+        network = self._fitted().network
+        with quiet_torch(self.seed, self.threads):
+            return _emissions(network, [tokens[a:b] for a, b in pairwise(offsets.tolist())]), _moves(network)
 
     def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
         """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON; `card` as model-card.md."""
@@ -233,11 +211,6 @@ class NeuralTagger(Tagger):
             raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
         return tagger
 
-    def _fitted(self) -> Learned:
-        if self._model is None:
-            raise ModelError("the tagger is not fitted", hint="Call fit, or load a saved tagger")
-        return self._model
-
 
 @contextmanager
 def quiet_torch(seed: int, threads: int) -> Iterator[None]:
@@ -275,17 +248,10 @@ def _moves(network: Network) -> Array:
     return np.asarray(network.transitions.detach().double().numpy())
 
 
-def _marginals(network: Network, scores: Array, offsets: Array) -> Array:
-    return marginals(Features.one_each(offsets), Weights.of_scores(scores, _moves(network)))
-
-
-def _spread(found: Array, active: Array, n_labels: int) -> Array:
-    full = np.zeros((len(found), n_labels), dtype=np.float32)
-    full[:, active] = found
-    return full
-
-
 def _proba(network: Network, sentences: Sequence[Sequence[str]], active: Array, n_labels: int) -> Array:
     """Return the probabilities of labels of all tokens of some sentences, over all labels."""
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
-    return _spread(_marginals(network, _emissions(network, sentences), offsets), active, n_labels)
+    full = np.zeros((int(offsets[-1]), n_labels), dtype=np.float32)
+    weights = Weights.of_scores(_emissions(network, sentences), _moves(network))
+    full[:, active] = marginals(Features.one_each(offsets), weights)
+    return full

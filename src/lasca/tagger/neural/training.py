@@ -59,7 +59,7 @@ def train(
     weights = np.ones(len(sentences)) if examples.weights is None else examples.weights
     prices = torch.from_numpy(costs)
     groups = network.groups(learning_rate)
-    optimiser = torch.optim.AdamW(groups, weight_decay=weight_decay)
+    optimiser = torch.optim.AdamW(groups, weight_decay=weight_decay, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
     steps, done = epochs * -(-len(chosen) // batch_size), 0
     trace: list[float] = []
