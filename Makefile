@@ -66,8 +66,12 @@ docs: .venv/.test  ## what is made from the code: docs/cli.md, docs/formats.md
 bench: .venv/.bench  ## side by side with crowd-kit and python-crfsuite
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
-reproduction: .venv/.core  ## docs/reproduction.md: the paper's tables on the paper's data, an hour on two cores
-	$(BIN)/lasca reproduce -o build/reproduction --resume --page docs/reproduction.md
+.venv/.reproduction: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reproduction]'
+	touch $@
+
+reproduction: .venv/.reproduction  ## docs/reproduction.md: the paper's tables on the paper's data, an hour on two cores
+	PYTHONPATH=experiments $(BIN)/python -m reproduction $(if $(QUICK),--quick)
 
 screenshots: .venv/.browser  ## docs/images/report-*.png, of the demo's report
 	$(BIN)/python scripts/screenshots.py

@@ -31,6 +31,8 @@ def _sections(command: Any, path: str, parent: Any) -> list[str]:
     if children is not None:
         sections = [] if parent is None else [f"## {path}\n\n{command.help}\n"]
         for name, child in children.items():
+            if child.hidden:
+                continue
             sections += _sections(child, f"{path} {name}", context)
         return sections
     names = [_name(p) for p in command.params if p.param_type_name == "argument"]

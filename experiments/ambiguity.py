@@ -8,7 +8,7 @@ annotators above the best split of the reliabilities.
 
     python experiments/ambiguity.py --hard-cases 0.4 --write docs/ambiguity.md
 
-`lasca reproduce` has the same table with the paper's cluster model as the truth model.
+The reproduction (`make reproduction`) has the same table with the paper's cluster model as the truth model.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 import lasca
-from lasca.reproduce.ambiguity import METHODS, SCORES, scores_of
 from lasca.truth import model_class
+from reproduction.ambiguity import METHODS, SCORES, scores_of
 
 
 def cells(args: argparse.Namespace) -> Iterator[tuple[str, str, float, str, dict[str, list[float | None]]]]:

@@ -29,8 +29,8 @@ from lasca.confusion import disagreement, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.crf.decode import viterbi
 from lasca.crf.prepare import scheme_constraint
-from lasca.reproduce import entities, tweets
 from lasca.truth.dawid_skene import DawidSkene
+from reproduction import entities, tweets
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 CROWDS = tuple((groups, seed) for groups in ("ca1", "ca3") for seed in (5, 6, 7))

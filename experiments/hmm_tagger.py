@@ -7,8 +7,8 @@ The last row learns from the text of T-DGA's own test sets as well, without thei
 
 from __future__ import annotations
 
-from lasca.reproduce import tweets
 from lasca.tagger import CrfTagger, HmmTagger
+from reproduction import tweets
 
 
 def main() -> None:

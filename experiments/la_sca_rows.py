@@ -4,7 +4,7 @@
     python experiments/la_sca_rows.py 0 1 2 3 4    # all seeds: the rows themselves are means over them
 
 Every row is made by commands (`lasca simulate`, `lasca run`), in a folder that is thrown away, and compared with what
-`lasca reproduce` measured (docs/reproduction/results.json, six digits). The LA-SCA rows there take the confusion that
+`make reproduction` measured (docs/reproduction/results.json, six digits). The LA-SCA rows there take the confusion that
 two-truths finds (--method two-truths); the rows "cost-sensitive, rank-1" are the preset as it stands. Word-only
 features are what the reproduction chose for the crowd without gold: a template and a penalty, given with --tagger.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from lasca.pipeline import Run
-from lasca.reproduce import entities, tweets
-from lasca.reproduce.jobs import rounded
+from reproduction import entities, tweets
+from reproduction.jobs import rounded
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = {"cost-sensitive": ("--method", "two-truths"), "cost-sensitive, rank-1": ()}

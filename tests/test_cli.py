@@ -47,6 +47,17 @@ def test_every_verb_is_there() -> None:
     }
 
 
+def test_verbs_stand_in_groups_in_the_order_people_need_them() -> None:
+    panels = list(dict.fromkeys(command.rich_help_panel for command in app.registered_commands))
+    assert panels == ["Start", "Read", "Infer", "Decide", "Learn", "Study"]
+    assert all(group.rich_help_panel in panels for group in app.registered_groups)
+
+
+def test_reproduce_says_where_it_went(lasca_, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    assert lasca_("reproduce", "-o", "x", "--quick") == 1
+    assert "make reproduction" in capsys.readouterr().err
+
+
 def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
     assert lasca_("inspect", crowd, "--json") == 0
     facts = json.loads(capsys.readouterr().out)

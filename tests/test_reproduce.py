@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import math
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +15,14 @@ import pytest
 from scipy.stats import ttest_rel
 
 import lasca
-from lasca.errors import DatasetError, ModelError, ParameterError, StoreError
-from lasca.reproduce import ambiguity, beyond, clusters, entities, reproduce, tagging, tweets
-from lasca.reproduce.blocks import Heading, Page, Picture
-from lasca.reproduce.jobs import MODELS, Job, Results, Scope, Store, rounded
-from lasca.reproduce.paper import CROWDS, TABLE_1, TABLE_2, TABLE_3
-from lasca.reproduce.plan import MEASURES, plan
-from lasca.reproduce.pool import run_jobs
-from lasca.reproduce.render import markdown
-from lasca.reproduce.statistics import mean, paired
-from lasca.reproduce.whole import check_data, page_of, scope_of, write_page
 from lasca.truth import MODEL_NAMES
+from reproduction import __main__ as whole
+from reproduction import ambiguity, beyond, clusters, entities, tagging, tweets
+from reproduction.__main__ import MEASURES, blocks_of, kept, measure, plan, scope_of
+from reproduction.jobs import MODELS, Job, Results, Scope, rounded
+from reproduction.page import Heading, Picture, Table, markdown
+from reproduction.paper import CROWDS, TABLE_1, TABLE_2, TABLE_3
+from reproduction.statistics import mean, paired
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCOPES = [scope_of(True), scope_of(False)]
@@ -61,57 +61,38 @@ def cheap_jobs() -> list[Job]:
 
 
 @pytest.mark.data
-def test_a_stopped_run_is_taken_up_and_gives_the_same_results(data, tmp_path):
+def test_a_stopped_run_is_taken_up(data, tmp_path):
     jobs = cheap_jobs()
-    whole, broken = Store(tmp_path / "whole"), Store(tmp_path / "broken")
-    seen = []
-    run_jobs(jobs, whole, 2, lambda share, words: seen.append(share))
-    assert seen == sorted(seen)
-    assert seen[-1] == pytest.approx(1.0)
-
-    def stop(share: float, words: str) -> None:
-        if share > 0:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_jobs(jobs, broken, 1, stop)
-    done = [job for job in jobs if broken.get(job) is not None]
-    assert [job.settings["model"] for job in done] == ["mv"]  # the dearest one first
-    kept = (broken.folder / f"{done[0].id}.json").stat().st_mtime_ns
-    run_jobs(jobs, broken, 2, lambda share, words: None)
-    assert (broken.folder / f"{done[0].id}.json").stat().st_mtime_ns == kept
+    measure(jobs[0], tmp_path)
+    before = (tmp_path / f"{jobs[0].id}.json").stat().st_mtime_ns
+    whole.run(jobs, tmp_path, 2)
+    assert (tmp_path / f"{jobs[0].id}.json").stat().st_mtime_ns == before
     for job in jobs:
-        first, second = (store.get(job)["result"] for store in (whole, broken))
-        assert {k: v for k, v in first.items() if k != "used"} == {k: v for k, v in second.items() if k != "used"}
+        found = beyond.measure(**job.settings)
+        assert {k: v for k, v in kept(job, tmp_path)["result"].items() if k != "used"} == rounded(found)
 
 
-def test_the_store_knows_other_settings_and_damage(tmp_path):
-    store = Store(tmp_path)
+def test_what_other_settings_or_other_code_measured_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.setitem(MEASURES, "beyond", lambda seed: {"value": 1.23456789})
     job = Job("beyond", {"seed": 1})
-    assert store.get(job) is None
-    store.put(job, {"value": 1.23456789})
-    assert store.get(job)["result"] == {"value": 1.23457}
+    assert kept(job, tmp_path) is None
+    measure(job, tmp_path)
+    assert kept(job, tmp_path)["result"]["value"] == 1.23457
     other = Job("beyond", {"seed": "1"})
     assert other.id == job.id
-    assert store.get(other) is None
-    kept = json.loads((tmp_path / f"{job.id}.json").read_text())
-    (tmp_path / f"{job.id}.json").write_text(json.dumps(kept | {"code": "of last year"}))
-    assert store.get(job) is None
-    with pytest.raises(StoreError, match="missing"):
-        store.all([job, Job("beyond", {"seed": 2})])
-    (tmp_path / f"{job.id}.json").write_text("{")
-    with pytest.raises(StoreError, match="damaged"):
-        store.get(job)
+    assert kept(other, tmp_path) is None
+    file = tmp_path / f"{job.id}.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"code": "of last year"}))
+    assert kept(job, tmp_path) is None
 
 
 @pytest.mark.data
-def test_a_job_that_fails_is_named_and_the_others_are_kept(data, tmp_path):
+def test_a_job_that_fails_ends_the_run_and_the_others_are_kept(data, tmp_path):
     good = cheap_jobs()[0]
     bad = Job("beyond", {**good.settings, "model": "nobody"}, cost=0.1)
-    store = Store(tmp_path)
-    with pytest.raises(ModelError, match=f"{bad.id} failed.*nobody"):
-        run_jobs([good, bad], store, 1, lambda share, words: None)
-    assert store.get(good) is not None
+    with pytest.raises(RuntimeError, match=f"{bad.id} failed.*nobody"):
+        whole.run([good, bad], tmp_path, 1)
+    assert kept(good, tmp_path) is not None
 
 
 def test_rounding_keeps_what_is_no_float():
@@ -236,55 +217,51 @@ def test_clusters_are_tried_with_the_papers_priors():
     assert sum(job.settings["priors"] == "paper" for job in jobs) == 3
 
 
-def test_missing_data_is_said_at_once(monkeypatch, tmp_path):
-    monkeypatch.setenv("LASCA_DATA", str(tmp_path))
-    monkeypatch.setattr("lasca.datasets.find.cache_folder", lambda: tmp_path, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(DatasetError, match="tdga"):
-        check_data()
+def test_missing_data_is_said_at_once(tmp_path):
+    env = {"LASCA_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-m", "reproduction"], env=env, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "not here: tdga" in done.stderr
 
 
-@pytest.mark.data
-def test_a_folder_that_is_taken_is_refused_before_any_work(data, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").write_text("keep")
-    with pytest.raises(StoreError, match="not empty"):
-        reproduce(tmp_path / "out", quick=True)
-    with pytest.raises(StoreError, match="not empty"):
-        reproduce(tmp_path / "out", quick=True, resume=True)
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
-    (tmp_path / ".new.lasca-reproduce").mkdir()
-    (tmp_path / ".new.lasca-reproduce" / "job.json").write_text("{}")
-    with pytest.raises(StoreError, match="was stopped"):
-        reproduce(tmp_path / "new", quick=True)
-    with pytest.raises(StoreError, match="taken by something else"):
-        reproduce(tmp_path / "free", quick=True, page=tmp_path / "out.md")
-    with pytest.raises(ParameterError, match="Markdown"):
-        reproduce(tmp_path / "free", quick=True, page=tmp_path / "out")
-    assert (tmp_path / "out" / "mine.txt").read_text() == "keep"
+def test_parts_of_the_page_are_escaped():
+    table = Table(("model", "F1"), (("GLAD *", "65.32"), ("a|b_", "")), "Caption", frozenset({(0, 1)}))
+    text = markdown([Heading("A `part`", 3), table])
+    assert text.endswith(
+        "### A \\`part\\`\n\nCaption\n\n| model | F1 |\n| :--- | ---: |\n| GLAD \\* | **65.32** |\n| a\\|b\\_ |  |\n"
+    )
+    with pytest.raises(ValueError, match="row 1 has 3 cells, the header has 2"):
+        Table(("a", "b"), (("x", "1"), ("y", "1", "2")))
 
 
-def test_a_page_is_written_with_its_pictures_and_results(tmp_path):
-    page = Page("A page", (Heading("One"), Picture("dots", "<svg></svg>", "Dots.")))
-    write_page(page, {"job-1": {"code": "x", "result": {"value": 1.5}}}, tmp_path / "page.md")
-    assert "](page/dots.svg)" in (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert (tmp_path / "page" / "dots.svg").read_text() == "<svg></svg>"
-    measured = json.loads((tmp_path / "page" / "results.json").read_text(encoding="utf-8"))
-    assert measured["job-1"]["result"] == {"value": 1.5}
+@pytest.fixture(scope="module")
+def measured():
+    return json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))
 
 
-def test_the_page_in_docs_is_what_its_results_say():
-    """Nothing on the page is typed in: it is made of results.json beside it, which `lasca reproduce` wrote."""
-    measured = json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))
-    page = page_of(measured, scope_of(False))
+def test_the_page_in_docs_is_what_its_results_say(measured):
+    """Nothing on the page is typed in: it is made of results.json beside it, which `make reproduction` wrote."""
+    blocks = blocks_of(measured, scope_of(False))
     assert set(measured) == {job.id for job in plan(scope_of(False))}
     assert len({entry["code"] for entry in measured.values()}) == 1
-    assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == markdown(page, pictures="reproduction")
+    assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == markdown(blocks)
+    pictures = {block.name for block in blocks if isinstance(block, Picture)}
+    assert pictures == {file.stem for file in (DOCS / "reproduction").glob("*.svg")}
 
 
-def test_a_quick_page_can_be_made_of_a_part_of_the_results():
-    measured = json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))
-    page = page_of({job.id: measured[job.id] for job in plan(scope_of(True))}, scope_of(True))
-    text = markdown(page, pictures="reproduction")
-    assert "`lasca reproduce --quick`" in text
+def test_pictures_show_what_was_measured_in_the_same_bytes(measured, tmp_path):
+    for run in ("one", "two"):
+        whole.write(measured, scope_of(False), tmp_path / f"{run}.md")
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+    drawn = (tmp_path / "one" / "figure-6.svg").read_text(encoding="utf-8")
+    words = re.findall(r"<text[^>]*>(?:<!--.*?-->)?([^<]*)</text>", drawn)
+    assert {"B-LOC", "cluster 1: 41 annotators", ".80"} <= set(words)
+    assert not re.search(r"<script|href=\"http", drawn)
+    assert (tmp_path / "one" / "results.json").read_text() == (DOCS / "reproduction" / "results.json").read_text()
+
+
+def test_a_quick_page_can_be_made_of_a_part_of_the_results(measured):
+    text = markdown(blocks_of({job.id: measured[job.id] for job in plan(scope_of(True))}, scope_of(True)))
+    assert "`make reproduction QUICK=1`" in text
     assert " nan" not in text

@@ -14,8 +14,8 @@ from lasca import schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.files import write_sums
-from lasca.reproduce import tweets
 from lasca.tagger import CrfTagger, HmmTagger, load_tagger
+from reproduction import tweets
 from truth_cases import crowd
 
 NAMES = ["ADJ", "NOUN", "VERB"]

@@ -20,7 +20,7 @@ from lasca.defaults import DEFAULT_MODEL
 
 SIMPLE = ("mv", "ds", "mace", "glad", "hmm-crowd", "bsc")
 """The simple models: the default must not be worse than the best of them."""
-NO_PART = ("cli", "report", "reproduce", "formats", "datasets", "tagger", "runs", "review", "pipeline")
+NO_PART = ("cli", "report", "formats", "datasets", "tagger", "runs", "review", "pipeline")
 """Rooms of the package that change no inferred label."""
 
 

@@ -1,4 +1,4 @@
-"""The verb demo: the whole way on the corpus that ships with the package."""
+"""The verb demo: the whole way on the corpus that ships with the package; and where reproduce went."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lasca.cli.app import app
 from lasca.cli.commands.ambiguous import show_ambiguous
 from lasca.cli.commands.infer import show_annotators
 from lasca.cli.common import OverwriteOption, SeedOption, out, progress_bar
+from lasca.errors import LascaError
 
 if TYPE_CHECKING:
     from lasca.pipeline import Run
@@ -46,6 +47,16 @@ def demo(
     out.print(f"Everything is in {output}/. The report, to open in a browser:", markup=False, soft_wrap=True)
     out.print(f"    {page.as_uri()}", markup=False, soft_wrap=True)
     out.print("Your own data: lasca run DATA -o OUT", markup=False)
+
+
+@app.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def reproduce() -> None:
+    """Say where the paper's experiments went: they are a project of their own in LASCA's repository."""
+    raise LascaError(
+        "the paper's experiments are no longer part of the package",
+        hint="Clone LASCA's repository and run `make reproduction` there (experiments/reproduction); "
+        "its page is docs/reproduction.md",
+    )
 
 
 def _is_demo(output: Path) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from lasca.reproduce.blocks import Table
-from lasca.reproduce.paper import CROWDS
-from lasca.reproduce.statistics import Mean
-from lasca.reproduce.tweets import GOLD
+from reproduction.page import Table
+from reproduction.paper import CROWDS
+from reproduction.statistics import Mean
+from reproduction.tweets import GOLD
 
 __all__ = ["MODELS", "NAMES", "beside_the_paper", "best_cells", "difference", "number"]
 
@@ -47,7 +47,6 @@ def beside_the_paper(
     at: int,
     caption: str,
     names: Mapping[str, str] = NAMES,
-    notes: tuple[str, ...] = (),
 ) -> Table:
     """Return a table over ca1–ca3: the paper's figure (its columns from `at`), ours, the difference; GOLD is last."""
     header = ["model", *(f"{crowd} {kind}" for crowd in CROWDS for kind in ("paper", "ours", "diff."))]
@@ -65,7 +64,7 @@ def beside_the_paper(
         table.append(tuple(cells))
     values = [[ours(row, crowd).value for crowd in CROWDS] for row in rows if row != GOLD]
     strong = frozenset((r, 2 + 3 * c) for r, c in best_cells(values))
-    return Table(tuple(header), tuple(table), caption, notes, strong)
+    return Table(tuple(header), tuple(table), caption, strong)
 
 
 def best_cells(values: Sequence[Sequence[float]]) -> set[tuple[int, int]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from lasca.reproduce.blocks import Block, Heading, Page, Text
-from lasca.reproduce.jobs import Results, Scope
-from lasca.reproduce.pages.ambiguity import ambiguity
-from lasca.reproduce.pages.beyond import beyond
-from lasca.reproduce.pages.clusters import clusters
-from lasca.reproduce.pages.findings import corrections, findings
-from lasca.reproduce.pages.objectives import objectives
-from lasca.reproduce.pages.table1 import table_1
-from lasca.reproduce.pages.table2 import table_2
-from lasca.reproduce.pages.table3 import table_3
+from reproduction.jobs import Results, Scope
+from reproduction.page import Block, Heading, Text
+from reproduction.pages.ambiguity import ambiguity
+from reproduction.pages.beyond import beyond
+from reproduction.pages.clusters import clusters
+from reproduction.pages.findings import corrections, findings
+from reproduction.pages.objectives import objectives
+from reproduction.pages.table1 import table_1
+from reproduction.pages.table2 import table_2
+from reproduction.pages.table3 import table_3
 
 __all__ = ["assemble"]
 
@@ -25,11 +25,11 @@ WORDS = (
 )
 
 
-def assemble(results: Results, scope: Scope, code: str) -> Page:
+def assemble(results: Results, scope: Scope, code: str) -> list[Block]:
     """Put the results of all jobs onto one page; `code` names the state of the code that measured them."""
-    command = "lasca reproduce --quick" if scope.quick else "lasca reproduce"
+    command = "make reproduction QUICK=1" if scope.quick else "make reproduction"
     n = len(scope.seeds)
-    blocks: list[Block] = [
+    return [
         Text(
             'The experiments of "Learning Ambiguity from Crowd Sequential Annotations" (Lu, arXiv 2301.01579) on the '
             f"paper's data, and some beyond it. This page was written by `{command}`: of the results on it only the "
@@ -51,7 +51,6 @@ def assemble(results: Results, scope: Scope, code: str) -> Page:
         *corrections(),
         *_how(results, code),
     ]
-    return Page("The paper's experiments, run anew", tuple(blocks))
 
 
 def _how(results: Results, code: str) -> list[Block]:

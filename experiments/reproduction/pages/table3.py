@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lasca.reproduce.blocks import Block, Heading, Table, Text
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages.common import MODELS, NAMES, best_cells, difference, number
-from lasca.reproduce.paper import TABLE_3
+from reproduction.jobs import Results
+from reproduction.page import Block, Heading, Table, Text
+from reproduction.pages.common import MODELS, NAMES, best_cells, difference, number
+from reproduction.paper import TABLE_3
 
 __all__ = ["ROWS", "table_3", "tagger_f1", "truth_f1"]
 
@@ -106,7 +106,7 @@ def _paper_size(results: Results) -> Table:
     last = [number(tagger_f1(results, "3000", "gold", features)) for features in ("word", "default")]
     rows.append((SHOWN["gold"], "–", "–", "–", "–", last[0], "–", last[1]))
     strong = frozenset((r, (2, 5, 7)[c]) for r, c in best_cells(values))
-    return Table(header, tuple(rows), "First 3,000 sentences: span F1 (%).", (), strong)
+    return Table(header, tuple(rows), "First 3,000 sentences: span F1 (%).", strong)
 
 
 def _all_sentences(results: Results) -> Table:
@@ -138,7 +138,7 @@ def _all_sentences(results: Results) -> Table:
     rows.append((SHOWN["gold"], *("–",) * 6, *gold))
     strong = frozenset((r, (3, 4, 7, 8)[c]) for r, c in best_cells(values))
     n = _one(results, "all", "mv")["truth"]["n_sequences"]
-    return Table(header, tuple(rows), f"All {n:,} annotated sentences: span scores (%).", (), strong)
+    return Table(header, tuple(rows), f"All {n:,} annotated sentences: span scores (%).", strong)
 
 
 def _summary(results: Results) -> str:

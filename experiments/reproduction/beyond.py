@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from lasca import simulate
-from lasca.reproduce.jobs import MODELS, Job, Scope
-from lasca.reproduce.paper import CROWDS
-from lasca.reproduce.tweets import CROWD_KINDS, fitted, tdga, truth_scores
+from reproduction.jobs import MODELS, Job, Scope
+from reproduction.paper import CROWDS
+from reproduction.tweets import CROWD_KINDS, fitted, tdga, truth_scores
 
 __all__ = ["LEVELS", "PER_SEQUENCE", "TROUBLES", "jobs", "measure"]
 

@@ -17,10 +17,10 @@ from lasca import ambiguity, datasets, evaluate, simulate
 from lasca.compare import departure_from_majority
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
-from lasca.reproduce import tagging
-from lasca.reproduce.jobs import MODELS, Job, Scope
-from lasca.reproduce.paper import CROWDS
 from lasca.truth import Truth, model_class
+from reproduction import tagging
+from reproduction.jobs import MODELS, Job, Scope
+from reproduction.paper import CROWDS
 
 __all__ = ["CROWD_KINDS", "GOLD", "OBJECTIVES", "choose", "crowd", "fitted", "infer", "jobs", "objectives"]
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from lasca import datasets, evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.reproduce import tagging
-from lasca.reproduce.jobs import MODELS, Job, Scope
-from lasca.reproduce.memory import Peak
-from lasca.reproduce.tweets import fitted, objective_options
 from lasca.truth import Truth
+from reproduction import tagging
+from reproduction.jobs import MODELS, Job, Scope
+from reproduction.memory import Peak
+from reproduction.tweets import fitted, objective_options
 
 __all__ = ["PAPER_SIZE", "choose", "gold", "infer", "jobs", "objectives"]
 

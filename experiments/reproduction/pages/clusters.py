@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasca.reproduce.blocks import Block, Heading, Picture, Table, Text
-from lasca.reproduce.clusters import OTHERS
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages.common import NAMES, number
-from lasca.reproduce.paper import CROWDS, DIAGONALS_NER
-from lasca.reproduce.statistics import Mean, mean
-from lasca.reproduce.svg import heat_maps
+from reproduction.clusters import OTHERS
+from reproduction.jobs import Results
+from reproduction.page import Block, Heading, Picture, Table, Text
+from reproduction.pages.common import NAMES, number
+from reproduction.paper import CROWDS, DIAGONALS_NER
+from reproduction.statistics import Mean, mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["WORDS", "cell", "clusters"]
 
@@ -103,4 +105,10 @@ def _figure(name: str, data: Any, caption: str) -> Picture:
     for number_, cluster in enumerate(data["clusters"], 1):
         size = cluster["size"]
         maps.append((f"cluster {number_}: {size} annotator{'s' * (size != 1)}", np.array(cluster["matrix"])))
-    return Picture(name, heat_maps(maps, data["labels"], title="Shared confusion: rows true, columns given"), caption)
+
+    def draw() -> Figure:
+        from reproduction import pictures
+
+        return pictures.heat_maps(maps, data["labels"])
+
+    return Picture(name, draw, caption)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lasca.reproduce.blocks import Block, Bullets, Heading, Text
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages import ambiguity, beyond, clusters, table1, table2, table3
-from lasca.reproduce.pages.common import MODELS, NAMES
-from lasca.reproduce.pages.objectives import clean_gaps
-from lasca.reproduce.paper import ACC1, ACC2, CROWDS, TABLE_1, TABLE_2, TABLE_3
-from lasca.reproduce.statistics import mean, paired
+from reproduction.jobs import Results
+from reproduction.page import Block, Bullets, Heading, Text
+from reproduction.pages import ambiguity, beyond, clusters, table1, table2, table3
+from reproduction.pages.common import MODELS, NAMES
+from reproduction.pages.objectives import clean_gaps
+from reproduction.paper import ACC1, ACC2, CROWDS, TABLE_1, TABLE_2, TABLE_3
+from reproduction.statistics import mean, paired
 
 __all__ = ["corrections", "findings"]
 

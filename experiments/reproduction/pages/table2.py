@@ -6,12 +6,12 @@ from collections import Counter
 
 import numpy as np
 
-from lasca.reproduce.blocks import Block, Heading, Table, Text
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages.common import MODELS, NAMES, beside_the_paper, number
-from lasca.reproduce.paper import CROWDS, TABLE_2
-from lasca.reproduce.statistics import Mean, mean
-from lasca.reproduce.tweets import GOLD
+from reproduction.jobs import Results
+from reproduction.page import Block, Heading, Table, Text
+from reproduction.pages.common import MODELS, NAMES, beside_the_paper, number
+from reproduction.paper import CROWDS, TABLE_2
+from reproduction.statistics import Mean, mean
+from reproduction.tweets import GOLD
 
 __all__ = ["ROWS", "cell", "scores", "table_2"]
 

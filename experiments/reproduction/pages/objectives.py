@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasca.reproduce.blocks import Block, Bullets, Heading, Picture, Table, Text
-from lasca.reproduce.jobs import Results, at
-from lasca.reproduce.paper import CROWDS, TABLE_2, TABLE_3
-from lasca.reproduce.statistics import Paired, paired
-from lasca.reproduce.svg import dots
-from lasca.reproduce.tweets import CROWD_KINDS, OBJECTIVES
+from reproduction.jobs import Results, at
+from reproduction.page import Block, Bullets, Heading, Picture, Table, Text
+from reproduction.paper import CROWDS, TABLE_2, TABLE_3
+from reproduction.statistics import Paired, paired
+from reproduction.tweets import CROWD_KINDS, OBJECTIVES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["against_likelihood", "cases", "clean_gaps", "objectives"]
 
@@ -131,8 +133,13 @@ def _picture(results: Results) -> Picture:
     for name, gap in clean_gaps(results, "cost-sensitive"):
         low, high = (gap.value, gap.value) if gap.n < 2 else (gap.low, gap.high)
         rows.append((name, gap.value, low, high))
-    svg = dots(rows, title="LA-SCA − HC-CLL", x_title="points of F1 (95 % interval over pairs)")
-    return Picture("objectives", svg, "Cost-sensitive training against likelihood, on the same truths.")
+
+    def draw() -> Figure:
+        from reproduction import pictures
+
+        return pictures.intervals(rows, x_title="LA-SCA − HC-CLL: points of F1 (95 % interval over pairs)")
+
+    return Picture("objectives", draw, "Cost-sensitive training against likelihood, on the same truths.")
 
 
 def _answer(results: Results) -> list[Block]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lasca import evaluate, simulate
-from lasca.reproduce.jobs import Job, Scope
-from lasca.reproduce.paper import CROWDS
-from lasca.reproduce.tweets import fitted, tdga
+from reproduction.jobs import Job, Scope
+from reproduction.paper import CROWDS
+from reproduction.tweets import fitted, tdga
 
 __all__ = ["KINDS", "OTHERS", "jobs", "measure"]
 

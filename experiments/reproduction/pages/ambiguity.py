@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasca.reproduce.ambiguity import METHODS, SCORES
-from lasca.reproduce.blocks import Block, Heading, Picture, Table, Text
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages.common import best_cells
-from lasca.reproduce.paper import ACC1, ACC2, CROWDS
-from lasca.reproduce.statistics import Mean, mean
-from lasca.reproduce.svg import heat_maps, tagged_sequences
+from reproduction.ambiguity import METHODS, SCORES
+from reproduction.jobs import Results
+from reproduction.page import Block, Heading, Picture, Table, Text
+from reproduction.pages.common import best_cells
+from reproduction.paper import ACC1, ACC2, CROWDS
+from reproduction.statistics import Mean, mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["METHOD_PAPER", "ambiguity", "cell"]
 
@@ -69,7 +71,7 @@ def _table(results: Results, errors: str, shares: list[float]) -> Table:
     for first in range(0, len(rows), len(METHODS)):
         block = [_values(results, errors, row[0]) for row in rows[first : first + len(METHODS)]]
         strong |= {(first + r, c + 1) for r, c in best_cells(block)}
-    return Table(header, tuple(rows), f"{WORDS[errors]}.", (), frozenset(strong))
+    return Table(header, tuple(rows), f"{WORDS[errors]}.", frozenset(strong))
 
 
 def _values(results: Results, errors: str, name: str) -> list[float]:
@@ -98,20 +100,28 @@ def _summary(results: Results) -> str:
 def _pictures(data: Any) -> list[Block]:
     rows = []
     for example in data["examples"]:
-        rows.append(
-            [(token, label, tuple(c for c in found if c != label), bool(found)) for token, label, found, _ in example]
-        )
+        rows.append([(token, label, tuple(c for c in found if c != label)) for token, label, found, _ in example])
     differing = sum(a != b for example in data["examples"] for *_, (a, b) in example)
     hit = sum(a != b and {a, b} <= set(found) for example in data["examples"] for _, _, found, (a, b) in example)
-    labels = data["labels"]
     maps = [("two golds", np.array(data["golds"])), ("derived from the crowd", np.array(data["derived"]))]
     for _, matrix in maps:
         np.fill_diagonal(matrix, np.nan)  # no label is confused with itself
+
+    def draw_tweets() -> Figure:
+        from reproduction import pictures
+
+        return pictures.tagged(rows)
+
+    def draw_confusion() -> Figure:
+        from reproduction import pictures
+
+        return pictures.heat_maps(maps, data["labels"])
+
     return [
         Heading("Figures 3 and 4", 3),
         Picture(
             "figure-3",
-            tagged_sequences(rows, title="Two tweets with their ambiguous tokens"),
+            draw_tweets,
             "Figure 3: two tweets with the inferred labels; ambiguous tokens are marked, with the labels that compete "
             "there. They are the two tweets of 6 to 18 tokens in which the most different pairs of golds were found "
             f"(ca1, h = 0.4, seed 0): the golds differ on {differing} of their tokens, and both golds are among the "
@@ -119,7 +129,7 @@ def _pictures(data: Any) -> list[Block]:
         ),
         Picture(
             "figure-4",
-            heat_maps(maps, labels, title="Which labels are confused"),
+            draw_confusion,
             "Figure 4: label confusion from the two golds, and as found from the crowd alone (ca1, h = 0.4, seed 0).",
         ),
     ]

@@ -10,10 +10,10 @@ from lasca import evaluate, simulate
 from lasca.ambiguity import find_ambiguity
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
-from lasca.reproduce.jobs import Job, Scope
-from lasca.reproduce.paper import CROWDS
-from lasca.reproduce.tweets import fitted, tdga
 from lasca.truth import Truth
+from reproduction.jobs import Job, Scope
+from reproduction.paper import CROWDS
+from reproduction.tweets import fitted, tdga
 
 __all__ = ["HARD_CASES", "METHODS", "SCORES", "TRUTHS", "jobs", "measure"]
 

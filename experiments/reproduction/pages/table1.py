@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lasca.reproduce.blocks import Block, Heading, Text
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages.common import MODELS, NAMES, beside_the_paper
-from lasca.reproduce.paper import CROWDS, TABLE_1
-from lasca.reproduce.statistics import Mean, mean
+from reproduction.jobs import Results
+from reproduction.page import Block, Heading, Text
+from reproduction.pages.common import MODELS, NAMES, beside_the_paper
+from reproduction.paper import CROWDS, TABLE_1
+from reproduction.statistics import Mean, mean
 
 __all__ = ["TOKEN_MODELS", "cell", "table_1"]
 

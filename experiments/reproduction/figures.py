@@ -10,10 +10,10 @@ import numpy as np
 from lasca import ambiguity, simulate
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
-from lasca.reproduce.entities import sentences
-from lasca.reproduce.jobs import Job, Scope
-from lasca.reproduce.tweets import crowd, fitted
 from lasca.truth import Truth
+from reproduction.entities import sentences
+from reproduction.jobs import Job, Scope
+from reproduction.tweets import crowd, fitted
 
 __all__ = ["entity_clusters", "jobs", "tweet_figures"]
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from lasca.reproduce.beyond import LEVELS
-from lasca.reproduce.blocks import Block, Heading, Picture, Table, Text
-from lasca.reproduce.jobs import Results
-from lasca.reproduce.pages.common import MODELS, NAMES, best_cells, number
-from lasca.reproduce.paper import CROWDS
-from lasca.reproduce.statistics import Mean, mean
-from lasca.reproduce.svg import line_chart
+from typing import TYPE_CHECKING
+
+from reproduction.beyond import LEVELS
+from reproduction.jobs import Results
+from reproduction.page import Block, Heading, Picture, Table, Text
+from reproduction.pages.common import MODELS, NAMES, best_cells, number
+from reproduction.paper import CROWDS
+from reproduction.statistics import Mean, mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["beyond", "cell"]
 
@@ -35,10 +39,12 @@ def beyond(results: Results) -> list[Block]:
         ]
         for m in MODELS
     }
-    chart = line_chart(
-        series, title="Accuracy by annotators per tweet", x_title="annotators per tweet", y_title="accuracy (%)",
-        x_marks=[float(k) for k in counts],
-    )  # fmt: skip
+
+    def chart() -> Figure:
+        from reproduction import pictures
+
+        return pictures.lines(series, x_title="annotators per tweet", y_title="accuracy (%)")
+
     troubles = [NONE, *_values(results, "trouble")]
     return [
         Heading("Beyond the paper"),
@@ -98,7 +104,7 @@ def _accuracies(
     found = [[cell(results, case, groups, value, model) for groups, value, _ in columns] for model in models]
     rows = [(names[model], *(value.shown() for value in row)) for model, row in zip(models, found)]
     strong = frozenset((r, c + 1) for r, c in best_cells([[value.value for value in row] for row in found]))
-    return Table(("model", *(name for *_, name in columns)), tuple(rows), caption, (), strong)
+    return Table(("model", *(name for *_, name in columns)), tuple(rows), caption, strong)
 
 
 def _calibration(results: Results) -> Table:
