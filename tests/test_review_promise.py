@@ -8,6 +8,7 @@ import pytest
 from lasca import simulate
 from lasca.review.decisions import Decision
 from lasca.review.promise import (
+    SURE,
     audit_order,
     certainty_of,
     judge,
@@ -23,16 +24,15 @@ from test_review_queue import ner, truth_of
 def naive_wealth(wrong: list[int], n: int, error: float) -> list[float]:
     """The game, unit by unit, as long as the hypothesis can still be true and still be false."""
     course = []
-    fortunes = {0.0: 0.3, 0.15: 0.4, 0.4: 0.3}
-    errors = 0
+    fortune, errors = 1.0, 0
     for i, x in enumerate(wrong):
         m = (n * error - errors) / (n - i)
         if not 0 < m < 1:
             break
-        for r in fortunes:
-            fortunes[r] *= 1 + (1 - r) / (1 - m) * (m - x)
+        leaves = min((2 + errors) / (5 + error * i), 1)
+        fortune *= 1 + (1 - leaves) / (1 - m) * (m - x)
         errors += x
-        course.append(sum(fortunes.values()))
+        course.append(fortune)
     return course
 
 
@@ -42,28 +42,34 @@ def test_wealth_is_that_of_the_naive_game() -> None:
         n = int(rng.integers(5, 60))
         x = (rng.random(int(rng.integers(1, n + 1))) < 0.15).astype(int)
         expected = naive_wealth(x.tolist(), n, 0.2137)
-        assert wealth(x, n, 0.2137)[: len(expected)] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+        assert np.exp(wealth(x, n, 0.2137)[: len(expected)]) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_wealth_does_not_grow_where_the_promise_would_be_false() -> None:
     rng = np.random.default_rng(1)
-    n, error = 400, 0.1
-    truth = np.zeros(n)
-    truth[: int(n * error)] = 1
-    peaks = [wealth(rng.permutation(truth), n, error).max() for _ in range(2000)]
-    assert np.mean(np.array(peaks) >= 20) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 2000)
+    for n, error in ((400, 0.1), (2000, 0.02)):
+        truth = np.zeros(n)
+        truth[: int(n * error)] = 1
+        peaks = [wealth(rng.permutation(truth), n, error).max() for _ in range(2000)]
+        assert np.mean(np.array(peaks) >= np.log(20)) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 2000)
 
 
-def replay(rng: np.random.Generator, n: int, error: float, confidence: float, looks: int) -> tuple[bool, float, float]:
+def replay(
+    rng: np.random.Generator, error: float, confidence: float, looks: int, faults: float
+) -> tuple[bool, float, float]:
     """One project with certainties that are too high: was the promise kept, how much accepted, how much by an oracle.
 
-    A set that was once promised stays promised, so the last look accepts what any look before it would have.
+    The oracle knows all errors and goes by the same order. A set that was once promised stays promised, so the last
+    look accepts what any look before it would have.
     """
+    n = 5000
     doubt = rng.beta(0.35, 4.0, n)
-    wrong = rng.random(n) < np.minimum(1.6 * doubt, 1)
+    wrong = rng.random(n) < np.minimum(faults * doubt, 1)
     certainty = 1 - doubt
-    drawn = rng.permutation(n)[:looks]
-    promise = make_promise(certainty, [(int(u), bool(wrong[u])) for u in drawn], error=error, confidence=confidence)
+    sure = np.flatnonzero(certainty >= SURE)
+    drawn = rng.permutation(sure)[:looks]
+    audited = [(int(u), bool(wrong[u])) for u in drawn]
+    promise = make_promise(certainty, audited, error=error, confidence=confidence, sure=sure)
     accepted = np.array(promise.accepted, int)
     kept = not len(accepted) or bool(wrong[accepted].mean() <= error)
     order = np.argsort(-certainty, kind="stable")
@@ -72,14 +78,20 @@ def replay(rng: np.random.Generator, n: int, error: float, confidence: float, lo
     return kept, len(accepted) / n, (fine[-1] + 1) / n if len(fine) else 0.0
 
 
-@pytest.mark.parametrize(("error", "looks"), [(0.05, 600), (0.1, 250)])
+@pytest.mark.parametrize(("error", "looks"), [(0.02, 1200), (0.05, 400), (0.1, 200)])
 def test_coverage_over_500_replays_and_how_much_is_accepted(error: float, looks: int) -> None:
     rng = np.random.default_rng(7)
-    results = [replay(rng, 3000, error, 0.9, looks) for _ in range(500)]
+    results = [replay(rng, error, 0.95, looks, 1.6) for _ in range(500)]
     coverage = np.mean([kept for kept, _, _ in results])
-    assert coverage >= 0.9 - 2 * np.sqrt(0.9 * 0.1 / 500)
+    assert coverage >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / 500)
     ratio = np.mean([share for _, share, _ in results]) / np.mean([oracle for _, _, oracle in results])
     assert ratio >= 0.6
+
+
+def test_a_model_that_is_far_too_sure_is_not_believed() -> None:
+    rng = np.random.default_rng(8)
+    results = [replay(rng, 0.05, 0.9, 300, 5.0) for _ in range(500)]
+    assert np.mean([kept for kept, _, _ in results]) >= 0.9 - 2 * np.sqrt(0.9 * 0.1 / 500)
 
 
 def test_what_was_promised_once_stays_promised() -> None:
@@ -117,12 +129,13 @@ def test_units_hold_every_token_once_and_audits_are_drawn_evenly() -> None:
     outside = set(corpus.token_sequence[np.flatnonzero(covered == 0)].tolist())
     assert outside <= rest
     assert len(rest) == sum(u.rest for u in units)
-    order = audit_order(units, seed=3)
-    assert sorted(order) == list(range(len(units)))
-    assert order != audit_order(units, seed=4)
-    assert order == audit_order(units, seed=3)
     sure = certainty_of(corpus, truth, units)
     assert ((sure >= 0) & (sure <= 1)).all()
+    order = audit_order(units, sure, seed=3)
+    assert sorted(order) == np.flatnonzero(sure >= SURE).tolist()
+    assert order != audit_order(units, sure, seed=4)
+    assert order == audit_order(units, sure, seed=3)
+    assert sorted(audit_order(units, sure / 2)) == np.flatnonzero(sure >= np.median(sure)).tolist()  # nobody is sure
 
 
 def test_a_unit_is_wrong_when_any_of_its_labels_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ from lasca.corpus import CrowdCorpus
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE, PRESETS, Preset, preset_named
 from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
+from lasca.review.known import same_model
+from lasca.review.project import Project
+from lasca.review.take import read_alike
 from lasca.runs.checkpoints import Checkpoints, NoCheckpoints, is_finished
 from lasca.runs.out_folder import write_out
 from lasca.runs.progress import Progress, Shares
@@ -24,6 +27,7 @@ from lasca.runs.pseudonyms import pseudonymise
 from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
 from lasca.runs.source import paths, read
 from lasca.runs.truth_folder import load_truth, save_truth
+from lasca.runs.update import changes, go_on, join
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
 
@@ -37,6 +41,7 @@ __all__ = [
     "report_on_truth",
     "run",
     "save_truth",
+    "update",
 ]
 
 
@@ -143,6 +148,8 @@ def run(
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
+    truth: Truth | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Run:
     """Go the whole way: read → truth → ambiguity → confusion → tagger → report.
 
@@ -152,7 +159,8 @@ def run(
     `method` and `fraction` what counts as ambiguous, `objective` and `tagger` (parameters of `CrfTagger`; `kind` names
     another tagger) how the tagger learns; what is not said is as `preset` has it: "default", "la-sca" (the paper's own
     chain) or "la-sca-literal". `compare=True` runs all truth models side by side as well; `pseudonyms=True` calls the
-    annotators A1, A2, … everywhere.
+    annotators A1, A2, … everywhere. `truth` is one that was inferred already (of a corpus, by this model): the way goes
+    on from there; `facts` are further entries of run.json.
     """
     way = preset_named(preset)
     estimator = _estimator(model, params, seed, way)
@@ -181,8 +189,9 @@ def run(
         steps = Checkpoints(target, key, resume=resume)
     shares = Shares(progress, compare)
     try:
-        done = _go(data, estimator, tagging, steps, parameters, seed, reader or {}, shares)
-        record = make_record(done, {**key, "command": command(key, _usual(estimator))}, steps)
+        infer = estimator.fit if truth is None else lambda corpus, progress: truth
+        done = _go(data, infer, tagging, steps, parameters, seed, reader or {}, shares)
+        record = make_record(done, {**key, "command": command(key, _usual(estimator)), **(facts or {})}, steps)
         result = Run(**done, record=record)
         if isinstance(steps, Checkpoints):
             shares.of("report")(0.0, "")
@@ -199,7 +208,7 @@ def run(
 
 def _go(
     data: Any,
-    estimator: TruthModel,
+    infer: Callable[..., Truth],
     tagging: Tagger,
     steps: NoCheckpoints,
     asked: Mapping[str, Any],
@@ -220,7 +229,7 @@ def _go(
     corpus = steps.step("corpus", get, lambda value, path: value.save(path), CrowdCorpus.load)
     truth = steps.step(
         "truth",
-        lambda: estimator.fit(corpus, progress=shares.of("truth")),
+        lambda: infer(corpus, progress=shares.of("truth")),
         lambda value, path: value.save(path),
         Truth.load,
     )
@@ -263,6 +272,50 @@ def _go(
         "corpus": corpus, "truth": truth, "ambiguity": ambiguity, "confusion": confusion, "tagger": tagger,
         "models": models,
     }  # fmt: skip
+
+
+def update(
+    folder: str | Path,
+    data: Any,
+    *,
+    output: str | Path,
+    format: str = "auto",
+    reader: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Let new annotations, annotators or texts join an earlier run; write the whole into `output`, say what changed.
+
+    The folder is one that `lasca run` or `lasca aggregate` wrote, and what is written is of the same kind, and
+    run.json holds what is returned. Decisions go along. How old and new become one: `lasca.runs.update`.
+    """
+    project = Project(folder)
+    asked = project.record.get("parameters", {})
+    if asked.get("pseudonyms"):
+        raise StoreError(
+            "the run holds pseudonyms: new votes cannot be matched with those who gave the old ones",
+            where=str(folder),
+            hint="Run all files together: lasca run OLD NEW --pseudonyms",
+        )
+    check_output(output, folder, *([] if isinstance(data, CrowdCorpus) else paths(data)), overwrite=overwrite)
+    new = data if isinstance(data, CrowdCorpus) else read_alike(data, project.corpus, format, **(reader or {}))
+    joined = join(project.corpus, new)
+    model = same_model(project.truth)
+    truth, how = go_on(model, project.truth, joined, progress)
+    said = {"how": how, "source": new.load_report.source} | changes(project.corpus, project.truth, joined, truth)
+    said["decisions"] = len(project.standing())
+    if project.record:
+        files = new.load_report.source or "NEW"
+        run(
+            joined.corpus, output=output, preset=asked["preset"], model=model, method=asked["method"],
+            fraction=asked["fraction"], objective=asked["objective"], tagger=asked["tagger_parameters"],
+            seed=project.record["seeds"]["tagger"], gold=asked["gold"], title=project.record.get("title"),
+            overwrite=overwrite, truth=truth, facts={"command": f"lasca update OLD {files} -o OUT", "update": said},
+        )  # fmt: skip
+    else:
+        save_truth(joined.corpus, truth, output, overwrite=overwrite)
+    project.log.copy(output)
+    return said
 
 
 def report_on_truth(

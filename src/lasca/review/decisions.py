@@ -182,6 +182,15 @@ class Log:
         several = [s for s in self.standing() if len(s.opinions) > 1]
         return len(several), sum(not s.disputed for s in several)
 
+    def copy(self, folder: str | Path) -> None:
+        """Write the whole log beside another run of the same texts."""
+        with self._open() as base:
+            target = sqlite3.connect(Path(folder) / FILE)
+            try:
+                base.backup(target)
+            finally:
+                target.close()
+
     def look(self, fit: str) -> int:
         """Note that a promise was asked of a fit; return the how-manieth different fit it is, from 1."""
         with self._open() as base, _at_once(base):

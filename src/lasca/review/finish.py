@@ -177,8 +177,8 @@ def _written(card: Mapping[str, Any]) -> str:
         lines.append("- nothing was audited: how many errors there are was not measured")
     else:
         lines.append(
-            f"- audited: {rate['wrong']} of {rate['audited']} items drawn at random were wrong before correction "
-            f"({100 * rate['rate']:.1f} %, 95 % interval {100 * rate['low']:.1f} to {100 * rate['high']:.1f} %)"
+            f"- audited: {rate['wrong']} of {rate['audited']} items drawn at random from what the model was sure of were "
+            f"wrong before correction ({100 * rate['rate']:.1f} %, 95 % interval {100 * rate['low']:.1f} to {100 * rate['high']:.1f} %)"
         )
     if card["promise"]:
         lines.append(f"- promise: {card['promise'].get('words', '')}")

@@ -27,7 +27,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.review.spans import Labels, Span, said_by_everybody
 from lasca.truth import Truth
 
-__algiver_ = ["MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]
+__all__ = ["MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]
 
 Reading = tuple[Span, ...]
 """Spans in tokens of the sequence; () says there is none."""
@@ -272,13 +272,13 @@ def _mixture(
     # readings of two areas never share a token, so (token, label) names a cell of one area
     cell, place, back = np.unique(token * proba.shape[1] + label, return_index=True, return_inverse=True)
     p = proba[token[place], label[place]].astype(np.float64)
-    celgiverarea = owner[reading[place]]
+    cell_area = owner[reading[place]]
     _tokens, at = np.unique(token, return_index=True)
     length = np.bincount(owner[reading[at]], minlength=n_areas)
-    covered = np.bincount(celgiverarea, weights=p, minlength=n_areas) / np.maximum(length, 1)
+    covered = np.bincount(cell_area, weights=p, minlength=n_areas) / np.maximum(length, 1)
     n = np.bincount(owner, minlength=n_areas)
     w = 1.0 / n[owner]
-    total = np.maximum(np.bincount(celgiverarea, weights=p, minlength=n_areas), 1e-300)
+    total = np.maximum(np.bincount(cell_area, weights=p, minlength=n_areas), 1e-300)
     for _ in range(ROUNDS):
         held = np.bincount(back, weights=w[reading], minlength=len(cell))
         pull = np.bincount(reading, weights=(p / np.maximum(held, 1e-300))[back], minlength=len(owner))

@@ -16,7 +16,7 @@ from lasca.review.spans import Labels
 from lasca.truth import Truth, TruthModel, model_class
 from lasca.truth.base import Progress
 
-__all__ = ["Known", "check_decision", "clamped", "known_labels", "refit", "with_labels"]
+__all__ = ["Known", "check_decision", "clamped", "known_labels", "refit", "same_model", "with_labels"]
 
 
 @dataclass(frozen=True)
@@ -141,19 +141,20 @@ def clamped(truth: Truth, known: Known) -> Truth:
     return Truth(**fields | {"proba": proba, "labels": labels})
 
 
+def same_model(truth: Truth) -> TruthModel:
+    """Return the model that gave a truth, with the parameters it had."""
+    made: TruthModel = model_class(truth.model)()
+    own = made.get_params()
+    plain = {k: v for k, v in truth.params.items() if k in own and isinstance(v, str | int | float | bool | None)}
+    return made.set_params(**plain)
+
+
 def refit(corpus: CrowdCorpus, truth: Truth, known: Known, progress: Progress | None = None) -> Truth:
     """Infer the truth anew with what is known, by the same model with the same parameters.
 
     A model that cannot take known labels is not run again: then decisions change what they are about, and no more.
     """
-    made: TruthModel = model_class(truth.model)()
-    if not (known.source > 0).any() or "known" not in made.supports:
+    model = same_model(truth)
+    if not (known.source > 0).any() or "known" not in model.supports:
         return clamped(truth, known)
-    own = made.get_params()
-    params = {
-        name: value
-        for name, value in truth.params.items()
-        if name in own and isinstance(value, str | int | float | bool | None)
-    }
-    made.set_params(**params)
-    return clamped(made.fit(corpus.with_known(known.allowed), progress=progress), known)
+    return clamped(model.fit(corpus.with_known(known.allowed), progress=progress), known)

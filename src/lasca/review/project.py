@@ -76,8 +76,8 @@ class Project:
 
     @cached_property
     def audits(self) -> list[int]:
-        """The units in the order of the audit."""
-        return audit_order(self.units)
+        """The units that can be accepted, in the order of the audit."""
+        return audit_order(self.units, certainty_of(self.corpus, self.truth, self.units, self.labels))
 
     def check(self, decisions: Sequence[Decision]) -> None:
         """Refuse decisions that do not fit this run."""
@@ -138,5 +138,11 @@ class Project:
         number = self.log.look(fit.key) if audited else 1
         certainty = certainty_of(fit.corpus, fit.truth, self.units, Labels.of(fit.corpus))
         return make_promise(
-            certainty, audited, error=error, confidence=confidence, open_units=self.open_units(fit), fit=number
+            certainty,
+            audited,
+            error=error,
+            confidence=confidence,
+            open_units=self.open_units(fit),
+            sure=self.audits,
+            fit=number,
         )

@@ -5,16 +5,22 @@
 here"); a sequence without any area is one unit ("no span at all"). So every token belongs to one unit, and a unit is
 right when all its labels are. Labels of no scheme: one unit per token that somebody labelled.
 
-**The audit.** Units in an order drawn at random once (by a hash of seed and unit, so that it never changes) are shown
-to people as part of the queue. Whatever they say never enters the fit that is promised about.
+**The audit.** Only what the first fit is sure of can ever be accepted (`SURE`); what is less sure is for the queue. The
+sure units, in an order drawn at random once (by a hash of seed and unit, so that it never changes), are shown to people
+as part of the queue. Whatever they say never enters the fit that is promised about.
 
-**The bound.** For nested sets of units, those of highest certainty first, test the hypothesis that a share of `error`
-or more of the set is wrong, by betting against it (Waudby-Smith & Ramdas 2024, sampling without replacement). With m_i
-the least mean of what is left under the hypothesis after i - 1 looks, (N·error - errors so far) / (N - i + 1), the
-wealth Π_i (1 + λ_i (m_i - x_i)), λ_i = (1 - r) / (1 - m_i), has an expectation of 1 at most under the hypothesis,
+**The bound.** For nested sets of sure units, those of highest certainty first, test the hypothesis that a share of
+`error` or more of the set is wrong, by betting against it (Waudby-Smith & Ramdas 2024, sampling without replacement).
+With m_i the least mean of what is left under the hypothesis after i - 1 looks, (N·error - errors so far) / (N - i + 1),
+the wealth Π_i (1 + λ_i (m_i - x_i)), λ_i = (1 - r_i) / (1 - m_i), has an expectation of 1 at most under the hypothesis,
 whenever one stops; so it exceeds 1/δ with probability δ at most, **however often one looks** (Ville's inequality).
-Bets r (`BETS`) are averaged; sets share δ by the weights of `_shares`; the j-th different fit that is asked about gets
-its own part of δ (`spend`). The largest set whose hypothesis falls is accepted.
+r_i is what a wrong unit leaves of the wealth, (2 + errors so far) / (5 + error·(i - 1)): the share of the errors that
+the hypothesis would have shown, two fifths before anything was seen.
+
+**The sets.** δ is given to two of the nested sets (`STARTS`), by how many errors the model expects in them. A set whose
+hypothesis falls hands its part of δ on to the next larger one (Bretz et al. 2009: sets tested in an order that was
+fixed before share δ without paying for each other). The largest set whose hypothesis falls is accepted. The j-th
+different fit that is asked about gets its own part of δ (`spend`).
 """
 
 from __future__ import annotations
@@ -35,14 +41,14 @@ from lasca.truth import Truth
 
 __all__ = ["Promise", "Unit", "audit_order", "certainty_of", "judge", "make_promise", "spend", "units_of", "wealth"]
 
-SHARES = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.35, 0.2)
-"""Sizes of the nested sets, as shares of all units that are open to acceptance."""
-BETS = (0.0, 0.15, 0.4)
-"""What a wrong unit leaves of the wealth; 0 is the boldest bet (one error ends it)."""
-BET_WEIGHTS = (0.3, 0.4, 0.3)
-MOST = 1e200
-FAVOURED = 0.5
-"""The part of δ for the set that the model itself expects to hold; the others share the rest."""
+SURE = 0.9
+"""Units of at least this certainty in the first fit (and the surer half in any case) can be audited and accepted."""
+STEP = 0.025
+"""The nested sets grow by this share of the units that are open to acceptance."""
+STARTS = ((0.02, 0.1), (0.2, 0.9))
+"""Where δ begins: the largest set with at most this share of `error` expected in it, and its part of δ."""
+MOST = 460.0
+"""The most that a logarithm of wealth is."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +148,14 @@ def _covered(corpus: CrowdCorpus, units: list[Unit]) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def audit_order(units: list[Unit], seed: int = 0) -> list[int]:
-    """Return the units in the order in which they are audited: at random, the same for ever."""
-    keys = [hashlib.sha256(f"{seed} {u.id}".encode()).digest() for u in units]
-    return sorted(range(len(units)), key=lambda i: keys[i])
+def audit_order(units: list[Unit], certainty: npt.NDArray[Any], seed: int = 0) -> list[int]:
+    """Return the sure units in the order in which they are audited: at random, the same for ever."""
+    least = min(SURE, float(np.median(certainty))) if len(units) else SURE
+    keys = {
+        i: hashlib.sha256(f"{seed} {units[i].id}".encode()).digest()
+        for i in np.flatnonzero(certainty >= least).tolist()
+    }
+    return sorted(keys, key=lambda i: keys[i])
 
 
 def judge(corpus: CrowdCorpus, truth: Truth, labels: Labels, units: list[Unit], unit: int, audit: Decision) -> bool:
@@ -167,20 +177,17 @@ def _same(a: tuple[Span, ...], b: tuple[Span, ...]) -> bool:
 
 
 def wealth(wrong: npt.NDArray[Any], n: int, error: float) -> npt.NDArray[np.float64]:
-    """Return the wealth after each look at units of a set of n (1 = wrong), betting that less than `error` is."""
+    """Return the log of the wealth after each look at units of a set of n (1 = wrong), betting that less is wrong."""
     x = np.asarray(wrong, np.float64)
-    before = np.concatenate(([0.0], np.cumsum(x)[:-1])) if len(x) else x
-    left = n - np.arange(len(x))
-    m = (n * error - before) / left
+    looks = np.arange(len(x))
+    before = np.cumsum(x) - x
+    m = (n * error - before) / (n - looks)
+    left = np.minimum((2 + before) / (5 + error * looks), 1.0)
     refuted = m > 1 + 1e-9  # even if all that is left were wrong, it would be too few
     m = np.clip(m, 0.0, 1 - 1e-9)
-    total = np.zeros(len(x))
     with np.errstate(divide="ignore"):
-        for r, weight in zip(BETS, BET_WEIGHTS):
-            factor = np.where(m > 0, np.where(x > 0, r, 1 + (1 - r) * m / (1 - m)), 0.0)
-            course = np.cumsum(np.log(factor))
-            total += weight * np.where(refuted, MOST, np.exp(np.minimum(course, np.log(MOST))))
-    return total
+        course = np.cumsum(np.log(np.where(m > 0, np.where(x > 0, left, 1 + (1 - left) * m / (1 - m)), 0.0)))
+    return np.where(refuted, MOST, np.minimum(course, MOST))
 
 
 def spend(delta: float, fit: int) -> float:
@@ -188,14 +195,13 @@ def spend(delta: float, fit: int) -> float:
     return delta * (0.8 if fit == 1 else 0.2 / (fit * (fit - 1)))
 
 
-def _shares(certainty: npt.NDArray[Any], error: float) -> dict[float, float]:
-    """Return the weight of each set: half for the largest that the model expects to hold, the rest for the others."""
-    order = np.sort(certainty)[::-1]
-    expected = np.cumsum(1 - order) / np.arange(1, len(order) + 1)
-    sizes = {share: max(1, int(share * len(order))) for share in SHARES}
-    fits = [share for share in SHARES if expected[sizes[share] - 1] <= error / 2]
-    favoured = fits[0] if fits else SHARES[-1]
-    return {share: FAVOURED if share == favoured else (1 - FAVOURED) / (len(SHARES) - 1) for share in SHARES}
+def _parts(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: float) -> npt.NDArray[np.float64]:
+    """Return the part of δ that each set begins with; `expected` is the share expected to be wrong in each."""
+    parts = np.zeros(len(sizes))
+    for share, part in STARTS:
+        holds = np.flatnonzero(expected <= share * error)
+        parts[holds[-1] if len(holds) else 0] += part
+    return parts
 
 
 def make_promise(
@@ -205,51 +211,53 @@ def make_promise(
     error: float = 0.01,
     confidence: float = 0.95,
     open_units: npt.NDArray[np.bool_] | None = None,
+    sure: npt.ArrayLike | None = None,
     fit: int = 1,
 ) -> Promise:
     """Find the largest set of sure units that can be promised to be wrong in less than `error` of the cases.
 
-    `audited` are (unit, wrong) in the order in which they were drawn; `open_units` those nobody decided in the queue.
+    `audited` are (unit, wrong) in the order in which they were drawn; `open_units` those nobody decided in the queue;
+    `sure` the units the audit draws from (all, if not given).
     """
     is_open = np.ones(len(certainty), bool) if open_units is None else open_units
-    pool = np.flatnonzero(is_open)
-    looked = [(u, w) for u, w in audited if is_open[u]]
+    pool = np.zeros(len(certainty), bool)
+    pool[slice(None) if sure is None else np.asarray(sure, np.int64)] = True
+    pool &= is_open
+    total, n = int(is_open.sum()), int(pool.sum())
+    looked = [(u, w) for u, w in audited if pool[u]]
     n_wrong = sum(w for _, w in looked)
-    nothing = Promise(error, confidence, (), len(pool), len(looked), n_wrong, None, None)
-    if not len(pool):
-        return nothing
-    order = pool[np.argsort(-certainty[pool], kind="stable")]
-    delta = spend(1 - confidence, fit)
-    weights = _shares(certainty[pool], error)
+    if not n:
+        return Promise(error, confidence, (), total, len(looked), n_wrong, None, None)
+    order = np.flatnonzero(pool)[np.argsort(-certainty[pool], kind="stable")]
     rank = np.empty(len(certainty), np.int64)
-    rank[order] = np.arange(len(order))
-    least: int | None = None
-    for share in SHARES:
-        size = max(1, int(share * len(order)))
-        mine = np.array([w for u, w in looked if rank[u] < size], float)
-        needed = 1 / (delta * weights[share])
+    rank[order] = np.arange(n)
+    sizes = np.unique(np.maximum(1, (np.arange(STEP, 1 + STEP / 2, STEP) * n).astype(np.int64)))
+    expected = (np.cumsum(1 - certainty[order]) / np.arange(1, n + 1))[sizes - 1]
+    place = rank[[u for u, _ in looked]] if looked else np.zeros(0, np.int64)
+    wrong = np.array([w for _, w in looked], float)
+    delta = spend(1 - confidence, fit)
+    handed, best, least = 0.0, 0, None
+    for size, part in zip(sizes.tolist(), _parts(expected, sizes, error).tolist()):
+        level = delta * part + handed
+        if level == 0:
+            continue
+        mine = wrong[place < size]
         course = wealth(mine, size, error)
-        if len(course) and course.max() >= needed:
-            threshold = float(certainty[order[size - 1]])
-            accepted = tuple(sorted(order[:size].tolist()))
-            return Promise(
-                error,
-                confidence,
-                accepted,
-                len(pool),
-                len(looked),
-                n_wrong,
-                threshold,
-                0,
-                size,
-                len(mine),
-                int(mine.sum()),
-            )
-        more = _more(mine, size, error, needed)
+        if len(course) and course.max() >= -math.log(level):
+            best, handed = size, level
+            continue
+        handed = 0.0
+        more = _more(mine, size, error, -math.log(level))
         if more is not None:
-            drawn = math.ceil(more * len(pool) / size)
+            drawn = math.ceil(more * n / size)
             least = drawn if least is None else min(least, drawn)
-    return Promise(error, confidence, (), len(pool), len(looked), n_wrong, None, least)
+    if not best:
+        return Promise(error, confidence, (), total, len(looked), n_wrong, None, least)
+    mine = wrong[place < best]
+    return Promise(
+        error, confidence, tuple(sorted(order[:best].tolist())), total, len(looked), n_wrong,
+        float(certainty[order[best - 1]]), 0, best, len(mine), int(mine.sum()),
+    )  # fmt: skip
 
 
 def _more(mine: npt.NDArray[Any], size: int, error: float, needed: float) -> int | None:

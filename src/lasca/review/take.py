@@ -26,7 +26,7 @@ from lasca.review.decisions import Decision
 from lasca.review.items import Reading
 from lasca.review.spans import Labels
 
-__all__ = ["read_decisions"]
+__all__ = ["read_alike", "read_decisions"]
 
 MAX_BYTES = 200 << 20
 _SPAN = re.compile(r"\s*(\d{1,9})-(\d{1,9})(?::(.*))?\s*")
@@ -133,7 +133,7 @@ def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[
 
 def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
     """Yield what new people and golds of an export say of whole sequences."""
-    theirs = _read(path, corpus, format)
+    theirs = read_alike(path, corpus, format)
     labels = Labels.of(theirs)
     places = {id: s for s, id in enumerate(corpus.sequence_ids)}
     known = set(corpus.annotators)
@@ -161,8 +161,8 @@ def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
             yield Decision(id, 0, b - a, (reading,), who=name, shown={"from": path.name})
 
 
-def _read(path: Path, corpus: CrowdCorpus, format: str) -> CrowdCorpus:
-    """Read an export with the tokens that the run has for the same texts, where the format lets one choose them."""
+def read_alike(source: Any, corpus: CrowdCorpus, format: str = "auto", **options: Any) -> CrowdCorpus:
+    """Read an export with the tokens that a corpus has for the same texts, where the format lets one choose them."""
     known: dict[str, align.Chars] = {}
     texts = corpus.metadata.get("text")
     for s in range(corpus.n_sequences):
@@ -173,9 +173,11 @@ def _read(path: Path, corpus: CrowdCorpus, format: str) -> CrowdCorpus:
             known[texts[s]] = [(int(x), int(y)) for x, y in corpus.token_chars[a:b]]
     usual = align.tokenizer_of(None)
     try:
-        return formats.read(path, format=format, tokenizer=lambda text: known.get(text) or usual(text))
-    except ParameterError:
-        return formats.read(path, format=format)
+        return formats.read(source, format=format, tokenizer=lambda text: known.get(text) or usual(text), **options)
+    except ParameterError as error:
+        if "tokenizer" not in str(error):
+            raise
+        return formats.read(source, format=format, **options)
 
 
 def _column(corpus: CrowdCorpus, mine: Any) -> Any:

@@ -21,7 +21,7 @@ from lasca.estimator import Estimator
 from lasca.truth.checks import check_truth
 from lasca.truth.result import Clusters, Truth
 
-__all__ = ["Posterior", "Progress", "TruthModel", "Votes"]
+__all__ = ["Posterior", "Progress", "TruthModel", "Votes", "annotator_table"]
 
 Progress = Callable[[float, str], None]
 """Called now and then with the share of the work that is done and a few words on it."""
@@ -216,10 +216,16 @@ def _counted_confusion(votes: Votes, proba: npt.NDArray[np.float32]) -> npt.NDAr
 
 
 def _annotator_table(corpus: CrowdCorpus, proba: npt.NDArray[np.float32], clusters: Clusters | None) -> Any:
-    """Reliability = expected share of an annotator's labels that are true, with a 95 % interval (Jeffreys)."""
     n = np.bincount(corpus.annotation_annotator, minlength=corpus.n_annotators)
     agreed = proba[corpus.annotation_token, corpus.annotation_label]
     right = np.bincount(corpus.annotation_annotator, weights=agreed, minlength=corpus.n_annotators)
+    return annotator_table(corpus, n.astype(np.int64), right, clusters)
+
+
+def annotator_table(
+    corpus: CrowdCorpus, n: npt.NDArray[np.int64], right: npt.NDArray[Any], clusters: Clusters | None
+) -> Any:
+    """Reliability = expected share of an annotator's labels that are true, with a 95 % interval (Jeffreys)."""
     wrong = np.maximum(n - right, 0)
     if clusters is None:
         cluster = pa.nulls(corpus.n_annotators, pa.int32())
@@ -229,7 +235,7 @@ def _annotator_table(corpus: CrowdCorpus, proba: npt.NDArray[np.float32], cluste
         {
             "name": pa.array(corpus.annotators, pa.string()),
             "role": pa.array(corpus.roles, pa.string()),
-            "n": n.astype(np.int64),
+            "n": n,
             "reliability": (right + 0.5) / (n + 1),
             "reliability_low": betaincinv(right + 0.5, wrong + 0.5, 0.025),
             "reliability_high": betaincinv(right + 0.5, wrong + 0.5, 0.975),

@@ -1,4 +1,4 @@
-"""Verbs that close the loop: review, decide, accept, finish, next."""
+"""Verbs that close the loop: review, decide, accept, finish, next, update."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from lasca.cli.app import app
-from lasca.cli.common import JsonOption, OutOption, OverwriteOption, at_work, out, print_json, progress_bar, say
+from lasca.cli.common import (
+    FormatOption,
+    JsonOption,
+    OutOption,
+    OverwriteOption,
+    ReaderOption,
+    at_work,
+    out,
+    print_json,
+    progress_bar,
+    say,
+    settings,
+)
 from lasca.errors import LascaError, ParameterError, StoreError, excerpt
 
 FolderArgument = Annotated[
@@ -224,3 +236,57 @@ def next_votes(
     total = sum(a.gain for a in made)
     out.print(f"{len(made):,} votes handed out; they are expected to remove {total:.1f} errors", markup=False)
     say(f"wrote next.csv, next.jsonl and label-studio.json to {output}")
+
+
+@app.command()
+def update(
+    folder: FolderArgument,
+    data: Annotated[list[str], typer.Argument(metavar="NEW...", help="Files with new annotations.")],
+    output: OutOption,
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+    overwrite: OverwriteOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Let new annotations, annotators or texts join an earlier run; say what changed.
+
+    Models that keep statistics to go on from infer only new texts; the others are run anew. Decisions go along.
+    """
+    from lasca.pipeline import update as go_on
+
+    with progress_bar("lasca update") as report:
+        said = go_on(
+            folder, data, output=output, format=format, reader=settings(reader, "--reader"), overwrite=overwrite,
+            progress=report,
+        )  # fmt: skip
+    if json:
+        print_json(said)
+        return
+    for line in update_words(said):
+        out.print(line, markup=False, soft_wrap=True)
+    say(f"wrote {output}; go on with: lasca review {output}")
+
+
+def update_words(said: dict[str, Any]) -> list[str]:
+    """Say what an update changed, a line for each thing."""
+    votes, flipped = said["votes"], said["flipped"]
+    lines = [
+        f"{said['sequences']:,} new sequences ({said['tokens']:,} tokens); {votes['new']:,} new votes, "
+        f"{votes['changed']:,} changed, {votes['already_there']:,} were there already",
+        f"How: {said['how']}",
+    ]
+    if said["renamed"]:
+        shown = ", ".join(excerpt(name, 40) for name in said["renamed"][:5])
+        lines.append(f"{len(said['renamed']):,} ids were taken by other texts; these sequences are called {shown}, …")
+    for what in ("annotators", "labels"):
+        if said[what]:
+            shown = ", ".join(excerpt(name, 40) for name in said[what][:10])
+            lines.append(f"New {what}: {len(said[what]):,} ({shown}{', …' if len(said[what]) > 10 else ''})")
+    first = flipped["examples"][:1]
+    example = "".join(f" – for example {excerpt(e['token'], 40)}: {e['before']} is now {e['after']}" for e in first)
+    lines.append(f"Labels of old texts that flipped: {flipped['tokens']:,} tokens{example}")
+    lines.append(f"Annotators whose reliability moved: {len(said['moved']):,}")
+    lines += [f"  {excerpt(m['name'], 40)}: {m['before']:.3f} is now {m['after']:.3f}" for m in said["moved"][:10]]
+    if said["decisions"]:
+        lines.append(f"{said['decisions']:,} decisions went along")
+    return lines
