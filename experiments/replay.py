@@ -1,128 +1,169 @@
 """Replay a review with gold as the reviewer, through the server's own endpoints: errors left against decisions made.
 
-    python experiments/replay.py --data conll2003-mturk --model ds --decisions 200 --seeds 1 -o replay.json
+    python experiments/replay.py --data mturk --model robust --refit 400 --seeds 5 -o build/replay-mturk.json
 
-Orders: the queue, posterior entropy and vote entropy (each of the worst token of an item), all over the items that the
-server offers. Every `--refit` decisions the server infers anew with what was decided (models that can take known
-labels). Errors are spans that are wrong plus spans that are missing, over the annotated sequences of the part; "unseen"
-are those in sequences of which nothing was shown. Seeds draw nine tenths of the sequences each.
+Orders: the queue as the server gives it, and posterior entropy and vote entropy (each of the worst token of an item)
+over the items that the server offers. All of them get refits with what was decided after every `--refit` decisions;
+the queue is also ranked anew by what decisions taught, as the server does. Each order goes on until the errors are
+halved (`--most` decisions at most). Errors are spans that are wrong plus spans that are missing; "unseen" are those in
+sequences of which nothing was shown. Seeds draw nine tenths of the sequences with gold each; first fits are kept in
+`--fits`. docs/review-replays.md is made of the results by experiments/review_page.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from starlette.testclient import TestClient
 
+from crowds.corpora import pico
 from lasca.corpus import CrowdCorpus
 from lasca.review.project import Project
 from lasca.review.queue import order_by
 from lasca.review.server import Address, make_app
-from lasca.review.session import Session
+from lasca.review.session import RANK_AFTER, Session
 from lasca.review.spans import Labels
 from lasca.runs.source import read
 from lasca.runs.truth_folder import save_truth
 from lasca.truth import model_class
 
 ORDERS = ("queue", "posterior-entropy", "vote-entropy")
+GOLD = "gold"
+
+
+def with_gold(name: str) -> CrowdCorpus:
+    """Return the annotated sequences of MTurk val, or of the given PICO gold, that have all of their gold."""
+    corpus = read("conll2003-mturk") if name == "mturk" else pico()
+    keep = corpus.annotated_sequences & (np.diff(corpus.offsets) > 0)
+    if name == "mturk":
+        keep &= np.array([folder == "val" for folder in corpus.metadata["folder"]])
+    unknown = np.add.reduceat(corpus.golds[GOLD] < 0, corpus.offsets[:-1].clip(max=corpus.n_tokens - 1))
+    return corpus.select(sequences=keep & (unknown == 0))
+
+
+def nine_tenths(corpus: CrowdCorpus, seed: int) -> CrowdCorpus:
+    """Return a part of the sequences, drawn at random."""
+    drawn = np.random.default_rng(seed).permutation(corpus.n_sequences)[: int(0.9 * corpus.n_sequences)]
+    return corpus.select(sequences=np.sort(drawn))
+
+
+def fitted(name: str, model: str, seed: int, folder: Path) -> Path:
+    """Return the folder of a first fit, made where it is not there."""
+    made = folder / f"{name}-{model}-{seed}"
+    if not made.is_dir():
+        part = nine_tenths(with_gold(name), seed)
+        save_truth(part, model_class(model)().fit(part), made)
+    return made
 
 
 def spans_of(labels: Labels, codes: Any, corpus: CrowdCorpus) -> set[tuple[int, int, int]]:
+    """Return the spans of all sequences, in tokens of the corpus."""
     found = labels.spans(np.asarray(codes, np.int64), corpus.offsets)
     return set(zip(found.start.tolist(), found.stop.tolist(), found.kind.tolist()))
 
 
-def replay(folder: Path, gold_name: str, order: str, n: int, refit: int, every: int) -> dict[str, Any]:
-    """Decide n items in one order; return the errors left after every so many decisions."""
+def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, int]]:
+    """Decide items in one order until half of the errors are gone; return the errors left after every few decisions."""
     project = Project(folder)
     session = Session(project, refit_after=0, audit_every=0)
     client = TestClient(make_app(session, Address(8000, "t")), base_url="http://127.0.0.1:8000")
     corpus, labels = project.corpus, project.labels
-    gold = spans_of(labels, corpus.golds[gold_name], corpus)
+    gold = spans_of(labels, corpus.golds[GOLD], corpus)
     by_sequence: dict[int, list[tuple[int, int, str]]] = {}
     for a, b, k in gold:
         s = int(corpus.token_sequence[a])
         base = int(corpus.offsets[s])
         by_sequence.setdefault(s, []).append((a - base, b - base, labels.types[k]))
     shown: set[int] = set()
-    made, curve = 0, []
+    done: set[str] = set()
+    curve: list[dict[str, int]] = []
+    first_wrong: set[tuple[int, int, int]] = set()
 
-    def measure() -> None:
+    def measure() -> int:
         fit = project.fit(again=False)
         inferred = session._fit.truth.labels.copy()
         decided = fit.known.source > 0
         inferred[decided] = fit.truth.labels[decided]
         wrong = spans_of(labels, inferred, corpus) ^ gold
-        unseen = sum(int(corpus.token_sequence[a]) not in shown for a, _, _ in wrong)
-        curve.append({"decisions": made, "errors": len(wrong), "unseen": unseen})
+        first_wrong.update(wrong if not curve else ())
+        unseen, unseen_before = (
+            sum(int(corpus.token_sequence[a]) not in shown for a, _, _ in found) for found in (wrong, first_wrong)
+        )
+        curve.append({"decisions": len(done), "errors": len(wrong), "unseen": unseen, "unseen_before": unseen_before})
+        return len(wrong)
 
-    measure()
-    while made < n:
-        queue = list(session._queue.items)
+    first = measure()
+    left = first
+    while left > first / 2 and len(done) < most:
+        queue = [item for item in session._queue.items if item.id not in done]
         if order != "queue":
             queue = order_by(queue, session._fit.corpus, session._fit.truth, order)
         if not queue:
             break
-        for item in queue[: min(refit, n - made)]:
+        for item in queue[: min(RANK_AFTER, refit - len(done) % refit)]:
             area = item.area
             spans = [s for s in by_sequence.get(area.sequence, []) if s[0] < area.stop and s[1] > area.start]
             body = {"who": "gold", "item": item.id, "readings": [[list(s) for s in sorted(spans)]]}
             answer = client.post("/t/api/decide", json=body)
             assert answer.status_code == 200, answer.text
             shown.add(area.sequence)
-            made += 1
-            if made % every == 0:
-                measure()
-        session._refit()
-    session.wait()
-    measure()
-    return {"order": order, "curve": curve}
+            done.add(item.id)
+        session.wait()
+        left = measure()
+        if len(done) % refit == 0 or left <= first / 2:  # the last refit shows what was learned for what was not shown
+            session.renew(refit=True)
+            left = measure()
+    return curve
+
+
+def half(curve: list[dict[str, int]]) -> float | None:
+    """Return the number of decisions after which half of the errors were gone, between two measurements."""
+    goal = curve[0]["errors"] / 2
+    for before, after in pairwise(curve):
+        if after["errors"] <= goal:
+            share = (before["errors"] - goal) / max(before["errors"] - after["errors"], 1)
+            return before["decisions"] + share * (after["decisions"] - before["decisions"])
+    return None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="conll2003-mturk")
-    parser.add_argument("--part", default="val", help="the folder to take, where the data have folders")
-    parser.add_argument("--gold", default="gold")
-    parser.add_argument("--model", default="bsc")
-    parser.add_argument("--sequences", type=int, default=0, help="so many sequences only; 0 takes nine tenths")
-    parser.add_argument("--decisions", type=int, default=400)
-    parser.add_argument("--refit", type=int, default=100)
-    parser.add_argument("--every", type=int, default=25)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--data", choices=("mturk", "pico"), default="mturk")
+    parser.add_argument("--model", default="robust")
+    parser.add_argument("--most", type=int, default=4000)
+    parser.add_argument("--refit", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--orders", default=",".join(ORDERS))
+    parser.add_argument("--fits", type=Path, default=Path("build/fits"))
     parser.add_argument("-o", "--output", type=Path, required=True)
     asked = parser.parse_args()
-    corpus = read(asked.data)
-    keep = corpus.annotated_sequences & (np.diff(corpus.offsets) > 0)
-    if "folder" in corpus.metadata:
-        keep &= np.array([folder == asked.part for folder in corpus.metadata["folder"]])
-    complete = np.add.reduceat(corpus.golds[asked.gold] < 0, corpus.offsets[:-1].clip(max=corpus.n_tokens - 1)) == 0
-    pool = np.flatnonzero(keep & complete)
-    results = []
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    results: list[dict[str, Any]] = []
     for seed in range(asked.seeds):
-        rng = np.random.default_rng(seed)
-        size = asked.sequences or int(0.9 * len(pool))
-        part = corpus.select(sequences=np.sort(rng.permutation(pool)[:size]))
-        truth = model_class(asked.model)().fit(part)
+        made = fitted(asked.data, asked.model, seed, asked.fits)
         for order in asked.orders.split(","):
+            began = time.process_time()
             with tempfile.TemporaryDirectory() as scratch:
-                save_truth(part, truth, Path(scratch) / "run")
-                found = replay(Path(scratch) / "run", asked.gold, order, asked.decisions, asked.refit, asked.every)
-            results.append(found | {"seed": seed})
-            first, last = found["curve"][0]["errors"], found["curve"][-1]
-            half = next((p["decisions"] for p in found["curve"] if p["errors"] <= first / 2), None)
+                shutil.copytree(made, Path(scratch) / "run")
+                curve = replay(Path(scratch) / "run", order, asked.refit, asked.most)
+            results.append({"seed": seed, "order": order, "half": half(curve), "curve": curve})
             print(
-                f"seed {seed} {order}: {first} errors, {last['errors']} after {last['decisions']}, half at {half}",
+                f"{asked.data} {asked.model} seed {seed} {order}: {curve[0]['errors']} errors, half at {half(curve)}, "
+                f"unseen {curve[-1]['unseen_before']} -> {curve[-1]['unseen']}, "
+                f"{time.process_time() - began:.0f} CPU s",
                 flush=True,
             )
-    settings = {k: str(v) for k, v in vars(asked).items() if k != "output"}
-    asked.output.write_text(json.dumps({"settings": settings, "results": results}, indent=1) + "\n", encoding="utf-8")
+            settings = {k: v for k, v in vars(asked).items() if k not in ("output", "fits")}
+            text = json.dumps({"settings": settings, "results": results}, indent=1) + "\n"
+            asked.output.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.review.experience import Experience, found_errors, traits_of
 from lasca.review.items import distance, find_items
 from lasca.review.queue import make_queue, order_by, rows, write_queue
 from lasca.review.spans import Labels, said_by_everybody
@@ -229,3 +230,38 @@ def test_files_are_blind_for_people_and_full_for_programs(tmp_path: Path) -> Non
     assert NASTY[0] in "".join(lines) or "script" in "".join(lines)
     blind = rows(corpus, queue.items[:3], votes=False)
     assert all("votes" not in c and "probability" not in c for row in blind for c in row["candidates"])
+
+
+def test_experience_is_what_was_found_beside_what_was_expected() -> None:
+    lessons = [(("a", "x"), 0.5, 1.0)] * 40 + [(("b", "x"), 0.5, 0.0)] * 40
+    learned = Experience(lessons)
+    first = {"a": (5 + 40) / (5 + 20), "b": 5 / (5 + 20)}
+    second = (5 + 40) / (5 + 20 * first["a"] + 20 * first["b"])
+    assert learned.factor(("a", "x")) == pytest.approx(first["a"] * second)
+    assert learned.factor(("b", "x")) == pytest.approx(first["b"] * second)
+    assert learned.factor(("new", "new")) == 1.0
+    assert Experience().factor(("a", "x")) == 1.0
+
+
+def test_experience_moves_items_of_the_kind_that_was_wrong_to_the_front() -> None:
+    corpus = simulate.demo_crowd("ner")
+    truth = truth_of(corpus, model="ds")
+    plain = make_queue(corpus, truth)
+    last = plain.items[len(plain) // 3]
+    traits = traits_of(last.area, last.question)
+    learned = make_queue(corpus, truth, experience=Experience([(traits, 0.1, 2.0)] * 50))
+    places = [[i.id for i in queue.items].index(last.id) for queue in (plain, learned)]
+    assert places[1] < places[0]
+    assert {i.id for i in plain.items} == {i.id for i in learned.items}
+    assert learned.errors > plain.errors
+    again = make_queue(corpus, truth, areas=find_items(corpus, truth, everything=True))
+    assert again == plain
+
+
+def test_errors_found_are_spans_that_differ_from_the_nearest_reading_that_was_chosen() -> None:
+    corpus = ner(a=["O", "B-X", "I-X", "O"], b=["O", "O", "B-X", "O"])
+    (item,) = make_queue(corpus, truth_of(corpus)).items
+    inferred = item.area.readings[0]
+    assert found_errors(item.area, [inferred]) == 0
+    assert found_errors(item.area, [((1, 2, "Y"),)]) == len(inferred) + 1
+    assert found_errors(item.area, [((1, 2, "Y"),), inferred]) == 0

@@ -176,9 +176,10 @@ def _written(card: Mapping[str, Any]) -> str:
     if rate is None:
         lines.append("- nothing was audited: how many errors there are was not measured")
     else:
+        low, high = (f"{100 * rate[end]:.1f}" for end in ("low", "high"))
         lines.append(
-            f"- audited: {rate['wrong']} of {rate['audited']} items drawn at random from what the model was sure of were "
-            f"wrong before correction ({100 * rate['rate']:.1f} %, 95 % interval {100 * rate['low']:.1f} to {100 * rate['high']:.1f} %)"
+            f"- audited: of {rate['audited']} items drawn at random from what the model was sure of, "
+            f"{rate['wrong']} were wrong ({100 * rate['rate']:.1f} %, 95 % interval {low} to {high} %)"
         )
     if card["promise"]:
         lines.append(f"- promise: {card['promise'].get('words', '')}")

@@ -17,6 +17,8 @@ from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
 from lasca.review.decisions import Decision, Log
+from lasca.review.experience import Experience
+from lasca.review.items import Area
 from lasca.review.known import Known, check_decision, clamped, known_labels, needed_labels, refit, with_labels
 from lasca.review.promise import Promise, Unit, audit_order, certainty_of, judge, make_promise, units_of
 from lasca.review.queue import Queue, make_queue
@@ -97,9 +99,16 @@ class Project:
         text = json.dumps([[d.sequence, d.start, d.stop, d.readings] for d in decisions])
         return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode()).hexdigest())
 
-    def queue(self, fit: Fit) -> Queue:
-        """Return what is left to decide."""
-        return make_queue(fit.corpus, fit.truth, self.ambiguity, decided=fit.known.source > 0)
+    def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
+        """Return what is left to decide, ranked by the fit and by what decisions taught."""
+        return make_queue(
+            fit.corpus,
+            fit.truth,
+            self.ambiguity,
+            decided=fit.known.source > 0,
+            areas=areas,
+            experience=Experience.of(self.standing()),
+        )
 
     def audited(self, fit: Fit) -> list[tuple[int, bool]]:
         """Return the units that were audited, in the order in which they were drawn, and whether they are wrong.

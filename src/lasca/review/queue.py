@@ -3,7 +3,8 @@
 Items are areas (`lasca.review.items`), ranked by the errors a decision is expected to remove per unit of work. That is
 the expected errors of the area itself plus what the decision settles elsewhere: of items alike (the same words with
 the same readings) a decided one is expected to settle the share `SETTLES` of the errors; so the first of a group counts
-for all of them, and those behind it for less. Areas on which several people and the inferred truth agree are not in
+for all of them, and those behind it for less. What decisions taught (`lasca.review.experience`) corrects the errors
+expected. Areas on which several people and the inferred truth agree are not in
 the queue, however many there are; the audit (`lasca.review.promise`) draws from them.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.formats.write_tables import people_table
+from lasca.review.experience import Experience, traits_of
 from lasca.review.items import Area, Reading, find_items
 from lasca.review.spans import Labels
 from lasca.truth import Truth
@@ -48,6 +50,8 @@ class Item:
     area: Area
     question: str
     reason: str
+    errors: float
+    """Errors expected in what was inferred here, corrected by what decisions taught."""
     gain: float
     """Errors a decision is expected to remove, here and elsewhere."""
     elsewhere: float
@@ -83,38 +87,46 @@ def make_queue(
     *,
     labels: Labels | None = None,
     decided: Any = None,
+    areas: Sequence[Area] | None = None,
+    experience: Experience | None = None,
     costs: Mapping[str, float] = COSTS,
     settles: float = SETTLES,
 ) -> Queue:
-    """Rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open."""
+    """Rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open.
+
+    `areas` are those of `find_items`, where they are known already; `experience` is what decisions taught.
+    """
     labels = labels or Labels.of(corpus)
-    areas = find_items(corpus, truth, labels=labels, everything=True)
+    learned = experience or Experience()
+    areas = find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas
     if decided is not None:
         areas = [a for a in areas if not _all_of(corpus, a, decided)]
-    total = sum(area.errors for area in areas)
     ambiguous = _ambiguous_tokens(corpus, ambiguity)
     kept = [a for a in areas if _open(a)]
+    questions = [_question(area) for area in kept]
+    errors = [area.errors * learned.factor(traits_of(area, q)) for area, q in zip(kept, questions)]
+    total = sum(errors) + sum(area.errors for area in areas if not _open(area))
     words = corpus.tokens[:] if kept else []
     keys = [_key(words, int(corpus.offsets[area.sequence]), area) for area in kept]
     groups: dict[str, list[int]] = {}
-    for i in sorted(range(len(kept)), key=lambda i: (-kept[i].errors, kept[i].sequence, kept[i].start)):
+    for i in sorted(range(len(kept)), key=lambda i: (-errors[i], kept[i].sequence, kept[i].start)):
         groups.setdefault(keys[i], []).append(i)
     items = []
     for members in groups.values():
-        left = sum(kept[i].errors for i in members)
+        left = sum(errors[i] for i in members)
         for k, i in enumerate(members):
-            left -= kept[i].errors
+            left -= errors[i]
             share = (1 - settles) ** k
             elsewhere = settles * share * left
-            question = _question(kept[i])
             items.append(
                 Item(
                     area=kept[i],
-                    question=question,
+                    question=questions[i],
                     reason=_reason(corpus, kept[i], ambiguous),
-                    gain=kept[i].errors * share + elsewhere,
+                    errors=errors[i],
+                    gain=errors[i] * share + elsewhere,
                     elsewhere=elsewhere,
-                    cost=costs[question],
+                    cost=costs[questions[i]],
                     key=keys[i],
                     alike=len(members) - 1,
                 )

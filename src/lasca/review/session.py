@@ -1,8 +1,9 @@
 """A review at work: the queue as it stands, decisions coming in, and a refit in the background now and then.
 
 Everything the page shows comes from here as plain data. The log is the only thing that is kept; whoever starts again
-reads it and goes on. The queue stays as it is until the next refit, so that nobody's list moves under them; what was
-decided meanwhile, in this window or another, is marked as done.
+reads it and goes on. The queue stays as it is for `RANK_AFTER` decisions, so that nobody's list moves under them; then
+it is ranked anew by what they taught, and after a refit once more, in the background. What was decided meanwhile, in
+this window or another, is marked as done.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from lasca.errors import CorpusError
 from lasca.review.decisions import Decision
-from lasca.review.items import Area, Reading
+from lasca.review.experience import found_errors, traits_of
+from lasca.review.items import Area, Reading, find_items
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
 from lasca.review.queue import REASONS, Item, Queue
@@ -24,6 +26,8 @@ from lasca.review.queue import REASONS, Item, Queue
 __all__ = ["Session"]
 
 SHOWN_CHANGES = 20
+RANK_AFTER = 20
+"""Decisions after which the queue is ranked anew by what they taught; that needs no refit."""
 MAX_ALIKE = 200
 
 
@@ -34,18 +38,20 @@ class Session:
         self.project, self.refit_after, self.audit_every = project, refit_after, audit_every
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
-        self._since = 0
+        self._since = self._since_rank = 0
         self._version = 0
         self._changed: dict[str, Any] = {"areas": 0, "examples": []}
         self._failed = ""
         self._use(project.fit(again=False))
         if any(not d.audit for d in project.standing()):
-            self._start()
+            self._start(refit=True)
 
-    def _use(self, fit: Fit) -> None:
-        """Take up a fit: rank the queue anew."""
-        queue = self.project.queue(fit)
+    def _use(self, fit: Fit, areas: list[Area] | None = None) -> None:
+        """Take up a fit: rank the queue anew. `areas` are those of the fit, where they are known."""
+        areas = find_items(fit.corpus, fit.truth, everything=True) if areas is None else areas
+        queue = self.project.queue(fit, areas)
         with self._lock:
+            self._areas = areas
             self._fit, self._queue, self._version = fit, queue, self._version + 1
             self._items = {item.id: item for item in queue.items}
             self._done_errors = 0.0
@@ -79,7 +85,7 @@ class Session:
         if self.project.labels.scheme is not None and () not in readings:
             readings = (*readings, ())
         area = Area(unit.sequence, unit.start, unit.stop, readings, (0.0,) * len(readings), ((),) * len(readings))
-        return Item(area, "audit", "audit", 0.0, 0.0, 1.0, f"audit {unit.id}", 0)
+        return Item(area, "audit", "audit", 0.0, 0.0, 0.0, 1.0, f"audit {unit.id}", 0)
 
     @staticmethod
     def _name(item: Item) -> str:
@@ -109,7 +115,7 @@ class Session:
             }
 
     def _errors_done(self, done: set[str]) -> float:
-        return sum(self._items[name].area.errors for name in done if name in self._items and " " not in name)
+        return sum(self._items[name].errors for name in done if name in self._items and " " not in name)
 
     def _done(self, who: str) -> dict[str, set[str]]:
         """Return the items that anybody, and that this reviewer, decided or skipped."""
@@ -162,7 +168,7 @@ class Session:
         area = Area(
             self.project.places[d.sequence], d.start, d.stop, readings, (0.0,) * len(readings), ((),) * len(readings)
         )
-        return Item(area, "reading", str(d.shown.get("reason", "people disagree")), 0.0, 0.0, 1.0, "", 0)
+        return Item(area, "reading", str(d.shown.get("reason", "people disagree")), 0.0, 0.0, 0.0, 1.0, "", 0)
 
     def _short(self, item: Item) -> dict[str, Any]:
         corpus, area = self._fit.corpus, item.area
@@ -247,8 +253,10 @@ class Session:
             ids = self.project.log.add(made)
             if readings and not made[0].audit:
                 self._since += len(made)
-                if self.refit_after and self._since >= self.refit_after:
-                    self._start()
+                self._since_rank += len(made)
+                refit = bool(self.refit_after) and self._since >= self.refit_after
+                if refit or self._since_rank >= RANK_AFTER:
+                    self._start(refit)
             return {"ids": ids, "state": self.state(who)}
 
     def _decision(
@@ -265,6 +273,8 @@ class Session:
         }  # fmt: skip
         if audit:
             shown["unit"] = item.id
+        elif item.errors and readings:
+            shown["lesson"] = [traits_of(area, item.question), area.errors, found_errors(area, readings)]
         kept = tuple(tuple(sorted(r)) for r in dict.fromkeys(tuple(r) for r in readings))
         return Decision(
             self._fit.corpus.sequence_ids[area.sequence], start, stop, kept, who=who, audit=audit,
@@ -283,21 +293,26 @@ class Session:
 
     # --- the refit -------------------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self, refit: bool) -> None:
         if self._thread is not None and self._thread.is_alive():
             return
-        self._since = 0
-        self._thread = threading.Thread(target=self._refit, daemon=True)
+        self._since_rank = 0
+        if refit:
+            self._since = 0
+        self._thread = threading.Thread(target=self.renew, args=(refit,), daemon=True)
         self._thread.start()
 
-    def _refit(self) -> None:
+    def renew(self, refit: bool = True) -> None:
+        """Rank the queue anew by what decisions taught, and then by a refit."""
         try:
             before = self._fit
-            fit = self.project.fit()
-            changed = self._compare(before, fit)
-            with self._lock:
+            self._use(before, self._areas)
+            if refit:
+                fit = self.project.fit()
+                changed = self._compare(before, fit)
                 self._use(fit)
-                self._changed, self._failed = changed, ""
+                with self._lock:
+                    self._changed, self._failed = changed, ""
         except Exception as error:  # shown on the page: the review goes on with the fit it has
             self._failed = str(error)[:300]
 
