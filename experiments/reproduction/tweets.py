@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lasca import ambiguity, datasets, evaluate, simulate
-from lasca.compare import departure_from_majority
+from lasca.comparison import departure_from_majority
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.truth import Truth, model_class

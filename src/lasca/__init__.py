@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lasca import datasets, evaluate, formats, schemes, simulate
     from lasca.ambiguity import Ambiguity, find_ambiguity
+    from lasca.comparison import compare
     from lasca.confusion import LabelConfusion, label_confusion
     from lasca.corpus import CrowdCorpus, LoadReport
     from lasca.errors import LascaError
@@ -58,6 +59,7 @@ _HOME = {
     "SequenceClusters": "lasca.truth",
     "Ambiguity": "lasca.ambiguity",
     "find_ambiguity": "lasca.ambiguity",
+    "compare": "lasca.comparison",
     "LabelConfusion": "lasca.confusion",
     "label_confusion": "lasca.confusion",
     "CrfTagger": "lasca.tagger",
@@ -91,6 +93,7 @@ __all__ = [
     "Sembler",
     "SequenceClusters",
     "Truth",
+    "compare",
     "datasets",
     "evaluate",
     "find_ambiguity",

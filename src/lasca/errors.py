@@ -52,6 +52,17 @@ class LascaError(Exception):
             message += f". {hint}" if not message.endswith(".") else f" {hint}"
         super().__init__(message)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let errors cross processes whatever their own parameters are called."""
+        return _raised_elsewhere, (type(self), self.args, self.__dict__)
+
+
+def _raised_elsewhere(kind: type[LascaError], args: tuple[object, ...], state: dict[str, object]) -> LascaError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
 
 class FormatError(LascaError):
     """A file that cannot be read as what it claims to be; knows the file and, where there is one, the line."""

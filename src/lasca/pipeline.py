@@ -6,12 +6,13 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from lasca import report
 from lasca.ambiguity import Ambiguity, find_ambiguity
-from lasca.compare import compare as compare_models
+from lasca.comparison import compare as compare_models
 from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE, PRESETS, Preset, preset_named
@@ -61,6 +62,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.corpus!r}, {self.truth!r}, {self.ambiguity!r})"
+
+    def _repr_html_(self) -> str:
+        return "\n".join(
+            [self.corpus._repr_html_(), self.truth._repr_html_(), f"<p>{escape(repr(self.ambiguity))}</p>"]
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write everything into a folder, whole or not at all; `lasca run` writes the same."""

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from lasca.errors import StoreError
+from lasca.corpus import CrowdCorpus
+from lasca.errors import CorpusError, StoreError
 from lasca.files import check_sums, whole_folder
+from lasca.records import Record, frame
 
 __all__ = ["Ambiguity", "Candidates"]
 
@@ -55,7 +57,7 @@ class Candidates(Sequence[dict[int, float]]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ambiguity:
+class Ambiguity(Record):
     """The ambiguous tokens of a corpus, most ambiguous first, with the labels that compete there."""
 
     method: str
@@ -111,6 +113,29 @@ class Ambiguity:
         flags = np.zeros(len(self.score), np.bool_)
         flags[self.tokens] = True
         return flags
+
+    def to_table(self, corpus: CrowdCorpus | None = None, *, backend: str = "pyarrow") -> Any:
+        """Return a frame with a row per ambiguous token, most ambiguous first: token_index, score, the names of the
+        competing labels and their scores; with its corpus also sequence, position and token.
+
+        `backend` is "pyarrow", "pandas" or "polars".
+        """
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {"token_index": pa.array(self.tokens)}
+        if corpus is not None:
+            if corpus.labels != self.label_names or corpus.n_tokens != len(self.score):
+                raise CorpusError("the ambiguity is not of this corpus: their labels or lengths differ", got=corpus)
+            sequence = corpus.token_sequence[self.tokens]
+            columns |= {
+                "sequence": corpus.sequence_ids.arrow.take(pa.array(sequence)),
+                "position": pa.array((self.tokens - corpus.offsets[sequence]).astype(np.int32)),
+                "token": corpus.tokens.arrow.take(pa.array(self.tokens)),
+            }
+        columns["score"] = pa.array(self.score[self.tokens])
+        columns["candidates"] = pa.array([[self.label_names[t] for t in found] for found in self.candidates])
+        columns["candidate_scores"] = pa.array([list(found.values()) for found in self.candidates])
+        return frame(pa.table(columns), backend)
 
     def __repr__(self) -> str:
         share = "" if self.share is None else f", share {self.share:.3f}"

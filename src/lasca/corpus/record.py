@@ -8,7 +8,7 @@ A pair (token, annotator) that does not occur is missing, which is not the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -22,12 +22,16 @@ from lasca.corpus.evidence import KnownLabels, SoftVotes, known_labels
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError
+from lasca.records import Record, card
 
 __all__ = ["CrowdCorpus"]
 
+SHOWN = 20
+"""Annotators that a notebook shows."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrowdCorpus:
+class CrowdCorpus(Record):
     """Token sequences with the labels several annotators gave them. Frozen; checked once, when made.
 
     Most users get one from `lasca.read`; `from_sequences` makes one from lists.
@@ -66,11 +70,6 @@ class CrowdCorpus:
             object.__setattr__(self, name, value)
         for name in ("golds", "metadata", "token_metadata"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Let corpora be copied and sent to other processes (LASCA itself stores no pickles)."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return _again, (type(self), {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()})
 
     # --- sizes -------------------------------------------------------------------------------------------------
 
@@ -122,9 +121,25 @@ class CrowdCorpus:
             found[self.token_sequence[self.soft.token]] = True
         return check.readonly(found)
 
-    def sequence(self, index: int) -> list[str]:
-        """Return the tokens of one sequence."""
-        return self.tokens[int(self.offsets[index]) : int(self.offsets[index + 1])]
+    def __len__(self) -> int:
+        """How many sequences there are."""
+        return self.n_sequences
+
+    def index(self, sequence_id: str) -> int:
+        """Return which sequence has this id."""
+        try:
+            return self._places[sequence_id]
+        except KeyError:
+            raise CorpusError("there is no sequence of that id", got=sequence_id) from None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.sequence_ids)}
+
+    def sequence(self, index: int | str) -> list[str]:
+        """Return the tokens of one sequence, given by its number or its id."""
+        at = self.index(index) if isinstance(index, str) else index
+        return self.tokens[int(self.offsets[at]) : int(self.offsets[at + 1])]
 
     def label_names(self, codes: npt.ArrayLike) -> list[list[str | None]]:
         """Turn one code per token into lists of label names, one list per sequence; -1 becomes None."""
@@ -138,6 +153,18 @@ class CrowdCorpus:
             f"CrowdCorpus({self.n_sequences:,} sequences, {self.n_tokens:,} tokens, {self.n_annotators:,} annotators, "
             f"{self.n_annotations:,} annotations, {self.n_labels} labels{more})"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {"sequences": self.n_sequences, "tokens": self.n_tokens, "annotations": self.n_annotations}
+        facts |= {"soft votes": len(self.soft)} if self.soft is not None else {}
+        facts |= {"tokens known": len(self.known)} if self.known is not None else {}
+        given = np.bincount(self.annotation_annotator, minlength=self.n_annotators).tolist()
+        people = [
+            {"annotator": name, "kind": kind, "votes": "yes" if votes else "no", "labels given": n}
+            for name, kind, votes, n in zip(self.annotators[:SHOWN], self.kinds, self.votes, given)
+        ]
+        names = {"labels": ", ".join(self.labels), "golds": ", ".join(self.golds) or "none"}
+        return card("CrowdCorpus", {**facts, **names}, people, self.n_annotators - SHOWN)
 
     def __eq__(self, other: object) -> bool:
         return check.equal(self, other) if isinstance(other, CrowdCorpus) else NotImplemented
@@ -286,7 +313,3 @@ def _with_kinds(fields: dict[str, Any]) -> dict[str, Any]:
     given = dict(fields)
     roles = given.pop("roles", ())
     return given | ({"kinds": check.kinds_of(roles)} if roles else {})
-
-
-def _again(cls: type[CrowdCorpus], values: dict[str, Any]) -> CrowdCorpus:
-    return cls(**values)

@@ -15,11 +15,12 @@ from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError, ParameterError
 from lasca.estimator import check_choice, check_number, generator
+from lasca.records import frame
 
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["concat", "ranges", "select", "split_indices", "to_table"]
+__all__ = ["concat", "named", "ranges", "select", "split_indices", "to_table"]
 
 ABOUT_ANNOTATORS = ("annotators", "kinds", "families", "votes")
 
@@ -223,7 +224,6 @@ def split_indices(
 def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
     """Return the annotations or the tokens as a frame of the wanted library."""
     check_choice("kind", kind, ("annotations", "tokens", "soft"))
-    check_choice("backend", backend, ("pyarrow", "pandas", "polars"))
     position = index_range(corpus.n_tokens) - np.repeat(corpus.offsets[:-1], np.diff(corpus.offsets))
     soft = corpus.soft
     if kind == "soft":
@@ -236,24 +236,18 @@ def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
         "token": corpus.tokens.arrow.take(at),
     }
     if kind == "annotations":
-        columns["annotator"] = _named(corpus.annotation_annotator, corpus.annotators)
-        columns["label"] = _named(corpus.annotation_label, corpus.labels)
+        columns["annotator"] = named(corpus.annotation_annotator, corpus.annotators)
+        columns["label"] = named(corpus.annotation_label, corpus.labels)
     elif kind == "soft":
-        columns["annotator"] = _named(np.zeros(0, np.int32) if soft is None else soft.annotator, corpus.annotators)
+        columns["annotator"] = named(np.zeros(0, np.int32) if soft is None else soft.annotator, corpus.annotators)
         for t, label in enumerate(corpus.labels):
             columns[label] = pa.array(np.zeros(0, np.float32) if soft is None else soft.proba[:, t])
     else:
         columns |= {name: column.arrow for name, column in corpus.token_metadata.items()}
-        columns |= {name: _named(gold, corpus.labels) for name, gold in corpus.golds.items()}
+        columns |= {name: named(gold, corpus.labels) for name, gold in corpus.golds.items()}
         if corpus.known is not None:
             columns["known"] = _allowed_names(corpus.known, corpus.n_tokens, corpus.labels)
-    table = pa.table(columns)
-    if backend == "pyarrow":
-        return table
-    import narwhals as nw
-
-    frame = nw.from_native(table)
-    return frame.to_pandas() if backend == "pandas" else frame.to_polars()
+    return frame(pa.table(columns), backend)
 
 
 def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> Any:
@@ -263,6 +257,7 @@ def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> 
     return pa.array(rows, pa.list_(pa.large_string()))
 
 
-def _named(codes: npt.NDArray[Any], names: Sequence[str]) -> Any:
+def named(codes: npt.NDArray[Any], names: Sequence[str]) -> Any:
+    """Return the names that codes stand for as an Arrow column; what is below 0 is null."""
     given = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.array(names, pa.large_string()).take(given)

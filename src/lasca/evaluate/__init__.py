@@ -14,6 +14,7 @@ from lasca.evaluate.calibration_scores import Calibration, calibration
 from lasca.evaluate.crowdtruth_scores import CrowdTruth, crowdtruth
 from lasca.evaluate.span_scores import SCHEMES, SpanScores, find_spans, spans, spans_from_codes
 from lasca.evaluate.token_scores import TokenScores, confusion_counts, tokens, tokens_from_codes
+from lasca.evaluate.truth_scores import Scores, truth_scores
 
 __all__ = [
     "SCHEMES",
@@ -24,6 +25,7 @@ __all__ = [
     "CrowdTruth",
     "PersonTest",
     "Prf",
+    "Scores",
     "SpanScores",
     "TokenScores",
     "adjusted_rand_index",
@@ -42,4 +44,5 @@ __all__ = [
     "spans_from_codes",
     "tokens",
     "tokens_from_codes",
+    "truth_scores",
 ]

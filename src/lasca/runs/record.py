@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lasca import __version__
-from lasca.compare import departure_from_majority
+from lasca.comparison import departure_from_majority
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import StoreError
 from lasca.files import file_hash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,13 +16,18 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from lasca.corpus import Strings
+from lasca.corpus import CrowdCorpus, Strings
 from lasca.corpus.build import label_names
-from lasca.errors import StoreError
+from lasca.corpus.reshape import named
+from lasca.errors import CorpusError, StoreError
+from lasca.evaluate import Scores, truth_scores
 from lasca.files import check_sums, whole_folder
+from lasca.records import Record, card, frame
 
 __all__ = ["Clusters", "Truth"]
 
+SHOWN = 20
+"""Annotators that a notebook shows, the most reliable ones first."""
 VERSION = 2
 OLDER = (1,)  # versions that can still be read: 1 had neither `voted` nor `statistics`
 
@@ -48,7 +53,7 @@ class Clusters:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Truth:
+class Truth(Record):
     """The inferred truth of a corpus: labels with probabilities, and what each annotator is worth."""
 
     model: str
@@ -84,11 +89,6 @@ class Truth:
         for array in (self.offsets, self.labels, self.proba, self.confusion, self.trace, self.voted):
             array.flags.writeable = False
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Let truths be copied and sent to other processes (LASCA itself stores no pickles)."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return _again, (type(self), {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()})
-
     @property
     def codes(self) -> npt.NDArray[np.int16]:
         """The inferred label of each token that anybody labelled, -1 for the others."""
@@ -104,6 +104,58 @@ class Truth:
         """How unsure each token is, in nats."""
         p = np.clip(self.proba, np.finfo(np.float32).tiny, 1)
         return np.asarray(-(p * np.log(p)).sum(axis=1), dtype=np.float32)
+
+    def to_table(self, corpus: CrowdCorpus | None = None, *, backend: str = "pyarrow") -> Any:
+        """Return a frame with a row per token: sequence, position, the token if its corpus is given, label,
+        probability, entropy, voted.
+
+        The label is null where nobody labelled the token. `backend` is "pyarrow", "pandas" or "polars";
+        `truth.annotators` is a table already.
+        """
+        n = np.diff(self.offsets)
+        columns: dict[str, Any] = {
+            "sequence": self.sequence_ids.arrow.take(pa.array(np.repeat(np.arange(len(n)), n))),
+            "position": pa.array((np.arange(len(self.labels)) - np.repeat(self.offsets[:-1], n)).astype(np.int32)),
+        }
+        if corpus is not None:
+            self._check_belongs(corpus)
+            columns["token"] = corpus.tokens.arrow
+        sure = np.take_along_axis(self.proba, self.labels[:, None].astype(np.int64), axis=1)[:, 0]
+        columns |= {"label": named(self.codes, self.label_names), "probability": pa.array(sure)}
+        columns |= {"entropy": pa.array(self.entropy), "voted": pa.array(self.voted)}
+        return frame(pa.table(columns), backend)
+
+    def score(
+        self, corpus: CrowdCorpus, gold: str | None = None, *, sequences: npt.NDArray[np.bool_] | None = None
+    ) -> Scores:
+        """Score the truth against a gold of its corpus (the first one if not named): tokens, spans, probabilities.
+
+        `sequences` is a mask; if it is not given, the sequences that somebody annotated are scored. Tokens that nobody
+        labelled are left out, but of spans, which need their neighbours.
+        """
+        self._check_belongs(corpus)
+        name = next(iter(corpus.golds), None) if gold is None else gold
+        if name not in corpus.golds:
+            known = ", ".join(corpus.golds) or "none"
+            raise CorpusError(f"there is no gold of that name (there is: {known})", got=name)
+        mask = corpus.annotated_sequences if sequences is None else sequences
+        return truth_scores(
+            corpus.golds[name], self.labels, self.proba, self.voted, self.offsets, self.label_names, mask
+        )
+
+    def _check_belongs(self, corpus: CrowdCorpus) -> None:
+        if corpus.labels != self.label_names or not np.array_equal(corpus.offsets, self.offsets):
+            raise CorpusError(
+                "the truth is not of this corpus: their labels or lengths differ", got=corpus, hint="Fit it again"
+            )
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"tokens": len(self.labels), "labels": ", ".join(self.label_names)}
+        facts |= {"converged": self.diagnostics["converged"]} if "converged" in self.diagnostics else {}
+        facts |= {f"warning {i}": text for i, text in enumerate(self.warnings, start=1)}
+        shown = self.annotators.select(["name", "n", "reliability", "reliability_low", "reliability_high"])
+        people = shown.sort_by([("reliability", "descending")]).slice(0, SHOWN).to_pylist()
+        return card(f"Truth by {self.model}", facts, people, len(self.annotators) - SHOWN)
 
     def __repr__(self) -> str:
         clusters = "" if self.clusters is None else f", {self.clusters.n_clusters} clusters"
@@ -170,10 +222,6 @@ class Truth:
             raise StoreError("there is no truth to load", where=str(folder), got=error.strerror) from error
         except (pa.ArrowException, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise StoreError("the saved truth is damaged", where=str(folder), got=str(error)) from error
-
-
-def _again(cls: type[Truth], values: dict[str, Any]) -> Truth:
-    return cls(**values)
 
 
 def _plain(value: Any) -> Any:

@@ -68,13 +68,11 @@ def _is_demo(output: Path) -> bool:
 
 
 def _show(done: Run) -> None:
-    from lasca.compare import score
-
     corpus = done.corpus
     out.print(f"[bold]1[/bold] A crowd: {corpus!r}")
     out.print(f"[bold]2[/bold] The truth, by {done.truth.model}")
     show_annotators(done.truth)
-    scores = score(corpus, done.truth, next(iter(corpus.golds)), corpus.annotated_sequences)
+    scores = done.truth.score(corpus)
     out.print(
         f"Against the gold labels (which the model never saw): accuracy {scores.accuracy:.3f}"
         + ("" if scores.f1 is None else f", span F1 {scores.f1:.3f}")

@@ -31,7 +31,7 @@ from lasca.errors import excerpt
 from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
-    from lasca.compare import Comparison
+    from lasca.comparison import Comparison
     from lasca.truth import Truth
 
 MODELS = f"{', '.join((*BUILT_IN_MODELS, *plugin_names('lasca.truth_models')))}: docs/models."
@@ -112,7 +112,7 @@ def compare(
     json: JsonOption = False,
 ) -> None:
     """Run truth models side by side on DATA: scores against gold, calibration, time."""
-    from lasca.compare import compare as compare_models
+    from lasca.comparison import compare as compare_models
 
     corpus = get_corpus(data, format, reader)
     show_load_report(corpus.load_report)

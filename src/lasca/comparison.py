@@ -10,30 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lasca import evaluate, schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
+from lasca.evaluate import Scores
 from lasca.truth import Truth, TruthModel, Votes, model_class, model_names
 
-__all__ = ["Comparison", "Scores", "compare", "departure_from_majority", "score"]
+__all__ = ["Comparison", "compare", "departure_from_majority"]
 
 RARE = 0.05
 GROWTH = 2.0
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How good a truth is against a gold, on some of the sequences."""
-
-    accuracy: float
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    """Span scores, read leniently as seqeval does by default; None where the labels are not spans."""
-    macro_f1: float
-    cross_entropy: float
-    ece: float
-    n_tokens: int
 
 
 @dataclass(frozen=True)
@@ -78,7 +63,9 @@ def compare(
         cpu, wall = time.process_time(), time.perf_counter()
         truth = estimator.fit(corpus)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        scores = {} if gold is None else {name: score(corpus, truth, gold, mask) for name, mask in parts.items()}
+        scores = (
+            {} if gold is None else {name: truth.score(corpus, gold, sequences=mask) for name, mask in parts.items()}
+        )
         warnings = truth.warnings + departure_from_majority(corpus, truth)
         lines.append(Comparison(estimator.name, scores, cpu, wall, warnings))
     return lines
@@ -103,31 +90,6 @@ def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, npt.NDArray[np.bool
         codes, values = corpus.metadata[by].codes()
         parts |= {value: annotated & (codes == i) for i, value in enumerate(values)}
     return parts
-
-
-def score(corpus: CrowdCorpus, truth: Truth, gold: str, sequences: npt.NDArray[np.bool_]) -> Scores:
-    """Score a truth against a gold on the sequences of a mask.
-
-    Tokens that nobody labelled have no truth: they are left out, but of spans, which need their neighbours.
-    """
-    expert = corpus.golds[gold]
-    asked = np.where(truth.voted, expert, np.int16(-1))
-    tokens = evaluate.tokens_from_codes(asked, truth.labels, corpus.labels, offsets=corpus.offsets, sequences=sequences)
-    mask = np.repeat(sequences, np.diff(corpus.offsets))
-    sure = evaluate.calibration(truth.proba, asked, mask=mask)
-    spans = None
-    if schemes.detect(corpus.labels) is not None:
-        spans = evaluate.spans_from_codes(expert, truth.labels, corpus.offsets, corpus.labels, sequences=sequences)
-    return Scores(
-        accuracy=tokens.accuracy,
-        precision=None if spans is None else spans.precision,
-        recall=None if spans is None else spans.recall,
-        f1=None if spans is None else spans.f1,
-        macro_f1=tokens.macro_f1,
-        cross_entropy=sure.cross_entropy,
-        ece=sure.ece,
-        n_tokens=tokens.n_tokens,
-    )
 
 
 def departure_from_majority(corpus: CrowdCorpus, truth: Truth) -> tuple[str, ...]:
