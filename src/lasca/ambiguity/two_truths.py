@@ -63,9 +63,11 @@ from lasca.truth.em import EmRun, run_em
 __all__ = ["two_truths"]
 
 NEAR = 2
+"""Partners of a label that nobody voted for on the token: those it is most confused with."""
 LEVELS = (1.5, 0.0, -1.5)
 """Where EM starts: what is added to the log odds of every competence on easy, usual and hard tokens."""
 HARD = 2 / 3
+"""A level is hard where votes are right less than this often, relative to the easiest common level."""
 INDEPENDENT = 15
 """How many votes on a token count as independent of each other: as many as the paper's crowds have."""
 LAST_STEPS = 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lasca.crf.features import Features
-from lasca.crf.objective import Scores, Workers, chunks_of
+from lasca.crf.objective import Scores, chunks_of, each
 from lasca.crf.space import Weights
 from lasca.errors import ModelError
 from lasca.estimator import check_int
@@ -44,11 +44,10 @@ class Constraint:
             raise ModelError("a constraint must let some label begin and some label end a sequence")
 
 
-def _prepare(features: Features, weights: Weights, threads: int) -> tuple[Scores, Workers]:
-    workers = Workers(threads)
-    scores = Scores(features, weights.space, workers, pieces=8 if features.n_bundles > 5_000 else 1)
+def _prepare(features: Features, weights: Weights, threads: int) -> Scores:
+    scores = Scores(features, weights.space, threads, pieces=8 if features.n_bundles > 5_000 else 1)
     scores.update(weights.vector)
-    return scores, workers
+    return scores
 
 
 def _chosen(features: Features, sequences: Array | None) -> Array:
@@ -71,37 +70,36 @@ def marginals(
 
     Rows of sequences that were not asked for are 0, or what they were in `out`.
     """
-    scores, workers = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, threads)
     n_labels = weights.space.n_labels
     if out is None:
         out = np.zeros((features.n_tokens, n_labels), dtype=np.float32)
     if out.shape != (features.n_tokens, n_labels) or out.dtype != np.float32:
         raise ModelError(f"out must be float32, {features.n_tokens} x {n_labels}", got=(out.shape, out.dtype))
     log_z = np.zeros(features.n_sequences)
-    _run_marginals(features, scores, workers, _chosen(features, sequences), out, log_z)
+    _run_marginals(features, scores, _chosen(features, sequences), out, log_z)
     return out
 
 
 def log_partition(features: Features, weights: Weights, *, threads: int = 1) -> Array:
     """Return the log of the sum of exp(score) over all label sequences, for each sequence (0 for empty ones)."""
-    scores, workers = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, threads)
     out = np.zeros((features.n_tokens, weights.space.n_labels), dtype=np.float32)
     log_z = np.zeros(features.n_sequences)
-    _run_marginals(features, scores, workers, _chosen(features, None), out, log_z)
+    _run_marginals(features, scores, _chosen(features, None), out, log_z)
     return log_z
 
 
-def _run_marginals(
-    features: Features, scores: Scores, workers: Workers, chosen: Array, out: Array, log_z: Array
-) -> None:
+def _run_marginals(features: Features, scores: Scores, chosen: Array, out: Array, log_z: Array) -> None:
     n_labels = scores.space.n_labels
-    workers.run(
+    each(
         chain_marginals,
         [
             (part, features.offsets, features.slots, scores.bundles, scores.M, scores.MT, scores.shift,
              scores.mask, n_labels, scores.blocks, out, log_z)
             for part in chunks_of(chosen, features.offsets, _n_chunks(features))
         ],
+        scores.threads,
     )  # fmt: skip
 
 
@@ -128,16 +126,17 @@ def viterbi(
     threads: int = 1,
 ) -> Array:
     """Return the labels of the best label sequences, int16 per token; −1 for sequences that were not asked for."""
-    scores, workers = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, threads)
     moves, first, last = _decoding_rows(scores, constraint)
     out = np.full(features.n_tokens, -1, dtype=np.int16)
-    workers.run(
+    each(
         viterbi_paths,
         [
             (part, features.offsets, features.slots, scores.bundles, moves, first, last,
              scores.space.n_labels, scores.blocks, out)
             for part in chunks_of(_chosen(features, sequences), features.offsets, _n_chunks(features))
         ],
+        scores.threads,
     )  # fmt: skip
     return out
 
@@ -147,7 +146,7 @@ def n_best(
 ) -> list[list[tuple[Array, float]]]:
     """Return up to n best label sequences per sequence, each with its log-probability (among all, allowed or not)."""
     check_int("n", n, low=1)
-    scores, _ = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, threads)
     moves, first, last = _decoding_rows(scores, constraint)
     log_z = log_partition(features, weights, threads=threads)
     out: list[list[tuple[Array, float]]] = []

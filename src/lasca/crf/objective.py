@@ -22,13 +22,13 @@ The penalty is l2 · ‖θ‖², as CRFsuite's c2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from lasca.crf.features import Features
 from lasca.crf.space import ParameterSpace, padded_width
+from lasca.engine import run_ordered
 from lasca.errors import ModelError
 from lasca.estimator import check_choice, check_number
 from lasca.kernels import crf as kernels
@@ -48,6 +48,7 @@ OBJECTIVES = {
 }
 """What the objectives are called; the two of agreement differ in γ alone (`lasca.confusion.disagreement`)."""
 _LEAST_COST = 1e-3
+"""No mistake is free: with a cost of 0 the objective would not tell two labels apart."""
 
 
 def cost_matrix(confusion: Array | None, n_labels: int) -> Array:
@@ -91,26 +92,18 @@ def chunks_of(sequences: Array, offsets: Array, n_chunks: int) -> list[Array]:
     return np.split(sequences, cuts)
 
 
-class Workers:
-    """Run tasks in order, or in threads; either way the tasks and their results are the same."""
-
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-
-    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return function(*task) for each task."""
-        if self._pool is None or len(tasks) < 2:
-            return [function(*task) for task in tasks]
-        return [future.result() for future in [self._pool.submit(function, *task) for task in tasks]]
+def each(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], threads: int) -> list[Any]:
+    """Return function(*task) for each task; the tasks do not depend on the number of threads."""
+    return run_ordered(lambda task: function(*task), tasks, threads)
 
 
 class Scores:
     """Bundle scores and moves of a parameter vector, in the kernels' layout."""
 
-    def __init__(self, features: Features, space: ParameterSpace, workers: Workers, pieces: int) -> None:
+    def __init__(self, features: Features, space: ParameterSpace, threads: int, pieces: int) -> None:
         if space.n_features != features.n_features:
             raise ModelError(f"weights over {space.n_features} features cannot score {features.n_features} features")
-        self.features, self.space, self.workers = features, space, workers
+        self.features, self.space, self.threads = features, space, threads
         self.width = padded_width(space.n_labels)
         self.blocks = block_tuple(self.width)
         self.bundles = np.zeros(features.n_bundles * self.width)
@@ -130,13 +123,14 @@ class Scores:
     def update(self, vector: Array, forbidden: Array | None = None) -> None:
         """Take a new parameter vector; `forbidden` moves get probability 0."""
         f, space = self.features, self.space
-        self.workers.run(
+        each(
             crf_rows.bundle_scores,
             [
                 (lo, hi, f.bundle_start, f.bundle_feature, space.feature_start, space.feature_label,
                  vector, self.blocks, self.bundles)
                 for lo, hi in self._ranges
             ],
+            self.threads,
         )  # fmt: skip
         self.transitions[self._has_move] = vector[space.move[self._has_move]]
         self.shift = float(self.transitions.max(initial=0.0))
@@ -183,8 +177,8 @@ class Objective:
             )
         chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
         self._tasks, n_chunks = self._plan(chosen)
-        self._workers = Workers(threads)
-        self.scores = Scores(features, space, self._workers, pieces=8)
+        self._threads = threads
+        self.scores = Scores(features, space, threads, pieces=8)
         width = self.scores.width
         matrix = cost_matrix(None, n_labels) if costs is None else np.asarray(costs, dtype=np.float64)
         self._costs, self._units = self.scores.pad(matrix.T), self.scores.pad(np.eye(n_labels))
@@ -243,15 +237,16 @@ class Objective:
         """Return the value to be minimised at a parameter vector and fill its gradient."""
         scores, space = self.scores, self.space
         scores.update(vector)
-        value = -float(np.sum(self._workers.run(self._chunk, [(c,) for c in range(len(self._tasks))])))
+        value = -float(np.sum(run_ordered(self._chunk, range(len(self._tasks)), self._threads)))
         f = self.features
-        self._workers.run(
+        each(
             crf_rows.feature_gradient,
             [
                 (lo, hi, f.bundle_start, f.bundle_feature, space.feature_start, space.feature_label,
                  self._bundles, scores.blocks, part)
                 for (lo, hi), part in zip(self._ranges, self._partial)
             ],
+            self._threads,
         )  # fmt: skip
         vectors.sum_parts(self._partial, gradient)
         T = space.n_labels

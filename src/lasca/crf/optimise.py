@@ -27,10 +27,7 @@ _SUFFICIENT, _CURVATURE = 1e-4, 0.9
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known after an iteration; `left` is a guess of the seconds still needed, nan while unknown.
-
-    `score` is the latest score on held-out sequences, nan where there are none.
-    """
+    """What is known after an iteration; `left` is a guess of the seconds still needed, nan while unknown."""
 
     iteration: int
     max_iter: int
@@ -38,7 +35,6 @@ class Progress:
     gradient_norm: float
     elapsed: float
     left: float
-    score: float = float("nan")
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 def padded_width(n_labels: int) -> int:
-    """Return the number of labels rounded up to whole blocks of four (of eight, sixteen for many labels)."""
+    """Return the number of labels rounded up to whole blocks of four (of eight or thirty-two for many labels)."""
     step = 4 if n_labels <= 24 else 8 if n_labels <= 64 else 32
     return -(-n_labels // step) * step
 

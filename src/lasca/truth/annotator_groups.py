@@ -17,7 +17,9 @@ __all__ = ["found_clusters"]
 
 Floats = npt.NDArray[np.float64]
 MOST = 5
+"""The most clusters that BIC is asked about, as in the paper."""
 SWEEPS = 10
+"""Rounds of assigning annotators to clusters; it settles within a few."""
 
 
 def found_clusters(counts: Floats, n_clusters: int | None, pseudo: Floats) -> tuple[Clusters, list[tools.BicScore]]:

@@ -134,10 +134,10 @@ class Truth(Record):
         labelled are left out, but of spans, which need their neighbours.
         """
         self._check_belongs(corpus)
-        name = next(iter(corpus.golds), None) if gold is None else gold
+        name = next(iter(corpus.golds), "") if gold is None else gold
         if name not in corpus.golds:
             known = ", ".join(corpus.golds) or "none"
-            raise CorpusError(f"there is no gold of that name (there is: {known})", got=name)
+            raise CorpusError(f"there is no gold of that name (there is: {known})", got=name or None)
         mask = corpus.annotated_sequences if sequences is None else sequences
         return truth_scores(
             corpus.golds[name], self.labels, self.proba, self.voted, self.offsets, self.label_names, mask

@@ -32,7 +32,7 @@ from lasca import crf
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
-from lasca.crf.objective import Scores, Workers
+from lasca.crf.objective import Scores
 from lasca.engine import available_threads
 from lasca.estimator import check_int, check_number
 from lasca.kernels.products import crossed
@@ -169,7 +169,7 @@ def expected_loss(
 
 def add_scores(features: crf.Features, weights: crf.Weights, n_threads: int, out: Floats) -> None:
     """Add the sum of the weights of each token's features for each label to `out`, a block of tokens at a time."""
-    found = Scores(features, weights.space, Workers(n_threads), pieces=8)
+    found = Scores(features, weights.space, n_threads, pieces=8)
     found.update(weights.vector)
     bundles = found.bundles.reshape(features.n_bundles, -1)[:, : weights.space.n_labels]
     for first in range(0, len(out), BLOCK):
