@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-torch test-slow fuzz lint format docs reproduction screenshots bench clean
+.PHONY: demo test test-torch test-slow fuzz release-check lint format docs reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -44,6 +44,10 @@ test-torch: .venv-torch/.done  ## the taggers with a network, and the spaCy comp
 
 test-slow: .venv/.test .venv/.browser  ## long statistical runs: Geweke, calibration of samplers
 	$(BIN)/python -m pytest -m slow
+
+release-check: .venv/.core  ## sdist and wheel, used as a stranger would, with the newest and the oldest dependencies
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python scripts/release_check.py $(if $(TAG),--tag $(TAG)) $(if $(SDIST_TESTS),--sdist-tests $(SDIST_TESTS))
 
 fuzz: .venv/.test  ## long fuzz runs of the readers
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -m fuzz

@@ -18,11 +18,11 @@ class LookupTagger(Tagger):
     """A dictionary of words. Parameter: `unknown`, the label of words that were never seen (None: the commonest)."""
 
     kind = "lookup"
+    labels: tuple[str, ...] = ()  # the columns of predict_proba
 
     def __init__(self, *, unknown: str | None = None) -> None:
         self.unknown = unknown
         self.table: dict[str, str] = {}
-        self.labels: tuple[str, ...] = ()
         self.usual = ""
 
     def _check(self) -> None:

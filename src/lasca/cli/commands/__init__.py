@@ -13,7 +13,7 @@ GROUPS = {
     "Start": ("demo", "run"),
     "Read": ("inspect", "convert", "datasets"),
     "Infer": ("aggregate", "compare", "ambiguity", "report"),
-    "Decide": ("review", "decide", "accept", "finish", "next"),
+    "Decide": ("review", "decide", "accept", "finish", "next", "update"),
     "Learn": ("train", "tag", "evaluate"),
     "Study": ("simulate", "reproduce"),
 }
