@@ -54,7 +54,8 @@ def test_the_papers_chain_step_by_step(small: CrowdCorpus, preset: str, own: dic
 
 
 def test_what_is_said_beside_a_preset_wins(small: CrowdCorpus) -> None:
-    said = run(small, preset="la-sca-literal", model="ds", method="two-truths", objective="likelihood", fraction=0.2)
+    ours = {"model": "ds", "method": "two-truths", "objective": "softmax-margin"}
+    said = run(small, preset="la-sca-literal", fraction=0.2, **ours)
     plain = run(small, model="ds", fraction=0.2)
     assert np.array_equal(said.truth.proba, plain.truth.proba)
     assert np.array_equal(said.ambiguity.score, plain.ambiguity.score, equal_nan=True)
@@ -62,7 +63,7 @@ def test_what_is_said_beside_a_preset_wins(small: CrowdCorpus) -> None:
 
 
 def test_parameters_of_the_tagger(small: CrowdCorpus) -> None:
-    done = run(small, model="mv", tagger={"templates": "lower[0]", "l2": 0.1})
+    done = run(small, model="mv", objective="likelihood", tagger={"templates": "lower[0]", "l2": 0.1})
     truth = model_class("mv")().fit(small)
     assert done.tagger.trace == CrfTagger(templates="lower[0]", l2=0.1).fit(small, truth).trace
     assert "--tagger 'templates=lower[0]' --tagger l2=0.1" in done.record["command"]

@@ -27,8 +27,8 @@ BUILT_IN_MODELS = {
 """The truth models by the names the command line uses: a module of lasca.truth, and the class in it."""
 DEFAULT_MODEL = "robust"
 """The truth model of `lasca run`, `lasca aggregate` and `lasca demo`."""
-DEFAULT_OBJECTIVE = "likelihood"
-"""What the tagger of `lasca run` maximises: what measures best on held-out data (docs/tagger.md)."""
+DEFAULT_OBJECTIVE = "softmax-margin"
+"""What the tagger of `lasca run` maximises: what measures best on texts it has not seen (docs/cost-sensitive.md)."""
 
 
 @dataclass(frozen=True)
