@@ -72,11 +72,12 @@ def test_brat_out_and_back(crowd: CrowdCorpus, truth: np.ndarray, tmp_path: Path
     assert rows_of(lasca.read(tmp_path / "truth"), "annotator") == EXPERT
 
 
-@pytest.mark.parametrize("format", ["webanno", "xmi"])
+@pytest.mark.parametrize("format", ["webanno", "xmi", "cas-json"])
 def test_inception_out_and_back(crowd: CrowdCorpus, tmp_path: Path, format: str) -> None:
-    if format == "xmi":
+    if format != "webanno":
         pytest.importorskip("cassis")
-    lasca.write(crowd, tmp_path / "x", format)
+    with pytest.warns(LascaWarning, match="1 sentences of which an annotator of the document said nothing"):
+        lasca.write(crowd, tmp_path / "x", format)
     again = lasca.read(tmp_path / "x")
     assert (again.annotators, list(again.golds)) == (("ann", "ben"), ["curation"])
     assert list(again.sequence_ids) == ["d1/1", "d1/2"]
@@ -149,7 +150,7 @@ NESTED = {"id": 1, "text": "University of Rome press", "label": [[0, 18, "ORG"],
 
 
 @pytest.mark.parametrize("by", ["label", "depth"])
-@pytest.mark.parametrize("format", ["doccano", "prodigy", "offsets", "brat", "webanno"])
+@pytest.mark.parametrize("format", ["doccano", "prodigy", "offsets", "brat", "webanno", "xmi", "cas-json"])
 def test_layers_are_put_together_again(tmp_path: Path, by: str, format: str) -> None:
     (tmp_path / "ann.jsonl").write_text(json.dumps(NESTED))
     layers = lasca.read_layers(tmp_path / "ann.jsonl", by=by)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.errors import CorpusError
 from lasca.evaluate import Scores
 from lasca.truth import Truth, TruthModel, Votes, model_class, model_names
@@ -50,6 +50,7 @@ def compare(
     `models` are names or estimators, all that are registered if not given. `gold` names the gold to score against (the
     first one if there is any); `by` a metadata column for whose values scores are given as well.
     """
+    need_corpus(corpus, "compare")
     gold = next(iter(corpus.golds), None) if gold is None else gold
     if gold is not None and gold not in corpus.golds:
         raise CorpusError(f"there is no gold of that name (there is: {', '.join(corpus.golds) or 'none'})", got=gold)

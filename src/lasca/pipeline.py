@@ -14,7 +14,7 @@ from lasca import report
 from lasca.ambiguity import Ambiguity, find_ambiguity
 from lasca.comparison import compare as compare_models
 from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE, PRESETS, Preset, preset_named
 from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
@@ -168,6 +168,8 @@ def run(
     annotators A1, A2, … everywhere. `truth` is one that was inferred already (of a corpus, by this model): the way goes
     on from there; `facts` are further entries of run.json.
     """
+    if not isinstance(data, str | Path | list | tuple):
+        need_corpus(data, "lasca.run")
     way = preset_named(preset)
     estimator = _estimator(model, params, seed, way)
     parameters = {

@@ -30,6 +30,8 @@ def sorted_by_token(
         raise CorpusError("the arrays of tokens, annotators and labels of the annotations differ in length")
     if len(token) and (token.min() < 0 or token.max() >= len(tokens)):
         raise CorpusError(f"annotation_token must lie in 0..{len(tokens) - 1}", got=int(token.max()))
+    if label.dtype.kind == "f" and len(label):
+        raise CorpusError("labels must be codes, whole numbers", got=label[0], hint="Leave out what is missing (NaN)")
     order = np.lexsort((annotator, token))
     counts = np.bincount(token, minlength=len(tokens)) if len(token) else np.zeros(len(tokens), np.int64)
     return {
@@ -97,6 +99,13 @@ def _flatten(
         start = int(offsets[s])
         for i, label in enumerate(row, start):
             if label is not None:
+                if not isinstance(label, str):
+                    raise CorpusError(
+                        f"{whose} has a label that is no string",
+                        where=f"sequence {s}",
+                        got=label,
+                        hint="Use None for a missing label (not NaN), and str for numbers",
+                    )
                 at.append(i)
                 flat.append(label)
     return np.array(at, np.int64), flat

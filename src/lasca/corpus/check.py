@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,12 +15,14 @@ from lasca.errors import CorpusError
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["KINDS", "ROLES", "checked", "equal", "kinds_of", "readonly"]
+__all__ = ["KINDS", "ROLES", "checked", "equal", "free_text", "kinds_of", "need_corpus", "readonly"]
 
 KINDS = ("person", "rule", "model")
 ROLES = {"annotator": "person", "model": "model"}
 """What an annotator is called in files, and the kind this stands for."""
 MAX_LABELS = 2**15 - 1
+MANY_LABELS = 300  # more labels than any tag set has …
+FREE_TEXT = 4  # … and more than one for every so many tokens: words, not labels
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
@@ -29,6 +31,29 @@ def readonly(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def need_corpus(given: object, taker: str) -> None:
+    """Say what to do where something else than a corpus is given: a path, a data frame, layers."""
+    from lasca.corpus.record import CrowdCorpus
+
+    if isinstance(given, CrowdCorpus):
+        return
+    hint = "Read it first: corpus = lasca.read(…)"
+    if isinstance(given, Mapping) and any(isinstance(part, CrowdCorpus) for part in given.values()):
+        hint = "These are several corpora: give one of them, such as " + f"[{next(iter(given))!r}]"
+    shown = repr(given) if isinstance(given, str) else type(given).__name__
+    raise CorpusError(f"{taker} takes a CrowdCorpus", got=shown, hint=hint)
+
+
+def free_text(corpus: CrowdCorpus) -> str | None:
+    """Say so if what stands in the place of labels looks like free text: models keep tables of labels by labels."""
+    if corpus.n_labels <= MANY_LABELS or corpus.n_labels * FREE_TEXT <= corpus.n_tokens:
+        return None
+    return (
+        f"this looks like free text, not like labels: there are {corpus.n_labels:,} different ones for "
+        f"{corpus.n_tokens:,} tokens"
+    )
 
 
 def checked(corpus: CrowdCorpus) -> dict[str, Any]:

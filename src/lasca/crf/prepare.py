@@ -42,6 +42,8 @@ def targets_of(corpus: CrowdCorpus, truth: Any, soft: bool) -> Array:
         if soft:
             raise ParameterError("soft", soft, "False for a gold: it has no probabilities")
         found = np.asarray(corpus.golds[truth])
+    elif not hasattr(truth, "labels") or not hasattr(truth, "proba"):
+        raise ParameterError("truth", type(truth).__name__, "a Truth or the name of a gold")
     elif soft:
         found = np.asarray(truth.proba, dtype=np.float32)
     else:

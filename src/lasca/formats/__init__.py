@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.errors import ParameterError
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
@@ -55,15 +55,16 @@ WRITERS: Registry[Writer] = Registry(
         name: Writer(name, f"lasca.formats.{module}", function)
         for name, (module, function) in {
             "conll": ("write_conll", "write"),
-            "jsonl": ("write_rows", "write_jsonl"),
-            "parquet": ("write_rows", "write_parquet"),
+            "jsonl": ("rows", "write_jsonl"),
+            "parquet": ("rows", "write_parquet"),
             "huggingface": ("write_huggingface", "write"),
             "label-studio": ("label_studio_write", "write"),
             "doccano": ("write_spans", "write_doccano"),
             "prodigy": ("write_spans", "write_prodigy"),
             "brat": ("write_spans", "write_brat"),
-            "webanno": ("write_spans", "write_webanno"),
-            "xmi": ("write_spans", "write_xmi"),
+            "webanno": ("write_cas", "write_webanno"),
+            "xmi": ("write_cas", "write_xmi"),
+            "cas-json": ("write_cas", "write_cas_json"),
             "spacy": ("write_spans", "write_docbin"),
             "offsets": ("write_spans", "write_offsets"),
             "mace": ("write_tables", "write_mace"),
@@ -135,4 +136,5 @@ def write(corpus: CrowdCorpus | Layers, path: str | Path, format: str, **parts: 
     if isinstance(corpus, Layers):
         corpus.write(path, format, **parts)
         return
+    need_corpus(corpus, "lasca.write")
     WRITERS[format](corpus, path, **parts)

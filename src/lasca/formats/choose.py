@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.corpus import CrowdCorpus, LoadReport, free_text
 from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
@@ -24,8 +24,6 @@ __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 
 SURE = 0.3  # below this a reader does not claim the files
 NAMED = "format=… (on the command line: -f …)"
-MANY_LABELS = 300  # more labels than any tag set has …
-FREE_TEXT = 4  # … and more than one for every so many tokens: words, not labels
 LEAD = 0.04  # two readers closer than this are both candidates
 PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
 
@@ -208,15 +206,10 @@ def _finished(
 
 
 def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
-    """Refuse what looks like free text in the place of labels: every model would need a table of labels by labels."""
-    if corpus.n_labels > MANY_LABELS and corpus.n_labels * FREE_TEXT > corpus.n_tokens:
-        raise FormatError(
-            f"this looks like free text, not like labels: there are {corpus.n_labels:,} different ones for "
-            f"{corpus.n_tokens:,} tokens",
-            path=excerpt(shown, 200),
-            got=", ".join(corpus.labels[:4]),
-            hint="Name the column or feature that holds labels",
-        )
+    said = free_text(corpus)
+    if said is not None:
+        hint = "Name the column or feature that holds labels"
+        raise FormatError(said, path=excerpt(shown, 200), got=", ".join(corpus.labels[:4]), hint=hint)
 
 
 def _is_paths(source: Any) -> bool:

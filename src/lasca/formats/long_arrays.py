@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import natural_key
-from lasca.formats.tabular import as_strings
+from lasca.formats.tabular import NAN, as_strings
 
 __all__ = ["Arrays", "arrange", "further_columns"]
 
@@ -63,6 +63,7 @@ def arrange(table: Any, names: Mapping[str, str], golds: Sequence[str], error: M
             raise error(
                 "a line break inside a label or a name", row, got=column.values[broken], hint="Check the quotes"
             )
+    arrays.count("labels nan, taken as missing", int(label.forget(NAN)))
     role = _roles(table, names, error)
     unnamed = np.flatnonzero(who.empty & ~label.empty)
     if len(unnamed):
@@ -134,6 +135,12 @@ class _Column:
     def at(self, row: int) -> str:
         """Return the value of a row."""
         return self.values[int(self.codes[row])]
+
+    def forget(self, names: Sequence[str]) -> int:
+        """Take these values for empty; return how many rows hold one."""
+        known = np.isin(self.codes, [i for i, value in enumerate(self.values) if value in names])
+        self.empty = self.empty | known
+        return int(known.sum())
 
     def codes_in(self, names: Sequence[str]) -> Codes:
         """Return the code of each row's value in a list of names, -1 where it is not among them."""

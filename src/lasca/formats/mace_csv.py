@@ -25,7 +25,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import TOKEN_NAMES
-from lasca.formats.tabular import HOLDS_ROWS, QUOTES, holds_rows, looks_delimited
+from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, holds_rows, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -128,7 +128,8 @@ def _add(collector: Collector, file: SourceFile, id: str, block: list[Row], name
     where = f"{file.shown}:{block[0][0]}"
     collector.sequence(id, [cells[0] if has_tokens else "_" for _, cells in block], where=where)
     for column, name in enumerate(names, start=int(has_tokens)):
-        labels = [cells[column] or None for _, cells in block]
+        labels = [None if cells[column] in ("", *NAN) else cells[column] for _, cells in block]
+        collector.count("labels nan, taken as missing", sum(cells[column] in NAN for _, cells in block), where)
         collector.annotate(id, name, labels, where=where)
 
 

@@ -17,6 +17,7 @@ from lasca.formats.base import SourceFile
 
 __all__ = [
     "HOLDS_ROWS",
+    "NAN",
     "QUOTES",
     "as_strings",
     "csv_rows",
@@ -30,6 +31,7 @@ __all__ = [
     "read_parquet",
 ]
 
+NAN = ("nan", "NaN", "<NA>")  # what pandas makes of a missing cell where it is turned into text
 DELIMITERS = (",", "\t", ";", "|")
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
@@ -174,6 +176,12 @@ def frame_table(frame: Any) -> Any:
         if isinstance(known, nw.LazyFrame):
             known = known.collect()
         return known.to_arrow()
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise FormatError(
+            "a column of this data frame holds values of several kinds",
+            got=_first_line(error),
+            hint="Make it one kind first, for example frame['label'].astype('string')",
+        ) from error
     except (TypeError, pa.ArrowException, ValueError, AttributeError) as error:
         raise ParameterError("source", type(frame).__name__, "a path, a data frame or a Dataset") from error
 

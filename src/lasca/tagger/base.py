@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from lasca.corpus import need_corpus
 from lasca.crf.prepare import (
     active_labels,
     blocks_of,
@@ -127,6 +128,7 @@ class Tagger(Estimator):
         `sequence_weights` are numbers, or "certainty": the geometric mean of the probabilities of a sequence's labels.
         `progress` is called with the share done (a guess) and words on the objective and the time left.
         """
+        need_corpus(corpus, "the tagger's fit")
         self._check()
         self._check_crowd(truth)
         if isinstance(unlabelled, str) or any(isinstance(sentence, str) for sentence in unlabelled):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import betaincinv
 
-from lasca.corpus import CrowdCorpus, KnownLabels
+from lasca.corpus import CrowdCorpus, KnownLabels, free_text, need_corpus
 from lasca.corpus.votes import Votes
 from lasca.engine import Engine, Threads, Work
 from lasca.errors import ModelError
@@ -44,6 +44,7 @@ class Posterior:
     """What the parameters were made of (expected counts): a later fit can go on from there (`history=`)."""
 
 
+MAX_TABLES = 4 * 2**30  # bytes of a confusion matrix for every annotator; models keep a few of them
 SUPPORTS = {
     "known": "known labels",
     "soft": "soft votes",
@@ -77,12 +78,14 @@ class TruthModel(Estimator, ABC):
         the corpus); `history` is an earlier truth of the same model to go on from: what it learned of annotators
         and labels, matched by name, counts as it was.
         """
+        need_corpus(corpus, f"{self.name}.fit")
         corpus = corpus if known is None else corpus.with_known(known)
         if corpus.n_tokens == 0:
             raise ModelError("the corpus has no tokens: there is nothing to infer")
         votes = Votes.of(corpus)
         if votes.n_votes == 0:
             raise ModelError("nobody labelled anything: there is nothing to infer", hint="Check the load report")
+        _check_size(corpus)
         self._check_support(votes, history)
         ignored = self._ignored(corpus)
         if history is None:
@@ -131,6 +134,19 @@ class TruthModel(Estimator, ABC):
         if "families" in self.supports or all(family is None for family in corpus.families):
             return ()
         return (f"{self.name} does not know families of annotators: everybody counts as one voice",)
+
+
+def _check_size(corpus: CrowdCorpus) -> None:
+    """Refuse labels that are free text, and tables of labels by labels for every annotator that fit no memory."""
+    said = free_text(corpus)
+    if said is not None:
+        raise ModelError(said, got=", ".join(corpus.labels[:4]), hint="Take what holds labels, or merge rare ones")
+    size = 8 * max(corpus.n_annotators, 1) * corpus.n_labels**2
+    if size > MAX_TABLES:
+        raise ModelError(
+            f"{corpus.n_labels:,} labels and {corpus.n_annotators:,} annotators need tables of {size / 2**30:.0f} GiB",
+            hint=f"At most {MAX_TABLES // 2**30} GiB are possible: merge rare labels, or leave out annotators",
+        )
 
 
 def _silent(share: float, words: str) -> None:

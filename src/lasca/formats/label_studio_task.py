@@ -1,0 +1,392 @@
+"""One task of Label Studio: its text, what annotators and models said of it, and what each of their results is.
+
+A result is a span of text, a label of the whole document, or something else (regions, sounds), which is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from html.parser import HTMLParser
+from typing import Any
+
+from lasca import align
+from lasca.errors import FormatError, excerpt
+from lasca.formats.base import Collector
+from lasca.formats.documents import Verdict
+from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_time, text_id
+
+__all__ = ["Tally", "Task"]
+
+OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")  # of a JSON-MIN row
+GOLD = "gold:"
+TEXT_KEYS = ("labels", "hypertextlabels", "paragraphlabels")
+DOCUMENT_KEYS = ("choices", "taxonomy", "rating", "selected")
+TIMED = ("timeserieslabels", "videorectangle", "timelinelabels")
+REFERENCE = re.compile(r"(?:[a-z][a-z0-9+.-]*://|/data/|data:[a-z]+/)\S+|\S+\.(?:jpe?g|png|gif|bmp|webp|svg|tiff?|pdf|"
+                       r"wav|mp3|ogg|flac|m4a|mp4|avi|webm|mov|csv)", re.IGNORECASE)  # fmt: skip
+TAG = re.compile(r"<(?:html|body|div|p|table|span|h[1-6]|ul|ol|br|!doctype)\b[^>]*>", re.IGNORECASE)
+
+
+@dataclass
+class Tally:
+    """What is asked for (`text_key`, `control`, labels of `documents`), and what was seen in all tasks so far."""
+
+    collector: Collector
+    text_key: str | None = None
+    control: str | None = None
+    documents: bool = False
+    n_spans: int = 0
+    n_given: int = 0
+    n_texts: int = 0
+    others: Counter[str] = field(default_factory=Counter)
+    controls: Counter[str] = field(default_factory=Counter)
+    markup: str = ""
+    without_text: str = ""
+
+
+class Task:
+    """One task: its text, and what annotators and models said of it."""
+
+    def __init__(self, tally: Tally, where: str, task: dict[str, Any]) -> None:
+        self.tally, self.collector, self.task = tally, tally.collector, task
+        self.minimal = "data" not in task and ("annotator" in task or "annotation_id" in task)
+        data = task if self.minimal else task.get("data")
+        if not isinstance(data, dict):
+            raise FormatError("a task must have an object 'data'", path=where, got=excerpt(task))
+        self.data = data
+        self.id = "" if task.get("id") is None else as_name(task["id"], "the id of a task", where)
+        self.where = where + (f" (task {excerpt(self.id, 40)})" if self.id else "")
+        self.entries = [(key, entry) for key in self._lists() for entry in _list(task, key, self.where)]
+        self.results = [r for _, e in self.entries if isinstance(e, dict) for r in _list(e, "result", self.where)]
+        if self.minimal:
+            self.results = list(self._minimal_results())
+        self.spans = [r["value"] for r in self.results if kind_of(r) == "span" and self._wanted(r)]
+        self.starts: list[int] | None = None  # where each paragraph of a dialogue begins
+        self.key, self.text = self._text()
+        self.id = self.id or text_id(self.text)
+
+    def _lists(self) -> list[str]:
+        return ["annotations" if "annotations" in self.task else "completions", "predictions"]
+
+    def _wanted(self, result: dict[str, Any]) -> bool:
+        return self.tally.control is None or result.get("from_name") == self.tally.control
+
+    # --- the text ---------------------------------------------------------------------------------------------
+
+    def _text(self) -> tuple[str, str]:
+        """Return the key of the text and the text, as offsets count it; "" if a task has none and needs none."""
+        tally, key = self.tally, self._text_key()
+        if not key:
+            tally.without_text = tally.without_text or self.where
+            shown = [str(v) for k, v in self.data.items() if isinstance(v, str) and k not in OWN]
+            return "", shown[0] if shown else json.dumps(self.data, ensure_ascii=False)[:1000]
+        tally.n_texts += 1
+        lines = paragraphs_of(self.data[key])
+        if lines is not None:
+            self.starts = [sum(len(line) + 1 for line in lines[:k]) for k in range(len(lines))]
+            return key, "\n".join(lines)
+        text: str = self.data[key]
+        paths = [span for span in self.spans if _is_path(span.get("start"))]
+        if looks_like_html(text):
+            tally.markup = tally.markup or self.where
+            if paths:
+                return key, self._page(text, paths)
+        return key, text
+
+    def _page(self, html: str, spans: list[dict[str, Any]]) -> str:
+        """Return the text of a page in which most quotes stand where the global offsets say."""
+        given = [(s.get("globalOffsets"), s.get("text")) for s in spans]
+        places = [(o.get("start"), o.get("end"), quoted) for o, quoted in given if isinstance(o, dict)]
+        quotes = [(a, b, q) for a, b, q in places if isinstance(q, str) and isinstance(a, int) and isinstance(b, int)]
+        pages = [html_text(html), html_text(html, breaks=True)]
+        fits = [sum(align.same_words(page[a:b], q) for a, b, q in quotes) for page in pages]
+        best = max(range(len(pages)), key=lambda k: fits[k])
+        if quotes and 2 * fits[best] < len(quotes):
+            raise FormatError(
+                f"the global offsets do not fit the text of the page: {fits[best]} of {len(quotes)} quotes stand there",
+                path=self.where,
+                got=f"{quotes[0][2]!r} at {quotes[0][0]}-{quotes[0][1]}",
+            )
+        return pages[best]
+
+    def _text_key(self) -> str:
+        """Return the key of the text: the one named, "text", the only text, or the one in which all quotes stand."""
+        named = self.tally.text_key
+        if named is not None:
+            if not self._is_text(named):
+                raise FormatError(f"there is no text {named!r} in this task", path=self.where, got=", ".join(self.data))
+            return named
+        if self._is_text("text"):
+            return "text"
+        found = [key for key in self.data if self._is_text(key) and not (self.minimal and key in OWN)]
+        sources = {r.get("source") for r in self.results if isinstance(r, dict) and kind_of(r) in ("span", "document")}
+        hinted = [key for key in found if f"${key}" in sources]
+        found = hinted if len(hinted) == 1 else found
+        if len(found) > 1 and self.spans:
+            found = [key for key in found if self._quotes_fit(self.data[key])] or found
+        if self.minimal and len(found) == 1 and self.spans and not self._quotes_fit(self.data[found[0]]):
+            found = []
+        if len(found) == 1:
+            return found[0]
+        if not self.spans and (not found or (self.tally.documents and not self.minimal)):
+            return ""
+        raise FormatError(
+            "it is not clear which value of the task is its text",
+            path=self.where,
+            got=", ".join(self.data),
+            hint="Name its key: text=… (on the command line: -r text=…)",
+        )
+
+    def _is_text(self, key: str) -> bool:
+        value = self.data.get(key)
+        if isinstance(value, str):
+            return bool(value.strip()) and not is_reference(value)
+        return not self.minimal and paragraphs_of(value) is not None
+
+    def _quotes_fit(self, text: object) -> bool:
+        if not isinstance(text, str):
+            return False
+        return all(span["text"] in text for span in self.spans if isinstance(span.get("text"), str))
+
+    # --- what was said ----------------------------------------------------------------------------------------
+
+    def given(self) -> Iterator[Answer | Verdict]:
+        """Yield the text of the task, then what each annotator and model said of it."""
+        if self.key:
+            yield Answer(self.id, self.text, self.where, metadata=self._metadata())
+        if self.minimal:
+            time = as_time(self.task.get("updated_at")) or as_time(self.task.get("created_at"))
+            name = _annotator(self.task.get("annotator"), self.where)
+            yield from self._said(name, self.results, "annotator", time, self.where)
+            return
+        self.collector.count("drafts", len(_list(self.task, "drafts", self.where)), self.where)
+        for key, entry in self.entries:
+            yield from self._entry(entry, key == "predictions")
+
+    def _metadata(self) -> dict[str, str]:
+        if self.minimal:
+            kept = {k: v for k, v in self.data.items() if isinstance(v, str) and k not in (*OWN, self.key)}
+            return {k: v for k, v in kept.items() if k not in ("document", "text")}
+        found = {} if set(self.data) == {"text"} else {"data": json.dumps(self.data, ensure_ascii=False)}
+        if self.key != "text":
+            found["text_key"] = self.key
+        return {**found, **_controls(self.results)}
+
+    def _entry(self, given: object, model: bool) -> Iterator[Answer | Verdict]:
+        what = "prediction" if model else "annotation"
+        if not isinstance(given, dict):
+            self.collector.count(f"{what}s without content", 1, self.where)  # an export of ids only
+            return
+        if given.get("was_cancelled") is True or given.get("skipped") is True:
+            self.collector.count("skipped", 1, f"{self.where}: {what} {given.get('id')}")
+            return
+        time = as_time(given.get("updated_at")) or as_time(given.get("created_at"))
+        results = _list(given, "result", self.where)
+        if model:
+            version = given.get("model_version")
+            name = "model" if version in (None, "") else as_name(version, "model_version", self.where)
+            yield from self._said(name, results, "model", time, f"{self.where} (prediction of {excerpt(name, 40)})")
+            return
+        name = _annotator(given.get("completed_by"), self.where)
+        where = f"{self.where} (annotation {excerpt(given.get('id'), 40)})"
+        if given.get("ground_truth") is True and name.startswith(GOLD):  # a gold of nobody's, as our writer has it
+            yield from self._said(name[len(GOLD) :] or "gold", results, "gold", time, where)
+            return
+        said = list(self._said(name, results, "annotator", time, where))
+        yield from said
+        if given.get("ground_truth") is True:
+            self.collector.count("annotations that are ground truth", 1, where)
+            for entry in said:
+                gold = replace(entry, name="gold", role="gold")
+                yield replace(gold, again=True) if isinstance(gold, Answer) else gold
+
+    def _said(
+        self, name: str, results: list[Any], role: str, time: str | None, where: str
+    ) -> Iterator[Answer | Verdict]:
+        self.tally.n_given += 1
+        marks: list[Mark] = []
+        verdicts: dict[str, list[str]] = {}
+        for result in results:
+            kind = kind_of(result)
+            if kind == "span":
+                marks += self._marks(result, where)
+            elif kind == "document":
+                question = result.get("from_name")
+                labels = verdicts.setdefault(question if isinstance(question, str) else "", [])
+                labels += verdict_of(result["value"])
+            else:
+                self.tally.others[excerpt(kind, 40)] += 1
+        if self.key:
+            yield Answer(self.id, self.text, where, name, marks, role, time)
+        metadata = self._metadata() if self.key else {}
+        for question, labels in verdicts.items():
+            yield Verdict(self.id, self.text, where, name, tuple(labels), question, role, time, metadata)
+
+    def _marks(self, result: dict[str, Any], where: str) -> Iterator[Mark]:
+        """Yield the spans of one result, one for each of its labels."""
+        value = result["value"]
+        if not self._wanted(result):
+            self.collector.count("results of other controls", 1, where)
+            return
+        kind = result.get("type")
+        labels = value.get(kind) if isinstance(kind, str) and kind in value else None
+        labels = labels or next((value[key] for key in TEXT_KEYS if key in value), None)
+        if not isinstance(labels, list) or not labels:
+            self.collector.count("spans without a label", 1, where)
+            return
+        start, end = self._place(value, where)
+        quoted = value.get("text")
+        self.tally.n_spans += len(labels)
+        self.tally.controls[str(result.get("from_name"))] += len(labels)
+        if self.starts is not None:
+            quoted = None if not isinstance(quoted, str) or "\n" in self.text[start:end] else quoted
+        for label in labels:
+            yield Mark(start, end, as_label(label, where), quoted if isinstance(quoted, str) else None, where)
+
+    def _place(self, value: dict[str, Any], where: str) -> tuple[int, int]:
+        """Return start and end of a span, counted in the text of the task."""
+        if self.starts is not None and "startOffset" in value and "endOffset" in value:
+            first, last = as_offset(value["start"], "start", where), as_offset(value["end"], "end", where)
+            if max(first, last) >= len(self.starts):
+                raise FormatError(f"there are {len(self.starts)} paragraphs", path=where, got=f"paragraph {last}")
+            start = self.starts[first] + as_offset(value["startOffset"], "startOffset", where)
+            return start, self.starts[last] + as_offset(value["endOffset"], "endOffset", where)
+        offsets = value.get("globalOffsets")
+        if not isinstance(offsets, dict) and (_is_path(value["start"]) or _is_path(value["end"])):
+            raise FormatError(
+                "a span on a page is given by a path into its markup, without globalOffsets that count its characters",
+                path=where,
+                got=f"{value['start']} + {value.get('startOffset')}",
+                hint="Export it from a newer Label Studio, which writes globalOffsets",
+            )
+        place = offsets if isinstance(offsets, dict) else value
+        return as_offset(place.get("start"), "start", where), as_offset(place.get("end"), "end", where)
+
+    def _minimal_results(self) -> Iterator[dict[str, Any]]:
+        """Yield the results of a JSON-MIN row: lists of spans and choices stand under the names of the controls."""
+        named = self.tally.control
+        for key, value in self.task.items():
+            if key in OWN:
+                continue
+            if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+                yield from ({"from_name": key, "value": entry} for entry in value)
+            elif isinstance(value, dict):
+                yield {"from_name": key, "value": value}
+            elif self.tally.documents and key == named and isinstance(value, str | int | float):
+                yield {"from_name": key, "value": {"choices": [value]}}
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and "/" in value
+
+
+def _list(holder: dict[str, Any], key: str, where: str) -> list[Any]:
+    value = holder.get(key)
+    if value is not None and not isinstance(value, list):
+        raise FormatError(f"{key!r} must be a list", path=where, got=repr(value))
+    return value or []
+
+
+def _annotator(value: object, where: str) -> str:
+    """Return the name of who completed an annotation: a number, an address, or an object that has one of these."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("email", "username", "id") if value.get(key) not in (None, "")), None)
+    return "unknown" if value is None else as_name(value, "completed_by", where)
+
+
+def _controls(results: list[Any]) -> dict[str, str]:
+    """Return the names of the tags of a task's first span, if they are not the usual ones: predictions need them."""
+    for result in (r for r in results if kind_of(r) == "span"):
+        from_name, to_name = result.get("from_name"), result.get("to_name")
+        if isinstance(from_name, str) and isinstance(to_name, str):
+            usual = (from_name, to_name) == ("label", "text")
+            return {} if usual else {"from_name": from_name, "to_name": to_name}
+    return {}
+
+
+def kind_of(result: object) -> str:
+    """Return "span" (of text), "document", or in a few words what a result is instead."""
+    value = result.get("value") if isinstance(result, dict) else None
+    if not isinstance(result, dict) or not isinstance(value, dict):
+        kind = result.get("type") if isinstance(result, dict) else None
+        return str(kind) if isinstance(kind, str) and kind else "results without a value"
+    kind = str(result.get("type") or "")
+    if "start" in value and "end" in value:
+        timed = kind in TIMED or any(key in value for key in (*TIMED, "channel", "instant", "ranges"))
+        if (
+            timed
+            or "original_length" in result
+            or (isinstance(value["start"], float) and not value["start"].is_integer())
+        ):
+            return kind if kind and kind != "labels" else "labels of sounds"
+        if any(key in value for key in TEXT_KEYS):
+            return "span"
+        if any(key in value for key in (*DOCUMENT_KEYS, "text")) and kind not in ("", "labels"):
+            return f"{kind} of single spans"
+        return "span"
+    if any(key in value for key in ("x", "points", "rle", "sequence", "vertices")):
+        return kind or "regions"
+    if any(key in value for key in DOCUMENT_KEYS):
+        return "document"
+    return kind or next(iter(map(str, value)), "results without a value")
+
+
+def verdict_of(value: dict[str, Any]) -> tuple[str, ...]:
+    """Return the labels of a document in a result's value: choices, the leaves' paths of a taxonomy, a rating."""
+    given = next(value[key] for key in DOCUMENT_KEYS if key in value)
+    entries = given if isinstance(given, list) else [given]
+    found: list[str] = []
+    for entry in entries:
+        parts = entry if isinstance(entry, list) else [entry]
+        if parts and all(isinstance(part, str | int | float) and not isinstance(part, bool) for part in parts):
+            name = " / ".join(str(part).strip() for part in parts)
+            if name.strip():
+                found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def is_reference(value: str) -> bool:
+    """Say whether a value points to something (an image, a sound, a table) rather than being a text."""
+    return REFERENCE.fullmatch(value.strip()) is not None
+
+
+def looks_like_html(text: str) -> bool:
+    """Say whether a text is markup."""
+    return text.lstrip()[:1] == "<" and TAG.search(text) is not None
+
+
+class _TextOnly(HTMLParser):
+    def __init__(self, breaks: bool) -> None:
+        super().__init__(convert_charrefs=True)
+        self.breaks = breaks
+        self.parts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if self.breaks and tag == "br":
+            self.parts.append("\n")
+
+
+def html_text(html: str, *, breaks: bool = False) -> str:
+    """Return the text of a page as global offsets count it: all text nodes; with `breaks`, a line break for each br."""
+    parser = _TextOnly(breaks)
+    parser.feed(html)
+    parser.close()
+    return "".join(parser.parts)
+
+
+def paragraphs_of(value: object) -> list[str] | None:
+    """Return the texts of a dialogue: a list of objects that all have the same one text (or `text`); else None."""
+    if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
+        return None
+    keys = [key for key in value[0] if all(isinstance(entry.get(key), str) for entry in value)]
+    for key in ("text", "utterance", "content", "message"):
+        if key in keys:
+            return [entry[key] for entry in value]
+    return [entry[keys[0]] for entry in value] if len(keys) == 1 else None
