@@ -118,7 +118,7 @@ def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, in
             done.add(item.id)
         session.wait()
         left = measure()
-        if len(done) % refit == 0 or left <= first / 2:  # the last refit shows what was learned for what was not shown
+        if len(done) % refit == 0 or (left <= first / 2 and order == "queue"):  # the last one: what was never shown
             session.renew(refit=True)
             left = measure()
     return curve

@@ -112,6 +112,29 @@ def test_json_and_label_studio_exports(lasca_: Any, folder: Path, tmp_path: Path
     assert all(d.readings == (((0, 1, "PER"),),) and d.start == 0 for d in judged)
 
 
+def test_what_prodigys_review_wrote_is_decided_whoever_its_versions_name(
+    lasca_: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = Project(folder).corpus
+    lines = []
+    for s in range(2):
+        tokens = corpus.sequence(s)
+        ends = np.cumsum([len(t) + 1 for t in tokens]) - 1
+        spelled = [
+            {"text": t, "start": int(e) - len(t), "end": int(e), "id": i} for i, (t, e) in enumerate(zip(tokens, ends))
+        ]
+        span = {"start": 0, "end": len(tokens[0]), "token_start": 0, "token_end": 0, "label": "PER"}
+        line = {"text": " ".join(tokens), "tokens": spelled, "_input_hash": corpus.sequence_ids[s]}
+        versions = [{**line, "spans": [], "answer": "accept", "sessions": ["somebody else"]}]
+        lines.append({**line, "spans": [span], "answer": "accept", "versions": versions})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "reviewed.jsonl").write_text(text, encoding="utf-8")
+    assert lasca_("decide", folder, tmp_path / "reviewed.jsonl") == 0
+    assert "2 decisions taken (review 2)" in capsys.readouterr().out
+    standing = Project(folder).standing()
+    assert [(d.who, d.readings) for d in standing] == [("review", (((0, 1, "PER"),),))] * 2
+
+
 def test_accept_refuses_without_an_audit_and_promises_with_one(
     lasca_: Any, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -145,7 +145,7 @@ def test_tokens_that_hang_together_count_once() -> None:
     assert area.certainty == pytest.approx(0.6, abs=0.01)  # a product over tokens would say 0.92
 
 
-def test_a_decision_that_settles_others_comes_first() -> None:
+def test_a_decision_that_settles_others_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = [["Paris", "x"]] * 5 + [["Rome", "x"]]
     people = {"a": [["B-LOC", "O"]] * 6, "b": [["B-PER", "O"]] * 5 + [["B-PER", "O"]]}
     corpus = CrowdCorpus.from_sequences(tokens, people)
@@ -154,7 +154,8 @@ def test_a_decision_that_settles_others_comes_first() -> None:
     assert next(item.area.sequence for item in queue.items) == 0
     assert queue.items[0].alike == 4
     assert queue.items[0].elsewhere > 0
-    alone = make_queue(corpus, truth_of(corpus, proba), settles=0.0)
+    monkeypatch.setattr("lasca.review.queue.SETTLES", 0.0)
+    alone = make_queue(corpus, truth_of(corpus, proba))
     assert alone.items[0].area.sequence == 5
     assert sum(i.gain for i in alone.items) == pytest.approx(alone.errors)
 

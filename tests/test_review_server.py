@@ -14,7 +14,7 @@ from lasca import simulate
 from lasca.pipeline import save_truth
 from lasca.review.project import Project
 from lasca.review.server import Address, make_app
-from lasca.review.session import Session
+from lasca.review.session import RANK_AFTER, Session
 from lasca.truth import model_class
 from report_cases import NASTY
 
@@ -213,3 +213,21 @@ def test_every_key_of_the_issue_is_in_the_help() -> None:
     text = (Path(__file__).parents[1] / "src" / "lasca" / "review" / "page" / "review.html").read_text(encoding="utf-8")
     for key in ("Enter", "1", "9", "0", "←", "→", "Shift", "A", "S", "B", "U", "J", "K", "/", "?"):
         assert f"<kbd>{key}</kbd>" in text
+
+
+def test_twenty_decisions_rank_the_queue_anew_without_a_refit(folder: Path) -> None:
+    client = Client(folder, audit_every=0)
+    first = client.get("queue")
+    for row in first["items"][:RANK_AFTER]:
+        proposal = client.get("item", item=row["item"])["candidates"][0]["spans"]
+        client.post("decide", {"who": "ann", "item": row["item"], "readings": [proposal]})
+    client.session.wait()
+    state, again = client.get("state"), client.get("queue")
+    assert state["version"] == 2
+    assert not state["refit"]
+    before = [row["item"] for row in first["items"][RANK_AFTER:]]
+    after = [row["item"] for row in again["items"]]
+    assert set(before) <= set(after) | {row["item"] for row in first["items"]}
+    assert [i for i in after if i in before] != [i for i in before if i in after]
+    lessons = [d.shown["lesson"] for d in client.session.project.standing()]
+    assert all(found == 0 for _, _, found in lessons)

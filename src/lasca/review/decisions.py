@@ -15,6 +15,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -99,6 +100,9 @@ class Log:
         if known.get("lasca") != "decisions" or known.get("version") != str(VERSION):
             raise StoreError("this is no log of decisions of this version", where=str(self.path))
         self._salt = known["salt"]
+        self._read: dict[int, Decision] = {}
+        self._undone: set[int] = set()
+        self._lock = threading.Lock()
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -133,7 +137,7 @@ class Log:
         """Take back the last decision of a reviewer (or this one) with all of its batch; return what was taken back."""
         name = self.name_of(who)
         with self._open() as base, _at_once(base):
-            mine = [d for d in _live(base) if d.who == name and (id is None or d.id == id)]
+            mine = [d for d in self._live(base) if d.who == name and (id is None or d.id == id)]
             if not mine:
                 return []
             last = mine[-1]
@@ -159,7 +163,19 @@ class Log:
     def live(self) -> list[Decision]:
         """Return what was not taken back, oldest first, skipped ones too."""
         with self._open() as base:
-            return _live(base)
+            return self._live(base)
+
+    def _live(self, base: sqlite3.Connection) -> list[Decision]:
+        """Read what is new since the last time: events are never changed, so what was read stays true."""
+        columns = "id, at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch"
+        with self._lock:
+            last = max((*self._read, *self._undone), default=0)
+            for row in base.execute(f"SELECT {columns} FROM events WHERE id > ? ORDER BY id", (last,)):
+                if row[3] == "undo":
+                    self._undone |= {row[0], row[11]}
+                else:
+                    self._read[row[0]] = _decision(row)
+            return [d for id, d in self._read.items() if id not in self._undone]
 
     def standing(self) -> list[Standing]:
         """Return what stands about each area, in the order of the last word on it."""
@@ -212,16 +228,9 @@ def _at_once(base: sqlite3.Connection) -> Iterator[None]:
     base.execute("COMMIT")
 
 
-def _live(base: sqlite3.Connection) -> list[Decision]:
-    columns = "id, at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch"
-    events = base.execute(f"SELECT {columns} FROM events ORDER BY id").fetchall()
-    undone = {row[11] for row in events if row[3] == "undo"}
-    return [
-        Decision(
-            sequence=row[4], start=row[5], stop=row[6], who=row[2], audit=bool(row[8]), missed=bool(row[9]),
-            readings=tuple(tuple((s, e, k) for s, e, k in reading) for reading in json.loads(row[7])),
-            shown=json.loads(row[10]), batch=row[12], id=row[0], at=row[1],
-        )
-        for row in events
-        if row[3] != "undo" and row[0] not in undone
-    ]  # fmt: skip
+def _decision(row: tuple[Any, ...]) -> Decision:
+    return Decision(
+        sequence=row[4], start=row[5], stop=row[6], who=row[2], audit=bool(row[8]), missed=bool(row[9]),
+        readings=tuple(tuple((s, e, k) for s, e, k in reading) for reading in json.loads(row[7])),
+        shown=json.loads(row[10]), batch=row[12], id=row[0], at=row[1],
+    )  # fmt: skip

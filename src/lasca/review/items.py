@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.review.spans import Labels, Span, said_by_everybody
+from lasca.review.spans import Labels, Span, Spans, said_by_everybody
 from lasca.truth import Truth
 
 __all__ = ["MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]
@@ -54,7 +56,7 @@ class Area:
     kind: str = "marked"
     """"marked" by somebody; "missed": nobody did, and there may be a span; "token": a label of no scheme."""
 
-    @property
+    @cached_property
     def errors(self) -> float:
         """The expected number of errors in what is inferred here."""
         if self.kind == "token":
@@ -181,20 +183,26 @@ def _gather(
 ) -> list[Area]:
     """Collect for every area who read it how; weights come later."""
     said, who = said_by_everybody(corpus, labels)
-    inferred = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
-    by_person: dict[tuple[int, int], list[Span]] = {}
-    types = labels.types
     first = corpus.offsets[corpus.token_sequence[start]] if len(start) else start
-    area = np.searchsorted(start, said.start, side="right") - 1
-    inside = (area >= 0) & (said.stop <= stop[area]) if len(start) else np.zeros(len(area), bool)
-    for a, giver, s, e, k in zip(*(x[inside].tolist() for x in (area, who, said.start, said.stop, said.kind))):
-        by_person.setdefault((a, giver), []).append((s - int(first[a]), e - int(first[a]), types[k]))
-    mine: dict[int, list[Span]] = {}
-    area = np.searchsorted(start, inferred.start, side="right") - 1
-    inside = (area >= 0) & (inferred.stop <= stop[area]) if len(start) else np.zeros(len(area), bool)
-    for a, s, e, k in zip(*(x[inside].tolist() for x in (area, inferred.start, inferred.stop, inferred.kind))):
-        mine.setdefault(a, []).append((s - int(first[a]), e - int(first[a]), types[k]))
-    held = [truth.proba.argmax(axis=1), liberal(truth, labels)]
+
+    def inside(spans: Spans, giver: npt.NDArray[np.int64] | None = None) -> dict[Any, list[Span]]:
+        """Deal spans to their areas (and to who gave them), in tokens of the sequence."""
+        dealt: dict[Any, list[Span]] = {}
+        if not len(start):
+            return dealt
+        area = np.searchsorted(start, spans.start, side="right") - 1
+        kept = (area >= 0) & (spans.stop <= stop[area])
+        own = area if giver is None else giver
+        for a, g, s, e, k in zip(*(x[kept].tolist() for x in (area, own, spans.start, spans.stop, spans.kind))):
+            key = a if giver is None else (a, g)
+            dealt.setdefault(key, []).append((s - int(first[a]), e - int(first[a]), labels.types[k]))
+        return dealt
+
+    by_person = inside(said, who)
+    mine, best, held = (
+        inside(labels.spans(codes.astype(np.int64), corpus.offsets))
+        for codes in (truth.labels, truth.proba.argmax(axis=1), liberal(truth, labels))
+    )
     counts = np.array(corpus.votes, bool)
     found = []
     for a, (s, e) in enumerate(zip(start.tolist(), stop.tolist())):
@@ -204,8 +212,8 @@ def _gather(
         for giver, n in sorted(Counter(corpus.annotation_annotator[part].tolist()).items()):
             if counts[giver] and n == e - s:
                 votes.setdefault(tuple(by_person.get((a, giver), ())), []).append(giver)
-        for reading in (*(labels.of_sequence(codes[s:e].tolist()) for codes in held), ()):
-            votes.setdefault(tuple((b + s - base, c + s - base, kind) for b, c, kind in reading), [])
+        for reading in (best.get(a, ()), held.get(a, ()), ()):
+            votes.setdefault(tuple(reading), [])
         readings = tuple(votes)
         voters = tuple(tuple(v) for v in votes.values())
         sequence = int(corpus.token_sequence[s])

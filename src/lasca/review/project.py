@@ -18,10 +18,10 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
 from lasca.review.decisions import Decision, Log
 from lasca.review.experience import Experience
-from lasca.review.items import Area
+from lasca.review.items import Area, find_items
 from lasca.review.known import Known, check_decision, clamped, known_labels, needed_labels, refit, with_labels
 from lasca.review.promise import Promise, Unit, audit_order, certainty_of, judge, make_promise, units_of
-from lasca.review.queue import Queue, make_queue
+from lasca.review.queue import Queue, make_queue, ranked
 from lasca.review.spans import Labels
 from lasca.truth import Truth
 from lasca.truth.base import Progress
@@ -72,14 +72,19 @@ class Project:
         return {id: s for s, id in enumerate(self.corpus.sequence_ids)}
 
     @cached_property
+    def areas(self) -> list[Area]:
+        """The areas of the first fit."""
+        return find_items(self.corpus, self.truth, labels=self.labels, everything=True)
+
+    @cached_property
     def units(self) -> list[Unit]:
         """What can be audited and accepted."""
-        return units_of(self.corpus, self.truth, self.labels)
+        return units_of(self.corpus, self.truth, self.labels, self.areas)
 
     @cached_property
     def audits(self) -> list[int]:
         """The units that can be accepted, in the order of the audit."""
-        return audit_order(self.units, certainty_of(self.corpus, self.truth, self.units, self.labels))
+        return audit_order(self.units, certainty_of(self.corpus, self.truth, self.units, self.labels, self.areas))
 
     def check(self, decisions: Sequence[Decision]) -> None:
         """Refuse decisions that do not fit this run."""
@@ -101,14 +106,15 @@ class Project:
 
     def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
         """Return what is left to decide, ranked by the fit and by what decisions taught."""
+        decided = fit.known.source > 0
+        experience = Experience.of(self.standing())
         return make_queue(
-            fit.corpus,
-            fit.truth,
-            self.ambiguity,
-            decided=fit.known.source > 0,
-            areas=areas,
-            experience=Experience.of(self.standing()),
-        )
+            fit.corpus, fit.truth, self.ambiguity, decided=decided, areas=areas, experience=experience
+        )  # fmt: skip
+
+    def ranked(self, queue: Queue) -> Queue:
+        """Rank a queue anew, by what decisions taught since."""
+        return ranked(queue, Experience.of(self.standing()))
 
     def audited(self, fit: Fit) -> list[tuple[int, bool]]:
         """Return the units that were audited, in the order in which they were drawn, and whether they are wrong.

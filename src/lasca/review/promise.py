@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.review.decisions import Decision
-from lasca.review.items import find_items
+from lasca.review.items import Area, find_items
 from lasca.review.spans import Labels, Span
 from lasca.truth import Truth
 
@@ -88,8 +89,10 @@ class Promise:
     set_wrong: int = 0
 
 
-def units_of(corpus: CrowdCorpus, truth: Truth, labels: Labels | None = None) -> list[Unit]:
-    """Cut what the first fit inferred into units; sequences nobody labelled have none."""
+def units_of(
+    corpus: CrowdCorpus, truth: Truth, labels: Labels | None = None, areas: Sequence[Area] | None = None
+) -> list[Unit]:
+    """Cut what the first fit inferred into units; sequences nobody labelled have none. `areas`: see `find_items`."""
     labels = labels or Labels.of(corpus)
     voted = np.diff(corpus.token_start) > 0
     if labels.scheme is None:
@@ -98,8 +101,8 @@ def units_of(corpus: CrowdCorpus, truth: Truth, labels: Labels | None = None) ->
         place = at - corpus.offsets[sequence]
         return [Unit(q, p, p + 1, False) for q, p in zip(sequence.tolist(), place.tolist())]
     units, seen = [], set()
-    areas = sorted(find_items(corpus, truth, labels=labels, everything=True), key=lambda a: (a.sequence, a.start))
-    for area in areas:
+    areas = find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas
+    for area in sorted(areas, key=lambda a: (a.sequence, a.start)):
         units.append(Unit(area.sequence, area.start, area.stop, area.sequence not in seen))
         seen.add(area.sequence)
     lengths = np.diff(corpus.offsets)
@@ -110,7 +113,11 @@ def units_of(corpus: CrowdCorpus, truth: Truth, labels: Labels | None = None) ->
 
 
 def certainty_of(
-    corpus: CrowdCorpus, truth: Truth, units: list[Unit], labels: Labels | None = None
+    corpus: CrowdCorpus,
+    truth: Truth,
+    units: list[Unit],
+    labels: Labels | None = None,
+    areas: Sequence[Area] | None = None,
 ) -> npt.NDArray[Any]:
     """Return how sure a (later) fit is of each unit: of the least sure of its areas and of the rest."""
     labels = labels or Labels.of(corpus)
@@ -119,7 +126,7 @@ def certainty_of(
         return np.array([best[corpus.offsets[u.sequence] + u.start] for u in units])
     area_sure = np.ones(corpus.n_tokens)
     covered = np.zeros(corpus.n_tokens, bool)
-    for area in find_items(corpus, truth, labels=labels, everything=True):
+    for area in find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas:
         base = int(corpus.offsets[area.sequence])
         # agreement of people is evidence that the posterior may not carry: it breaks ties among the very sure
         agreed = len(area.voters[0]) / max(area.n_voters, 1)

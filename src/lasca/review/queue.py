@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from lasca.review.items import Area, Reading, find_items
 from lasca.review.spans import Labels
 from lasca.truth import Truth
 
-__all__ = ["REASONS", "Item", "Queue", "make_queue", "order_by", "rows", "write_queue"]
+__all__ = ["REASONS", "Item", "Queue", "make_queue", "order_by", "ranked", "rows", "write_queue"]
 
 SETTLES = 0.25
 """The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
@@ -62,7 +63,7 @@ class Item:
     alike: int
     """How many other items there are like it."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A name that stays the same as long as the texts do."""
         return f"{self.area.sequence}.{self.area.start}-{self.area.stop}"
@@ -73,11 +74,16 @@ class Queue:
     """All items, the best first, and what is expected of them."""
 
     items: tuple[Item, ...]
-    errors: float
-    """Expected errors in all that was inferred, in the queue or not."""
+    outside: float
+    """Expected errors in what was inferred and is not in the queue."""
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @cached_property
+    def errors(self) -> float:
+        """Expected errors in all that was inferred, in the queue or not."""
+        return self.outside + sum(item.errors for item in self.items)
 
 
 def make_queue(
@@ -89,50 +95,50 @@ def make_queue(
     decided: Any = None,
     areas: Sequence[Area] | None = None,
     experience: Experience | None = None,
-    costs: Mapping[str, float] = COSTS,
-    settles: float = SETTLES,
 ) -> Queue:
-    """Rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open.
+    """Find and rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open.
 
     `areas` are those of `find_items`, where they are known already; `experience` is what decisions taught.
     """
-    labels = labels or Labels.of(corpus)
-    learned = experience or Experience()
-    areas = find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas
+    areas = find_items(corpus, truth, labels=labels or Labels.of(corpus), everything=True) if areas is None else areas
     if decided is not None:
         areas = [a for a in areas if not _all_of(corpus, a, decided)]
     ambiguous = _ambiguous_tokens(corpus, ambiguity)
-    kept = [a for a in areas if _open(a)]
-    questions = [_question(area) for area in kept]
-    errors = [area.errors * learned.factor(traits_of(area, q)) for area, q in zip(kept, questions)]
-    total = sum(errors) + sum(area.errors for area in areas if not _open(area))
-    words = corpus.tokens[:] if kept else []
-    keys = [_key(words, int(corpus.offsets[area.sequence]), area) for area in kept]
+    words = corpus.tokens[:] if areas else []
+    items = []
+    for area in areas:
+        if _open(area):
+            question = _question(area)
+            key = _key(words, int(corpus.offsets[area.sequence]), area)
+            reason = _reason(corpus, area, ambiguous)
+            items.append(Item(area, question, reason, area.errors, 0.0, 0.0, COSTS[question], key, 0))
+    return ranked(Queue(tuple(items), sum(area.errors for area in areas if not _open(area))), experience)
+
+
+def ranked(queue: Queue, experience: Experience | None = None) -> Queue:
+    """Rank items anew, by what decisions taught so far; nothing else about them changes."""
+    learned = experience or Experience()
+    errors = [item.area.errors * learned.factor(traits_of(item.area, item.question)) for item in queue.items]
     groups: dict[str, list[int]] = {}
-    for i in sorted(range(len(kept)), key=lambda i: (-errors[i], kept[i].sequence, kept[i].start)):
-        groups.setdefault(keys[i], []).append(i)
+    for i in sorted(range(len(errors)), key=lambda i: (-errors[i], *_place(queue.items[i]))):
+        groups.setdefault(queue.items[i].key, []).append(i)
     items = []
     for members in groups.values():
         left = sum(errors[i] for i in members)
         for k, i in enumerate(members):
             left -= errors[i]
-            share = (1 - settles) ** k
-            elsewhere = settles * share * left
+            share = (1 - SETTLES) ** k
+            elsewhere = SETTLES * share * left
+            gain = errors[i] * share + elsewhere
             items.append(
-                Item(
-                    area=kept[i],
-                    question=questions[i],
-                    reason=_reason(corpus, kept[i], ambiguous),
-                    errors=errors[i],
-                    gain=errors[i] * share + elsewhere,
-                    elsewhere=elsewhere,
-                    cost=costs[questions[i]],
-                    key=keys[i],
-                    alike=len(members) - 1,
-                )
+                replace(queue.items[i], errors=errors[i], gain=gain, elsewhere=elsewhere, alike=len(members) - 1)
             )
-    items.sort(key=lambda item: (-item.gain / item.cost, item.area.sequence, item.area.start))
-    return Queue(tuple(items), total)
+    items.sort(key=lambda item: (-item.gain / item.cost, *_place(item)))
+    return Queue(tuple(items), queue.outside)
+
+
+def _place(item: Item) -> tuple[int, int]:
+    return item.area.sequence, item.area.start
 
 
 def order_by(items: Iterable[Item], corpus: CrowdCorpus, truth: Truth, how: str) -> list[Item]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from lasca.errors import CorpusError
 from lasca.review.decisions import Decision
 from lasca.review.experience import found_errors, traits_of
-from lasca.review.items import Area, Reading, find_items
+from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
 from lasca.review.queue import REASONS, Item, Queue
@@ -42,45 +43,40 @@ class Session:
         self._version = 0
         self._changed: dict[str, Any] = {"areas": 0, "examples": []}
         self._failed = ""
-        self._use(project.fit(again=False))
+        fit = project.fit(again=False)
+        self._use(fit, project.queue(fit, None if (fit.known.source > 0).any() else project.areas))
         if any(not d.audit for d in project.standing()):
             self._start(refit=True)
 
-    def _use(self, fit: Fit, areas: list[Area] | None = None) -> None:
-        """Take up a fit: rank the queue anew. `areas` are those of the fit, where they are known."""
-        areas = find_items(fit.corpus, fit.truth, everything=True) if areas is None else areas
-        queue = self.project.queue(fit, areas)
+    def _use(self, fit: Fit, queue: Queue) -> None:
+        """Take up a fit and its queue."""
         with self._lock:
-            self._areas = areas
             self._fit, self._queue, self._version = fit, queue, self._version + 1
-            self._items = {item.id: item for item in queue.items}
-            self._done_errors = 0.0
+            self._open = {item.id for item in queue.items}
             self._order = self._with_audits(queue)
+            self._items = dict(self._order)
 
-    def _with_audits(self, queue: Queue) -> list[Item]:
-        """Put an item of the audit behind every so many others; all that are left at the end."""
-        if self.audit_every < 1:
-            return list(queue.items)
-        units = self.project.next_audits(max(len(queue) // self.audit_every + 50, 100))
-        audits = [self._audit_item(unit) for unit in units]
-        order: list[Item] = []
+    def _with_audits(self, queue: Queue) -> list[tuple[str, Item]]:
+        """Put an item of the audit behind every so many others, all that are left at the end; name all of them."""
+        order: list[tuple[str, Item]] = []
+        audits: list[Item] = []
+        if self.audit_every:
+            known = {(item.area.sequence, item.area.start): item.area for item in queue.items}
+            units = self.project.next_audits(max(len(queue) // self.audit_every + 50, 100))
+            audits = [self._audit_item(unit, known.get((unit.sequence, unit.start))) for unit in units]
+        left = iter(audits)
         for i, item in enumerate(queue.items, 1):
-            order.append(item)
-            if i % self.audit_every == 0 and audits:
-                order.append(audits.pop(0))
-        order += audits
-        self._items |= {f"audit {item.id}": item for item in order if item.reason == "audit"}
-        return order
+            order.append((item.id, item))
+            if self.audit_every and i % self.audit_every == 0:
+                order += [(self._name(audit), audit) for audit in islice(left, 1)]
+        return order + [(self._name(audit), audit) for audit in left]
 
-    def _audit_item(self, unit: Unit) -> Item:
+    def _audit_item(self, unit: Unit, other: Area | None) -> Item:
         corpus, truth = self._fit.corpus, self._fit.truth
         base = int(corpus.offsets[unit.sequence])
         end = int(corpus.offsets[unit.sequence + 1])
         spans = self.project.labels.of_sequence(truth.labels[base:end].tolist())
         mine = tuple(s for s in spans if s[0] < unit.stop and s[1] > unit.start)
-        other = next(
-            (a.area for a in self._queue.items if a.area.sequence == unit.sequence and a.area.start == unit.start), None
-        )
         readings = (mine, *(r for r in (other.readings if other else ()) if r != mine))
         if self.project.labels.scheme is not None and () not in readings:
             readings = (*readings, ())
@@ -97,16 +93,16 @@ class Session:
         """Return how far it is, and what a refit changed."""
         with self._lock:
             done = self._done(who)
-            open_items = [i for i in self._order if self._name(i) not in done["all"] and i.reason != "audit"]
+            gains = (item.gain for name, item in self._order if name in self._open and name not in done["all"])
             several, same = self.project.log.agreement()
             return {
                 "version": self._version,
                 "decided": len(done["all"]),
                 "mine": len(done["mine"]),
                 "audited": sum(name.startswith("audit ") for name in done["all"]),
-                "open": len(open_items),
+                "open": len(self._open - done["all"]),
                 "errors": round(max(self._queue.errors - self._errors_done(done["all"]), 0.0), 1),
-                "gain": round(open_items[0].gain, 2) if open_items else 0.0,
+                "gain": round(next(gains, 0.0), 2),
                 "refit": self._thread is not None and self._thread.is_alive(),
                 "until_refit": max(self.refit_after - self._since, 0) if self.refit_after else None,
                 "changed": self._changed,
@@ -137,18 +133,24 @@ class Session:
         with self._lock:
             done = self._done(who)
             wanted = [w for w in words.casefold().split() if w]
-            rows = []
-            for item in self._order:
-                name = self._name(item)
+            found: list[Item] = []
+            for name, item in self._order:
                 if (name in done["all"]) != second or name in done["mine"] or (name in done["skipped"] and not wanted):
                     continue
-                short = self._short(item)
-                if all(w in f"{short['words']} {short['sequence']} {item.reason}".casefold() for w in wanted):
-                    rows.append(short)
+                if all(w in self._searched(item) for w in wanted):
+                    found.append(item)
+            more: list[dict[str, Any]] = []
             if second:  # decided in an earlier fit: no longer in the queue, asked about all the same
-                known = {row["item"] for row in rows}
-                rows += [r for r in self._decided_by_others(done) if r["item"] not in known]
-            return {"version": self._version, "total": len(rows), "items": rows[first : first + n]}
+                known = {self._name(item) for item in found}
+                more = [row for row in self._decided_by_others(done) if row["item"] not in known]
+            rows = [self._short(item) for item in found[first : first + n]]
+            rest = max(first - len(found), 0)
+            rows += more[rest : rest + n - len(rows)]
+            return {"version": self._version, "total": len(found) + len(more), "items": rows}
+
+    def _searched(self, item: Item) -> str:
+        short = self._short(item)
+        return f"{short['words']} {short['sequence']} {item.reason}".casefold()
 
     def _decided_by_others(self, done: dict[str, set[str]]) -> list[dict[str, Any]]:
         found = []
@@ -306,11 +308,11 @@ class Session:
         """Rank the queue anew by what decisions taught, and then by a refit."""
         try:
             before = self._fit
-            self._use(before, self._areas)
+            self._use(before, self.project.ranked(self._queue))
             if refit:
                 fit = self.project.fit()
                 changed = self._compare(before, fit)
-                self._use(fit)
+                self._use(fit, self.project.queue(fit))
                 with self._lock:
                     self._changed, self._failed = changed, ""
         except Exception as error:  # shown on the page: the review goes on with the fit it has

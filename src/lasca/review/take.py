@@ -3,8 +3,8 @@
 CSV has a column `decision` beside `item` (or `sequence`, `start`, `stop`): the number of a candidate of queue.csv, 0 or
 "none" for no span, "1+2" to keep both, or spans written out as "3-5:PER; 7-8:LOC" (tokens of the sequence, half-open).
 JSON is a list of {"item": …, "decision": …} or {"sequence": …, "start": …, "stop": …, "spans": [[3, 5, "PER"]]}.
-Anything else is read as an export: whatever people who are not among the annotators of the run (or golds) said of a
-sequence is their decision on all of it.
+Anything else is read as an export: what its golds – a curator's annotations, what Prodigy's review recipe wrote – say
+of a sequence is a decision on all of it, and where there is none, what people say who did not annotate the run.
 """
 
 from __future__ import annotations
@@ -132,33 +132,37 @@ def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[
 
 
 def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
-    """Yield what new people and golds of an export say of whole sequences."""
+    """Yield what golds say of whole sequences (a curator's, Prodigy's review), and new people where no gold does."""
     theirs = read_alike(path, corpus, format)
     labels = Labels.of(theirs)
     places = {id: s for s, id in enumerate(corpus.sequence_ids)}
-    known = set(corpus.annotators)
-    columns: dict[str, Any] = {}
-    for a, name in enumerate(theirs.annotators):
-        if name not in known and theirs.votes[a]:
-            columns[name] = _column(theirs, theirs.annotation_annotator == a)
-    columns |= dict(theirs.golds) if not columns else {}
-    if not columns:
+    golds = {name: codes.astype(np.int64) for name, codes in theirs.golds.items()}
+    people = {
+        name: _column(theirs, theirs.annotation_annotator == a)
+        for a, name in enumerate(theirs.annotators)
+        if name not in corpus.annotators and theirs.votes[a]
+    }
+    if not golds and not people:
         raise FormatError(
             "there is nobody in it who is not an annotator of the run, and no gold", path=path,
             hint="Decisions are what other people said; new votes join a run with: lasca update",
         )  # fmt: skip
-    for name, codes in columns.items():
-        for s, id in enumerate(theirs.sequence_ids):
-            a, b = int(theirs.offsets[s]), int(theirs.offsets[s + 1])
-            if b == a or (codes[a:b] < 0).any():
-                continue
+    for s, id in enumerate(theirs.sequence_ids):
+        a, b = int(theirs.offsets[s]), int(theirs.offsets[s + 1])
+        found = [_whole(columns, a, b) for columns in (golds, people)]
+        for name, codes in (found[0] or found[1]).items():
             if id not in places or corpus.sequence(places[id]) != theirs.sequence(s):
                 raise FormatError(
                     f"sequence {id!r} is not in the run, or has other tokens there", path=path,
                     hint="Decide on what the run wrote, or give the decisions as CSV or JSON with tokens",
                 )  # fmt: skip
-            reading = labels.of_sequence(codes[a:b].tolist())
-            yield Decision(id, 0, b - a, (reading,), who=name, shown={"from": path.name})
+            yield Decision(id, 0, b - a, (labels.of_sequence(codes),), who=name, shown={"from": path.name})
+
+
+def _whole(columns: Mapping[str, Any], start: int, stop: int) -> dict[str, list[int]]:
+    """Return what columns say of a sequence, those that say something of all of it."""
+    parts = {name: codes[start:stop] for name, codes in columns.items()}
+    return {name: codes.tolist() for name, codes in parts.items() if stop > start and (codes >= 0).all()}
 
 
 def read_alike(source: Any, corpus: CrowdCorpus, format: str = "auto", **options: Any) -> CrowdCorpus:

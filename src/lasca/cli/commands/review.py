@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json as json_text
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,7 +90,10 @@ def decide(
     project.check(made)
     project.log.add(made)
     areas, same = project.log.agreement()
-    out.print(f"{len(made):,} decisions taken; {len(project.standing()):,} stand in all", markup=False)
+    by = ", ".join(
+        f"{excerpt(project.log.name_of(name), 40)} {n:,}" for name, n in Counter(d.who for d in made).items()
+    )
+    out.print(f"{len(made):,} decisions taken ({by}); {len(project.standing()):,} stand in all", markup=False)
     if areas:
         out.print(f"{areas:,} areas have second opinions, {same:,} of them agree", markup=False)
 

@@ -136,6 +136,7 @@
     if (found.audited) parts.push(`${found.audited} audited`);
     if (found.second.areas) parts.push(`second opinions ${found.second.same}/${found.second.areas} agree`);
     if (found.refit) parts.push("refitting …");
+    else if (found.version > 1) parts.push(`ranked anew ${found.version - 1}×`);
     byId("progress").textContent = parts.join(" · ");
     const changed = found.changed;
     byId("changes").hidden = !changed.areas;
