@@ -197,8 +197,7 @@ def test_argilla_questions_fields_and_errors() -> None:
     assert read(more, question="spans").annotators == ("u1", "u2")
     with pytest.raises(ParameterError, match="question"):
         read(more, question="x")
-    with pytest.raises(FormatError, match="list of spans"):
-        read(more, question="tone")
+    assert read(more, question="tone").labels == ("bad", "good")  # labels of whole documents
     renamed = argilla(body="😊 Ada ran")
     del renamed["text"]
     assert read(renamed).n_tokens == 3

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.errors import FormatError, LascaError, LascaWarning, ParameterError
 from lasca.formats import long_table, read, write
 from mutations import MANY, assert_only_lasca_errors, source, sources
 
@@ -256,3 +256,40 @@ def test_other_columns_are_metadata_and_come_back(tmp_path: Path) -> None:
     write(corpus, tmp_path / "x.csv", "table")
     again = read(tmp_path / "x.csv")
     assert again == corpus
+
+
+SOFT = """sequence,position,annotator,label,probability
+s,0,ann,A,0.7
+s,0,ann,B,0.3
+s,0,ben,A,1
+s,1,ann,B,1
+s,1,ben,A,0.5
+s,1,ben,B,0.5
+"""
+
+
+def test_probabilities_that_add_up_are_soft_votes(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(SOFT)
+    corpus = read(tmp_path / "x.csv")
+    assert corpus.soft is not None
+    assert (corpus.soft.token.tolist(), corpus.soft.annotator.tolist()) == ([0, 1], [0, 1])
+    assert np.allclose(corpus.soft.proba, [[0.7, 0.3], [0.5, 0.5]])
+    assert len(corpus.annotation_label) == 2
+    write(corpus, tmp_path / "again.csv", "table")
+    assert read(tmp_path / "again.csv") == corpus
+    with pytest.warns(LascaWarning, match="mace has no place for soft votes: 2 are left out"):
+        write(corpus, tmp_path / "x.mace", "mace")
+
+
+def test_probabilities_of_single_labels_are_asked_about(tmp_path: Path) -> None:
+    rows = [row for row in SOFT.splitlines() if not row.endswith(("0.3", "B,0.5"))]
+    (tmp_path / "x.csv").write_text("\n".join(rows) + "\n")
+    plain = read(tmp_path / "x.csv")
+    assert plain.soft is None
+    assert any("probability=probability" in note for note in plain.load_report.notes)
+    asked = read(tmp_path / "x.csv", probability="probability")
+    assert asked.soft is not None
+    assert np.allclose(asked.soft.proba, [[0.7, 0.3], [0.5, 0.5]])
+    (tmp_path / "x.csv").write_text(SOFT.replace("0.3", "0.2"))
+    with pytest.raises(FormatError, match=r"x\.csv:2: the probabilities of annotator 'ann' .* add up to 0\.9"):
+        read(tmp_path / "x.csv")

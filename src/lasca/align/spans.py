@@ -42,6 +42,8 @@ class Span:
     end: int
     label: str
     where: str = ""
+    score: float | None = None
+    """How sure who marked it was, where that is known."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt
 from lasca.formats.json_text import parse_json, parse_json_items, parse_json_lines
 from lasca.formats.sources import SourceFile, files_of, unwrapped
 
 __all__ = [
+    "SCORES",
     "Collector",
     "SourceFile",
     "elsewhere",
@@ -30,6 +31,9 @@ __all__ = [
     "pick",
     "unwrapped",
 ]
+
+
+SCORES = ("count", "soft")  # what becomes of scores in a file
 
 
 def pick(files: Sequence[SourceFile], suffixes: tuple[str, ...], collector: Collector) -> list[SourceFile]:
@@ -68,6 +72,7 @@ class _Column:
     labels: tuple[str | None, ...]
     time: str | None
     where: str
+    sure: tuple[float | None, ...] | None = None
 
 
 class Collector:
@@ -134,8 +139,12 @@ class Collector:
         role: str = "annotator",
         time: str | None = None,
         where: str,
+        sure: Sequence[float | None] | None = None,
     ) -> None:
         """Say what an annotator (role "annotator", "model" or "gold") gave the tokens of a sequence; None = missing.
+
+        `sure` says how probable the annotator holds each label (None: there is no doubt). Such a label becomes a soft
+        vote: that share for it, and the rest evenly for all other labels, because nothing is said of them.
 
         The same annotator twice on one sequence: the latest time stamp wins and is counted, without time stamps it
         is an error (raised by `corpus`) unless all say the same.
@@ -143,11 +152,24 @@ class Collector:
         expected = len(self.sequences[id].tokens)
         if len(labels) != expected:
             raise FormatError(f"{len(labels)} labels for {expected} tokens of sequence {excerpt(id)!r}", path=where)
-        column, new = self.columns.setdefault((role, name), {}), _Column(tuple(labels), time, where)
+        given = None if sure is None or role == "gold" else tuple(sure)
+        column, new = self.columns.setdefault((role, name), {}), _Column(tuple(labels), time, where, given)
         if id in column:
             self.doubles.setdefault((role, name, id), [column[id]]).append(new)
         else:
             column[id] = new
+
+    def score(self, score: float, way: str, where: str) -> float | None:
+        """Return how sure somebody was of a label; None where scores are only counted (`way` is "count")."""
+        if way == "count":
+            self.count("scores left out", 1, f"{where}: {score:g}")
+            self.note(
+                "Labels carry scores: scores=soft reads them as soft votes (on the command line: -r scores=soft)."
+            )
+            return None
+        if not 0 <= score <= 1:
+            raise FormatError("a score must lie in 0..1 to be read as a probability", path=where, got=f"{score:g}")
+        return score
 
     def _settle(self) -> None:
         """Decide what counts where an annotator labelled a sequence several times, whatever their order."""
@@ -190,6 +212,8 @@ class Collector:
         chars = [self.sequences[id].chars for id in ids]
         examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
         keys = sorted({key for s in self.sequences.values() for key in s.metadata})
+        offsets = np.cumsum([0, *(len(self.sequences[id].tokens) for id in ids)]).tolist()
+        soft = _soft([crowd[name][1] for name in annotators], dict(zip(ids, offsets)), sorted({*names, *labels}))
         return CrowdCorpus.from_sequences(
             [self.sequences[id].tokens for id in ids],
             {name: _by_index(crowd[name][1], index) for name in annotators},
@@ -199,12 +223,38 @@ class Collector:
             roles=tuple(crowd[name][0] for name in annotators),
             metadata={key: [self.sequences[id].metadata.get(key, "") for id in ids] for key in keys},
             token_chars=_all_chars(chars),
+            soft=soft,
             load_report=LoadReport(self.source, self.format, self.counts, examples, tuple(self.notes)),
         )
 
 
 def _by_index(column: dict[str, _Column], index: dict[str, int]) -> dict[int, tuple[str | None, ...]]:
-    return {index[id]: entry.labels for id, entry in column.items()}
+    return {index[id]: _hard(entry) for id, entry in column.items()}
+
+
+def _hard(entry: _Column) -> tuple[str | None, ...]:
+    """Return the labels of which nothing says how sure they are."""
+    if entry.sure is None:
+        return entry.labels
+    return tuple(None if p is not None and p < 1 else label for label, p in zip(entry.labels, entry.sure))
+
+
+def _soft(columns: Sequence[dict[str, _Column]], first: Mapping[str, int], labels: Sequence[str]) -> SoftVotes | None:
+    """Return the labels that are less than sure as distributions; `first` is the first token of every sequence."""
+    code = {label: i for i, label in enumerate(labels)}
+    rows = [
+        (first[id] + t, a, code[label], p)
+        for a, column in enumerate(columns)
+        for id, entry in column.items()
+        for t, (label, p) in enumerate(zip(entry.labels, entry.sure or ()))
+        if label is not None and p is not None and p < 1
+    ]
+    if not rows:
+        return None
+    token, who, label, sure = (np.array(part) for part in zip(*rows))
+    proba = np.repeat((1 - sure) / max(len(labels) - 1, 1), len(labels)).reshape(len(rows), len(labels))
+    proba[np.arange(len(rows)), label] = sure if len(labels) > 1 else 1.0
+    return SoftVotes.of(token, who, proba)
 
 
 def _all_chars(chars: list[list[tuple[int, int]] | None]) -> Any:

@@ -24,6 +24,7 @@ __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 
 SURE = 0.3  # below this a reader does not claim the files
 NAMED = "format=… (on the command line: -f …)"
+SOFT = ("lasca", "table")  # formats that hold soft votes
 LEAD = 0.04  # two readers closer than this are both candidates
 PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
 
@@ -90,6 +91,9 @@ class Writer:
     def __call__(self, corpus: CrowdCorpus, path: str | Path, **parts: Any) -> None:
         """Write the corpus (or the truth in `labels=`), after checking the names of the options."""
         _check(self.name, self.options, parts)
+        if corpus.soft is not None and "labels" not in parts and self.name not in SOFT:
+            said = f"{self.name} has no place for soft votes: {len(corpus.soft):,} are left out"
+            warnings.warn(LascaWarning(said), stacklevel=3)
         inferred = {name: parts.pop(name) for name in PARTS if name in parts}
         self._load()(corpus, outcome(corpus, **inferred), path, **parts)
 

@@ -46,6 +46,7 @@ OWN = (".conll", ".conllx", ".conllu", ".iob", ".iob2", ".bio", ".bioes", ".col"
 OTHERS = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
 ROLES = ("gold", "model", "annotator")
 EXTRAS = ("confidence", "ambiguous", "candidates")  # what our writer puts behind an inferred label
+LONG = 4  # tokens from which on a text that stands twice is no chance
 Column = tuple[str, str]  # role, name; role "" is left out, "token" is the token
 
 
@@ -95,7 +96,26 @@ def read(
             "Files of one name in different folders were read as different texts; if each folder is an annotator's, "
             "the format is conll-folder."
         )
+    _tell_repeated(collector)
     return collector.corpus(order="given")
+
+
+def _tell_repeated(collector: Collector) -> None:
+    """Count texts that stand several times with different labels: perhaps the work of annotators it does not name."""
+    golds = [given for (role, _), given in collector.columns.items() if role == "gold"]
+    seen: dict[tuple[str, ...], set[tuple[str | None, ...]]] = {}
+    for id, column in (entry for given in golds for entry in given.items()):
+        words = collector.sequences[id].tokens
+        if len(words) >= LONG:
+            seen.setdefault(words, set()).add(column.labels)
+    again = [words for words, kinds in seen.items() if len(kinds) > 1]
+    if again:
+        n = sum(len(seen[words]) - 1 for words in again)
+        collector.count("texts that stand again, labelled differently", n, " ".join(again[0][:12]))
+        collector.note(
+            "Some texts stand several times, labelled differently. If these are several annotators (Label Studio's "
+            "CoNLL has them so, without names), another export that names them is needed, such as JSON."
+        )
 
 
 def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:

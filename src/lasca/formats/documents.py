@@ -34,6 +34,8 @@ class Verdict:
     role: str = "annotator"
     time: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    score: float | None = None
+    """How sure the annotator is, where the file says so."""
 
 
 def as_verdict(labels: Iterable[str]) -> str:
@@ -89,7 +91,9 @@ def _shown(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(f"{excerpt(name, 40)}: {n:,}" for name, n in sorted(counts.items()))
 
 
-def document_corpus(verdicts: Iterable[Verdict], question: str, collector: Collector) -> CrowdCorpus:
+def document_corpus(
+    verdicts: Iterable[Verdict], question: str, collector: Collector, scores: str = "count"
+) -> CrowdCorpus:
     """Make the corpus of one question: a sequence of one token for every document."""
     for verdict in verdicts:
         if verdict.question != question:
@@ -113,8 +117,18 @@ def document_corpus(verdicts: Iterable[Verdict], question: str, collector: Colle
             continue
         if len(verdict.labels) > 1:
             collector.count("several labels on one document, joined", 1, f"{verdict.where}: {verdict.labels}")
-        labels = [as_verdict(verdict.labels)]
-        collector.annotate(verdict.id, verdict.name, labels, role=verdict.role, time=verdict.time, where=verdict.where)
+        sure = None
+        if verdict.score is not None and verdict.role != "gold":
+            sure = [collector.score(verdict.score, scores, verdict.where)]
+        collector.annotate(
+            verdict.id,
+            verdict.name,
+            [as_verdict(verdict.labels)],
+            role=verdict.role,
+            time=verdict.time,
+            where=verdict.where,
+            sure=sure,
+        )
     about = f" for {question!r}" if question else ""
     collector.note(f"These are labels of whole documents{about}: each document is a sequence of one token, its text.")
     return collector.corpus()

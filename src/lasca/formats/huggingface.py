@@ -13,12 +13,15 @@ Argilla 2 (only submitted responses count; suggestions are models):
     {"id": "r1", "text": "Ada visited Rome", "spans.responses": [[{"label": "PER", "start": 0, "end": 3}]],
      "spans.responses.users": ["u1"], "spans.responses.status": ["submitted"]}
 
-(on one line); also as `to_json` of Argilla writes them, with `fields`, `responses` and `suggestions`. -100 and null are
-missing. Other columns are metadata where they are plain values, and counted where they are not. Tags in rows without
-any annotator are the gold "gold", or, with several files that are neither splits nor shards, those of an annotator
-named as the file. Where annotators' tokens differ under one id, the commonest tokenisation is kept and the others are
-aligned to it by characters. `from_dataset` takes rows, or a Dataset or DatasetDict of the `datasets` package, which
-need not be there for files.
+(on one line); also as `to_json` of Argilla writes them, with `fields`, `responses` and `suggestions` (it leaves out
+which responses are drafts: all count). Answers to questions for labels or ratings are labels of whole documents
+(`unit="document"`, `question` names one of several). Scores of suggestions are counted; `scores="soft"` reads them as
+soft votes: that share for the label and the rest evenly for all others. -100 and null are missing. Other columns are
+metadata where they are plain values, and counted where they are not. Tags in rows without any annotator are the gold
+"gold", or, with several files that are neither splits nor shards, those of an annotator named as the file. Where
+annotators' tokens differ under one id, the commonest tokenisation is kept and the others are aligned to it by
+characters. `from_dataset` takes rows, or a Dataset or DatasetDict of the `datasets` package, which need
+not be there for files.
 """
 
 from __future__ import annotations
@@ -28,16 +31,19 @@ from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError
+from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile
-from lasca.formats.huggingface_argilla import argilla_answers, flat_record, is_record, question_of
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
+from lasca.formats.documents import question_of as pick_question
+from lasca.formats.huggingface_argilla import argilla_said, flat_record, is_record, questions_of
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
-from lasca.formats.texts import SpanOptions, TextPool
+from lasca.formats.texts import Answer, SpanOptions, TextPool
 
 __all__ = ["NAME", "from_dataset", "read", "sniff"]
 
 NAME = "huggingface"
+SPANS = ("partial", "overlap", "tokenizer", "tagging", "scores")  # options of spans
 
 
 def sniff(files: list[SourceFile]) -> float:
@@ -86,14 +92,16 @@ def read(
     label_names: Sequence[str] | None = None,
     question: str | None = None,
     text: str | None = None,
+    scores: str = "count",
 ) -> CrowdCorpus:
     """Read rows. `tags` and `annotator` name the columns; `label_names` are the names of numbered tags in order.
 
     `unit`, `partial`, `overlap`, `tokenizer`, `tagging`, `question` and `text` are for Argilla's spans: `question` is
     the span question (its columns begin with that name), `text` the field it is about.
     """
-    options = SpanOptions(unit, partial, overlap, tokenizer, tagging)
-    return _read(rows_of(files), files, options, Columns(tags, annotator, _checked_names(label_names)), question, text)
+    span = {"partial": partial, "overlap": overlap, "tokenizer": tokenizer, "tagging": tagging, "scores": scores}
+    columns = Columns(tags, annotator, _checked_names(label_names))
+    return _read(rows_of(files), files, unit, span, columns, question, text)
 
 
 def from_dataset(dataset: Any, **options: Any) -> CrowdCorpus:
@@ -105,14 +113,15 @@ def from_dataset(dataset: Any, **options: Any) -> CrowdCorpus:
     splits = dataset if isinstance(dataset, Mapping) else {"": dataset}
     for split, rows in splits.items():
         parts.append(Rows.of_dataset(rows, str(split) if len(splits) > 1 else ""))
-    span = {key: options.pop(key) for key in ("unit", "partial", "overlap", "tokenizer", "tagging") if key in options}
+    span = {name: options.pop(name) for name in SPANS if name in options}
+    unit = options.pop("unit", "auto")
     question, text = options.pop("question", None), options.pop("text", None)
     columns = Columns(
         options.pop("tags", None), options.pop("annotator", None), _checked_names(options.pop("label_names", None))
     )
     if options:
         raise FormatError(f"from_dataset has no option {next(iter(options))!r}")
-    return _read(parts, [], SpanOptions(**span), columns, question, text)
+    return _read(parts, [], unit, span, columns, question, text)
 
 
 def _checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -125,20 +134,31 @@ def _checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
 def _read(
     parts: list[Rows],
     files: list[SourceFile],
-    options: SpanOptions,
+    unit: str,
+    span: Mapping[str, Any],
     columns: Columns,
     question: str | None,
     text: str | None,
 ) -> CrowdCorpus:
+    options = SpanOptions("auto" if unit == DOCUMENT else unit, **span)
     parts = [flat_record(part) for part in parts]
     names = [name for part in parts for name in part.names]
-    if question is not None or any(name.endswith(".responses") for name in names):
-        pool = TextPool(files, NAME, options)
+    if question is None and not any(name.endswith(".responses") for name in names):
+        if unit == DOCUMENT:
+            raise ParameterError("unit", unit, "left out: these are rows of tokens and tags")
+        rows = TokenRows(files, columns)
         for part in parts:
-            asked = question_of(part, question)
-            pool.add_file(part.shown, argilla_answers(part, asked, text, pool.collector))
-        return pool.corpus()
-    rows = TokenRows(files, columns)
-    for part in parts:
-        rows.add(part)
-    return rows.corpus()
+            rows.add(part)
+        return rows.corpus()
+    pool = TextPool(files, NAME, options)
+    questions = questions_of(parts, question)
+    said = {part.shown: list(argilla_said(part, questions, text, pool.collector)) for part in parts}
+    verdicts = [entry for given in said.values() for entry in given if isinstance(entry, Verdict)]
+    answers = {shown: [entry for entry in given if isinstance(entry, Answer)] for shown, given in said.items()}
+    n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
+    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
+        asked = pick_question(verdicts, question, "question", pool.collector)
+        return document_corpus(pool.linked_verdicts(verdicts), asked, pool.collector, options.scores)
+    for shown, given in answers.items():
+        pool.add_file(shown, given)
+    return pool.corpus()

@@ -18,6 +18,9 @@ else (`control` names one of several). An export without any text span or such l
 Numbers of users mean nothing outside one Label Studio: where they repeat in several files, `annotator="file"` takes a
 person per file and "name" the same person. `link="text"` joins tasks of the same text.
 
+Scores of single results (a model's, mostly) are counted; `scores="soft"` reads them as soft votes: that share for the
+label and the rest evenly for all others. The score of a whole prediction says nothing of its labels and is counted.
+
 `write` makes tasks with `predictions`: the truth as a model, `score` the probability of its least sure token, so that
 the Data Manager sorts the queue of what to adjudicate.
 """
@@ -81,6 +84,7 @@ def read(
     control: str | None = None,
     annotator: str = "auto",
     link: str = "id",
+    scores: str = "count",
 ) -> CrowdCorpus:
     """Read tasks. `text` names the key of `data` that holds the text, `control` the tag (`from_name`) to read.
 
@@ -88,7 +92,7 @@ def read(
     """
     check_choice("annotator", annotator, PEOPLE)
     offsets = "auto" if unit == DOCUMENT else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
+    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link, scores))
     export = _Export(pool.collector, text, control, unit == DOCUMENT)
     for file in pick(files, SUFFIXES, pool.collector):
         export.file(file)
@@ -98,7 +102,7 @@ def read(
     export.check(unit, verdicts)
     if chosen_unit(unit, export.n_spans, verdicts, pool.collector) == DOCUMENT:
         question = question_of(verdicts, control, "control", pool.collector)
-        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector)
+        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector, scores)
     for shown, given in answers.items():
         pool.add_file(shown, given)
     return pool.corpus()

@@ -17,7 +17,7 @@ from lasca import align
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Collector
 from lasca.formats.documents import Verdict
-from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_time, text_id
+from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_score, as_time, text_id
 
 __all__ = ["Tally", "Task"]
 
@@ -189,6 +189,8 @@ class Task:
         if model:
             version = given.get("model_version")
             name = "model" if version in (None, "") else as_name(version, "model_version", self.where)
+            if as_score(given.get("score")):
+                self.collector.count("scores of whole predictions", 1, f"{self.where}: {given['score']}")
             yield from self._said(name, results, "model", time, f"{self.where} (prediction of {excerpt(name, 40)})")
             return
         name = _annotator(given.get("completed_by"), self.where)
@@ -210,21 +212,24 @@ class Task:
         self.tally.n_given += 1
         marks: list[Mark] = []
         verdicts: dict[str, list[str]] = {}
+        scores: dict[str, float | None] = {}
         for result in results:
             kind = kind_of(result)
             if kind == "span":
                 marks += self._marks(result, where)
             elif kind == "document":
                 question = result.get("from_name")
-                labels = verdicts.setdefault(question if isinstance(question, str) else "", [])
-                labels += verdict_of(result["value"])
+                question = question if isinstance(question, str) else ""
+                scores[question] = None if question in verdicts else as_score(result.get("score"))
+                verdicts.setdefault(question, []).extend(verdict_of(result["value"]))
             else:
                 self.tally.others[excerpt(kind, 40)] += 1
         if self.key:
             yield Answer(self.id, self.text, where, name, marks, role, time)
         metadata = self._metadata() if self.key else {}
         for question, labels in verdicts.items():
-            yield Verdict(self.id, self.text, where, name, tuple(labels), question, role, time, metadata)
+            score = scores[question] if len(labels) == 1 else None
+            yield Verdict(self.id, self.text, where, name, tuple(labels), question, role, time, metadata, score)
 
     def _marks(self, result: dict[str, Any], where: str) -> Iterator[Mark]:
         """Yield the spans of one result, one for each of its labels."""
@@ -245,7 +250,8 @@ class Task:
         if self.starts is not None:
             quoted = None if not isinstance(quoted, str) or "\n" in self.text[start:end] else quoted
         for label in labels:
-            yield Mark(start, end, as_label(label, where), quoted if isinstance(quoted, str) else None, where)
+            words = quoted if isinstance(quoted, str) else None
+            yield Mark(start, end, as_label(label, where), words, where, as_score(result.get("score")))
 
     def _place(self, value: dict[str, Any], where: str) -> tuple[int, int]:
         """Return start and end of a span, counted in the text of the task."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lasca.corpus import SoftVotes
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import natural_key
 from lasca.formats.tabular import NAN, as_strings
@@ -21,6 +22,7 @@ __all__ = ["Arrays", "arrange", "further_columns"]
 Codes = npt.NDArray[np.int64]
 MakeError = Callable[..., FormatError]
 ROLES = ("annotator", "model", "gold")
+SUM = 1e-3  # how far the probabilities of one token may be from 1: rounded numbers
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Arrays:
     annotator: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     label: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     golds: dict[str, npt.NDArray[np.int16]] = field(default_factory=dict)
+    soft: SoftVotes | None = None
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, tuple[str, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -50,8 +53,14 @@ class Arrays:
                 self.examples[kind] = (*self.examples.get(kind, ()), excerpt(example, 200))
 
 
-def arrange(table: Any, names: Mapping[str, str], golds: Sequence[str], error: MakeError) -> Arrays:
-    """Sort the rows into sequences, tokens and annotations."""
+def arrange(
+    table: Any, names: Mapping[str, str], golds: Sequence[str], error: MakeError, certain: bool = False
+) -> Arrays:
+    """Sort the rows into sequences, tokens and annotations.
+
+    A column `probability` that adds up to 1 for every token and annotator gives soft votes. With `certain` it may also
+    say of single labels how sure they are: the rest is shared evenly by all others.
+    """
     sequence, position = _places(table, names, error)
     arrays, token_of_row = _tokens(table, names, sequence, position, error)
     arrays.token_of_row = token_of_row
@@ -70,11 +79,16 @@ def arrange(table: Any, names: Mapping[str, str], golds: Sequence[str], error: M
         raise error("a label without an annotator", int(unnamed[0]), got=label.at(int(unnamed[0])))
     arrays.count("rows without label", int((label.empty & ~who.empty).sum()))
     given = np.flatnonzero(~label.empty)
+    sure = _sure(table, names, given, token_of_row, who, role, certain, arrays, error)
+    doubted = given[:0] if sure is None else given[(sure[given] < 1) & (role[given] < 2)]
+    given = np.setdiff1d(given, doubted)
     if len(given):
         given = _last_only(table, names, arrays, given, token_of_row, who, label, role, error)
     gold_columns = {name: _Column(table, name) for name in golds}
-    _labels(arrays, label, gold_columns, given)
+    _labels(arrays, label, gold_columns, np.concatenate([given, doubted]))
     _annotations(arrays, given, token_of_row, who, label, role)
+    if sure is not None and len(doubted):
+        _soft(arrays, doubted, token_of_row, who, label, sure)
     for name, column in gold_columns.items():
         rows = np.flatnonzero(~column.empty)
         _gold(arrays, name, token_of_row[rows], column.codes_in(arrays.labels)[rows], rows, error)
@@ -298,6 +312,73 @@ def _ranks(column: Any) -> Codes:
     rank = np.zeros(len(order) + 1, np.int64)  # the last entry is for nulls, which come first
     rank[order] = np.arange(1, len(order) + 1)
     return rank[code]
+
+
+def _sure(
+    table: Any,
+    names: Mapping[str, str],
+    rows: Codes,
+    token: Codes,
+    who: _Column,
+    role: Codes,
+    certain: bool,
+    arrays: Arrays,
+    error: MakeError,
+) -> npt.NDArray[np.float64] | None:
+    """Return the probability of every row; None if there is no such column, or if it is only about single labels."""
+    if "probability" not in names or not len(rows):
+        return None
+    column = _Column(table, names["probability"])
+    values = np.array([_number(value) for value in column.values])[column.codes]
+    sure = np.where(column.empty, 1.0, values)
+    wrong = rows[~((sure[rows] >= 0) & (sure[rows] <= 1))]
+    if len(wrong):
+        if not certain:
+            return None
+        raise error("a probability must be a number in 0..1", int(wrong[0]), got=column.at(int(wrong[0])))
+    _, group = np.unique(np.stack([token[rows], who.codes[rows], role[rows]]), axis=1, return_inverse=True)
+    total, count = np.bincount(group, weights=sure[rows]), np.bincount(group)
+    off = np.abs(total - 1) > SUM
+    if not off.any():
+        return sure
+    if (count[off] > 1).any():
+        first = int(rows[np.argmax((off & (count > 1))[group])])
+        said = total[(off & (count > 1))][0]
+        raise error(
+            f"the probabilities of annotator {excerpt(who.at(first))!r} for one token add up to {said:.3g}, not to 1",
+            first,
+        )
+    if certain:
+        return sure
+    arrays.notes.append(
+        f"The column {names['probability']} says how sure single labels are: probability={names['probability']} reads "
+        "it as soft votes, the rest shared evenly by all other labels (on the command line: -r probability=…)."
+    )
+    return None
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return np.nan
+
+
+def _soft(
+    arrays: Arrays, rows: Codes, token_of_row: Codes, who: _Column, label: _Column, sure: npt.NDArray[np.float64]
+) -> None:
+    """Make a distribution of all rows of a token and annotator; one row alone leaves the rest to all other labels."""
+    pairs = np.stack([token_of_row[rows], who.codes_in(arrays.annotators)[rows]])
+    (token, annotator), place = np.unique(pairs, axis=1, return_inverse=True)
+    n, T = len(token), len(arrays.labels)
+    proba, named = np.zeros((n, T)), np.zeros((n, T), np.bool_)
+    at = (place, label.codes_in(arrays.labels)[rows])
+    np.add.at(proba, at, sure[rows])
+    named[at] = True
+    rest = np.maximum(1 - proba.sum(axis=1), 0)
+    alone = named.sum(axis=1) == 1
+    proba += np.where(named | ~alone[:, None], 0, (rest / max(T - 1, 1))[:, None])
+    arrays.soft = SoftVotes.of(token, annotator, proba / proba.sum(axis=1, keepdims=True))
 
 
 def _labels(arrays: Arrays, label: _Column, golds: Mapping[str, _Column], given: Codes) -> None:

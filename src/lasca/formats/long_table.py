@@ -16,6 +16,9 @@ a number behind a colon are sequences of one token. A row without label says tha
 gold. Other columns are metadata where they say the same of a whole sequence (`document`), metadata of tokens where they
 say the same of a token, and counted where they do neither. The same annotator twice on one token: the last by the
 column `time`, else an error unless both say the same.
+A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
+Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
+all other labels, because nothing is said of them.
 In CSV cells nothing is guarded against being taken for a formula: these are data files, not for spreadsheets.
 """
 
@@ -68,6 +71,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "task": ("task", "task_id", "item"),
     "role": ("role",),
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
+    "probability": ("probability", "proba", "prob"),
 }
 
 
@@ -98,6 +102,7 @@ def read(
     label: str | None = None,
     golds: Sequence[str] | str = (),
     time: str | None = None,
+    probability: str | None = None,
 ) -> CrowdCorpus:
     """Read a table from files; the options name its columns where their names are unusual."""
     tables = [_load(file) for file in files]
@@ -106,7 +111,12 @@ def read(
     broken = [_cells_with_breaks(table) for table in tables]
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    return _corpus(source, {**wanted, "time": time}, (golds,) if isinstance(golds, str) else tuple(golds), broken)
+    return _corpus(
+        source,
+        {**wanted, "time": time, "probability": probability},
+        (golds,) if isinstance(golds, str) else tuple(golds),
+        broken,
+    )
 
 
 def read_frame(
@@ -119,11 +129,16 @@ def read_frame(
     label: str | None = None,
     golds: Sequence[str] | str = (),
     time: str | None = None,
+    probability: str | None = None,
 ) -> CrowdCorpus:
     """Read a pandas, polars or Arrow table (anything narwhals knows); the options name its columns."""
     source = _Table(frame_table(frame), "<data frame>", 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    return _corpus(source, {**wanted, "time": time}, (golds,) if isinstance(golds, str) else tuple(golds))
+    return _corpus(
+        source,
+        {**wanted, "time": time, "probability": probability},
+        (golds,) if isinstance(golds, str) else tuple(golds),
+    )
 
 
 def _load(file: SourceFile) -> _Table:
@@ -166,7 +181,9 @@ def _corpus(
     gold_names = _gold_columns(source, names, golds)
     if not len(source.table):
         raise source.error("there is no row in the table")
-    arrays = arrange(source.table, names, gold_names, source.error)
+    arrays = arrange(source.table, names, gold_names, source.error, wanted.get("probability") is not None)
+    if arrays.soft is None:
+        names.pop("probability", None)
     for n, example in broken:
         arrays.count("cells with a line break", n, example)
     others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
@@ -233,6 +250,7 @@ def _assembled(
         roles=arrays.roles,
         metadata=metadata,
         token_metadata=token_metadata,
+        soft=arrays.soft,
         load_report=report,
     )
 

@@ -175,7 +175,8 @@ def frame_table(frame: Any) -> Any:
         known = nw.from_native(frame)
         if isinstance(known, nw.LazyFrame):
             known = known.collect()
-        return known.to_arrow()
+        table = known.to_arrow()
+        return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise FormatError(
             "a column of this data frame holds values of several kinds",

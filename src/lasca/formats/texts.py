@@ -19,11 +19,22 @@ from lasca import align
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, elsewhere, natural_key
+from lasca.formats.base import SCORES, Collector, SourceFile, elsewhere, natural_key
 from lasca.formats.documents import Verdict
 from lasca.formats.layers import Layers
 
-__all__ = ["Answer", "Mark", "SpanOptions", "TextPool", "as_label", "as_name", "as_offset", "as_time", "text_id"]
+__all__ = [
+    "Answer",
+    "Mark",
+    "SpanOptions",
+    "TextPool",
+    "as_label",
+    "as_name",
+    "as_offset",
+    "as_score",
+    "as_time",
+    "text_id",
+]
 
 
 LINKS = ("id", "text")
@@ -38,6 +49,8 @@ class Mark:
     label: str
     quoted: str | None = None
     where: str = ""
+    score: float | None = None
+    """How sure the annotator (a model, mostly) is of it, where the file says so."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +82,8 @@ class SpanOptions:
     share a token ("error", "longest", "first", or "layers" and "depth": several corpora, see `lasca.formats.layers`);
     `tokenizer`: None (the export's own tokens, else the default rule), the name of a rule, or a function; `tagging`:
     "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech); `link`: what makes
-    two texts of several files the same one, their "id" or their "text".
+    two texts of several files the same one, their "id" or their "text"; `scores`: what becomes of the scores of spans
+    ("count": they are left out and counted, "soft": soft votes, see `Collector.annotate`).
     """
 
     unit: str = "auto"
@@ -78,8 +92,10 @@ class SpanOptions:
     tokenizer: str | align.Tokenizer | None = None
     tagging: str = "iob2"
     link: str = "id"
+    scores: str = "count"
 
     def __post_init__(self) -> None:
+        check_choice("scores", self.scores, SCORES)
         check_choice("link", self.link, LINKS)
         align.check_unit(self.unit)
         align.check_choices(self.partial, self.overlap, self.tagging)
@@ -139,7 +155,10 @@ class TextPool:
         if mark.quoted is not None and not answer.again and not align.same_words(there, mark.quoted):
             example = f"{where}: {excerpt(mark.quoted, 40)!r} is said to be where {excerpt(there, 40)!r} stands"
             self.collector.count("quote differs", 1, example)
-        return align.Span(start, end, mark.label, where)
+        score = None
+        if mark.score is not None and answer.role != "gold":
+            score = self.collector.score(mark.score, self.options.scores, where)
+        return align.Span(start, end, mark.label, where, score)
 
     def _own_tokens(
         self, answer: Answer, unit: str, convert: Callable[[int], int | None]
@@ -265,7 +284,15 @@ class TextPool:
             self.collector.count("tokens of which nothing is said", len(answer.unknown), answer.where)
             silent = [any(a < end and start < b for start, end in answer.unknown) for a, b in chars]
             labels = [None if quiet and label == "O" else label for label, quiet in zip(labels, silent)]
-        self.collector.annotate(answer.id, answer.name, labels, role=answer.role, time=answer.time, where=answer.where)
+        self.collector.annotate(
+            answer.id,
+            answer.name,
+            labels,
+            role=answer.role,
+            time=answer.time,
+            where=answer.where,
+            sure=_sure(known.spans, chars, labels),
+        )
 
     def _one_text(self, id: str, group: list[_Known]) -> tuple[str, align.Chars]:
         """Return the text of an id and its one tokenisation: what most answers bring, then the finest."""
@@ -293,6 +320,19 @@ class TextPool:
         return text, list(most)
 
 
+def _sure(spans: Sequence[align.Span], chars: align.Chars, labels: Sequence[str | None]) -> list[float | None] | None:
+    """Return how sure an annotator was of each token's label: the score of the span it belongs to."""
+    scored = [span for span in spans if span.score is not None]
+    if not scored:
+        return None
+    sure: list[float | None] = [None] * len(chars)
+    for span in scored:
+        for t, ((start, end), label) in enumerate(zip(chars, labels)):
+            if start < span.end and span.start < end and label is not None and label.endswith(span.label):
+                sure[t] = span.score
+    return sure
+
+
 def _report_of_all(base: Collector, reports: Sequence[LoadReport]) -> LoadReport:
     """Return what was counted in all layers together: each has counted on from what was counted before."""
     counts: dict[str, int] = dict(base.counts)
@@ -317,6 +357,11 @@ def as_offset(value: object, what: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
         raise FormatError(f"{what} must be a whole number of at least 0", path=where, got=repr(value))
     return value
+
+
+def as_score(value: object) -> float | None:
+    """Return a score as a number; None if there is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def as_label(value: object, where: str) -> str:

@@ -104,16 +104,24 @@ def _long_columns(corpus: CrowdCorpus) -> dict[str, Any]:
         token, who = [*token, at], [*who, np.full(len(at), corpus.n_annotators + g)]
         label.append(gold[at].astype(np.int64))
         seen[at] = True
+    sure = [np.ones(sum(map(len, token)))]
+    if corpus.soft is not None:
+        row, column = np.nonzero(corpus.soft.proba)
+        token, who = [*token, corpus.soft.token[row]], [*who, corpus.soft.annotator[row].astype(np.int64)]
+        label, sure = [*label, column], [*sure, corpus.soft.proba[row, column].astype(np.float64)]
+        seen[corpus.soft.token] = True
     silent = np.flatnonzero(~seen)
     tokens = np.concatenate([*token, silent])
     people = np.concatenate([*who, np.full(len(silent), len(names) - 1)])
     codes = np.concatenate([*label, np.full(len(silent), -1)])
-    order = np.lexsort((people, tokens))
+    order = np.lexsort((codes, people, tokens))
     base = corpus.to_table("tokens").select(["sequence", "position", "token"]).take(pa.array(tokens[order]))
     columns: dict[str, Any] = {name: base.column(name) for name in base.column_names}
     columns["annotator"] = pa.array(names[people[order]], pa.large_string())
     columns["role"] = pa.array(roles[people[order]], pa.large_string())
     columns["label"] = pa.array(np.array([*corpus.labels, ""], object)[codes[order]], pa.large_string())
+    if corpus.soft is not None:
+        columns["probability"] = pa.array(np.concatenate([*sure, np.ones(len(silent))])[order])
     at = tokens[order]
     for name, values in corpus.metadata.items():
         columns[_free(name, columns)] = values.arrow.take(pa.array(corpus.token_sequence[at]))
@@ -125,7 +133,12 @@ def _long_columns(corpus: CrowdCorpus) -> dict[str, Any]:
 def _free(name: str, columns: Mapping[str, Any]) -> str:
     """Return a name for a column of metadata under which the reader takes it for nothing else."""
     plain = name.strip().lower()
-    reserved = plain in NAMES["time"] or plain.startswith("gold") or plain in map(str.lower, columns) or not plain
+    reserved = (
+        plain in (*NAMES["time"], *NAMES["probability"])
+        or plain.startswith("gold")
+        or plain in map(str.lower, columns)
+        or not plain
+    )
     return f"metadata_{name}" if reserved else name
 
 
