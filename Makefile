@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-torch test-slow fuzz release-check lint format docs reproduction screenshots bench clean
+.PHONY: demo test test-torch test-slow fuzz release-check lint format docs site reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -62,10 +62,18 @@ format: .venv/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.test  ## what is made from the code: docs/cli.md, docs/formats.md
+docs: .venv/.test  ## what is made from the code and from results: docs/cli.md, formats.md, models.md, tables of questions
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_formats.py
 	$(BIN)/python docs/make_models.py
+	$(BIN)/python docs/make_questions.py
+
+.venv/.docs: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+site: .venv/.docs  ## the docs site, built strictly into build/site; it loads nothing from the network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/.bench  ## side by side with crowd-kit and python-crfsuite
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done

@@ -92,6 +92,24 @@ def test_made_pages_are_up_to_date(name: str) -> None:
     assert (ROOT / "docs" / f"{name}.md").read_text("utf-8") == made, "run: make docs"
 
 
+def test_made_tables_are_up_to_date() -> None:
+    make = runpy.run_path(str(ROOT / "docs" / "make_questions.py"))
+    pages = [page for page in PAGES if make["MADE"].search(page.read_text("utf-8"))]
+    assert len(pages) == 7
+    for page in pages:
+        assert page.read_text("utf-8") == make["filled"](page.read_text("utf-8")), f"{page.name}: run make docs"
+
+
+def test_every_page_of_the_site_is_there_and_nothing_comes_from_outside() -> None:
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    hooks = (ROOT / "scripts" / "site_hooks.py").read_text("utf-8")
+    made = {"index.md", "api.md", *re.findall(r'"(\w+\.md)": "[A-Z]+\.md"', hooks)}
+    for page in re.findall(r"[\w/-]+\.md", text):
+        assert page in made or (ROOT / "docs" / page).is_file(), page
+    assert "font: false" in text
+    assert not re.search(r"https?://", text)
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:\s]+)\)", page.read_text("utf-8")):
