@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import lasca
-from lasca import datasets, simulate
+from lasca import datasets, evaluate, simulate
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.formats.long_table import read_frame
 
@@ -145,6 +145,40 @@ def machines(
         anew = rng.random(corpus.n_tokens) < 0.1
         voters[f"llm-{i + 1}"] = np.where(anew, rng.choice(flat["llm"], corpus.n_tokens), flat["llm"])
     return with_voters(corpus, voters) if voters else corpus
+
+
+def prompts(per_model: tuple[int, ...], sequences: int = 500) -> CrowdCorpus:
+    """Return sentences of MTurk val labelled by simulated language models, each with so many prompts.
+
+    What can be marked is the gold spans and three times as many others. Every candidate has a score: how much it looks
+    like a span, for all models; what a model makes of it; what a prompt does. A prompt marks what scores above 0, now
+    and then with another type. Prompts of one model thus repeat about a third of each other's errors.
+    """
+    rng = np.random.default_rng(SEED)
+    corpus = mturk_folder().select(sequences=np.arange(sequences))
+    code, outside = {name: i for i, name in enumerate(corpus.labels)}, corpus.labels.index("O")
+    kinds = sorted(name[2:] for name in code if name.startswith("B-") and "I-" + name[2:] in code)
+    gold = np.asarray(corpus.golds["gold"], dtype=np.int64)
+    start, end, kind, names = evaluate.find_spans(gold, corpus.offsets, corpus.labels)
+    candidates = [(a, b, names[k]) for a, b, k in zip(start.tolist(), end.tolist(), kind.tolist()) if names[k] in kinds]
+    n_true = len(candidates)
+    elsewhere = rng.choice(np.flatnonzero(gold == outside), 3 * n_true, replace=False)
+    candidates += [(int(a), int(a) + 1, kinds[int(rng.integers(len(kinds)))]) for a in elsewhere]
+    n = len(candidates)
+    looks = np.where(np.arange(n) < n_true, 1.0, -1.8) + rng.normal(size=n)
+    voters = {}
+    for model, count in enumerate(per_model):
+        makes = looks + rng.normal(size=n)
+        other = np.where(rng.random(n) < 0.08, rng.integers(len(kinds), size=n), -1)
+        for prompt in range(count):
+            labels = np.full(corpus.n_tokens, outside)
+            for i in np.flatnonzero(makes + rng.normal(size=n) + 0.5 * rng.normal() > 0).tolist():
+                a, b, name = candidates[i]
+                name = name if other[i] < 0 else kinds[other[i]]
+                labels[a:b] = code["I-" + name]
+                labels[a] = code["B-" + name]
+            voters[f"model-{model + 1}/{prompt + 1}"] = labels
+    return with_voters(corpus.select(annotators=[]), voters)
 
 
 # --- PICO, Broad Twitter Corpus --------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,19 +79,19 @@ def _rates(
 def check_average(
     crowd: Crowd,
     fits: Sequence[tuple[Structure, ChainFit]],
-    families: Sequence[Sequence[str]],
+    families: Mapping[tuple[str, ...], float],
     labels: npt.NDArray[np.int16],
     without_text: npt.NDArray[np.int16],
 ) -> tuple[str, ...]:
-    """Check an average of chains: convergence, families, the rate that had to be held, the text against people."""
+    """Check an average of chains: convergence, families (and as how many they count), rates, text against people."""
     said: list[str] = []
     late = [structure.name for structure, fit in fits if not fit.converged]
     if len(late) == len(fits):
         said.append(f"not converged after {max(len(fit.trace) for _, fit in fits)} iterations: raise max_iter")
-    for names in families:
+    for names, weight in families.items():
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         said.append(
-            f"{shown} repeat each other more than independent annotators would: together they count as about one"
+            f"{shown} repeat each other more than independent annotators would: together they count as {weight:.1f}"
         )
     held = float(np.mean([fit.outside_weight for _, fit in fits]))
     if held > 0.7:

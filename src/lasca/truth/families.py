@@ -12,11 +12,17 @@ are few of anybody's pairs, do not count; common errors and difficult tokens rai
 
     c = (C_lm − g_l g_m) / (1 − g_l g_m)              how often l and m repeat each other beyond that
 
-The pair whose c is most clearly above `LEAST` is joined, g is fitted anew with the family as one other, and so on; how
-far c strays by itself is seen from all pairs. It takes four annotators who meet to say so.
-A family of k members that vote on a token with repetition c weighs there as 1 + (k − 1)(1 − c) annotators, shared
-evenly: exact copies weigh as one. (A latent vote per family, of which members give copies, would be the whole model;
-weights are its first order and cost nothing.)
+The pair whose c is most clearly above `LEAST` is joined, with all who are linked to it; g is fitted anew, and so on
+until no pair is left. How far c strays by itself is seen from all pairs; a family's c is the mean over its pairs. In
+the fit of g a family of k is √k others: copies must not say what everybody else is worth, nor may a family that is not
+found yet be the majority because another one was. It takes four annotators who meet to say anything.
+A family of k members that vote on a token with repetition c weighs there as k / (1 + (k − 1) c) annotators, the number
+of independent ones whose mean is as sure as that of k with correlation c (the design effect of surveys): exact copies
+weigh as one, and seven prompts of one model that repeat each other four times in ten as two. (A latent vote per family,
+of which members give copies, would be the whole model; weights are its first order and cost nothing.)
+
+What cannot be told from votes: two experts beside a crowd that misses what is hard agree just as copies do. They weigh
+less than they should then, and a warning names them.
 """
 
 from __future__ import annotations
@@ -33,8 +39,9 @@ from lasca.truth.evidence import Floats
 
 __all__ = ["Families", "declared_families", "find_families"]
 
-LEAST = 0.5
-"""How often members of a family repeat each other at least."""
+LEAST = {True: 0.15, False: 0.5}
+"""How often members of a family repeat each other at least: where spans are marked, and where every token has a label
+of its own (there the good agree more than g g says, being right together on what is easy)."""
 MARKS = 40
 """How many marks of both it takes to say anything of a pair."""
 CERTAIN = 3.0
@@ -61,6 +68,11 @@ class Families:
         groups = [np.flatnonzero(self.family == f).tolist() for f in np.unique(self.family)]
         return [group for group in groups if len(group) > 1]
 
+    def counts_as(self, members: Sequence[int]) -> float:
+        """Return as how many annotators a family counts where all of it votes."""
+        k = len(members)
+        return float(k / (1.0 + (k - 1) * self.repeats[members[0]]))
+
     def weights(self, votes: Votes) -> Floats:
         """Return the weight of each vote."""
         weight = np.ones(len(votes.label))
@@ -71,7 +83,7 @@ class Families:
         _, place, size = np.unique(pair, return_inverse=True, return_counts=True)
         k = size[np.asarray(place).reshape(-1)]
         c = self.repeats[votes.annotator]
-        return np.asarray((1 + (k - 1) * (1 - c)) / k)
+        return np.asarray(1.0 / (1.0 + (k - 1) * c))
 
     def one_each(self, votes: Votes) -> Votes:
         """Return the votes with one vote of each family on a token: that of the member who comes first."""
@@ -105,31 +117,43 @@ def find_families(votes: Votes, declared: Sequence[str | None], outside: int) ->
     same, marks = np.zeros((2, n, n))
     pair_counts(votes.start, votes.annotator, votes.label, outside, same, marks)
     agreement, size = _agreement(same, marks)
-    family, repeats = known.family.copy(), known.repeats.copy()
-    for _ in range(n):
-        found = _closest(agreement, size, family)
-        if found is None:
+    family = known.family.copy()
+    while True:
+        excess, sure = _excess(agreement, size, family)
+        if sure.max() <= LEAST[outside >= 0]:
             break
-        one, other, c = found
-        joined = np.flatnonzero((family == family[one]) | (family == family[other]))
-        family[joined] = joined.min()
-        repeats[joined] = max(float(repeats[joined].max()), c)
-    return Families(family, np.minimum(repeats, 1.0))
+        one, other = divmod(int(sure.argmax()), n)
+        family = _grown(family, one, other, np.maximum(sure, sure.T) > LEAST[outside >= 0])
+    repeats = known.repeats.copy()
+    for members in Families(family, repeats).members():
+        inside = excess[np.ix_(members, members)][np.triu_indices(len(members), 1)]
+        found = inside[~np.isnan(inside)]
+        repeats[members] = max(float(repeats[members].max()), float(found.mean()) if len(found) else 0.0)
+    return Families(family, np.clip(repeats, 0.0, 1.0))
 
 
-def _closest(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> tuple[int, int, float] | None:
-    """Return the two of different families that repeat each other most clearly, and how often; None if nobody does."""
+def _grown(family: npt.NDArray[np.int64], one: int, other: int, linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the families with two of them joined, and whoever is linked to the new one, and so on."""
+    inside = np.isin(family, family[[one, other]])
+    while True:
+        more = np.isin(family, family[inside | linked[inside].any(axis=0)])
+        if (more == inside).all():
+            return np.where(inside, np.flatnonzero(inside).min(), family)
+        inside = more
+
+
+def _excess(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return c of each pair (nan: cannot be said), and what it is surely above for pairs of two families (else −∞)."""
     quality = _quality(agreement, size, family)
     expected = np.minimum(quality[:, None] * quality[None, :], 0.99)
-    tried = np.triu((size >= MARKS) & ~np.isnan(expected), 1) & (family[:, None] != family[None, :])
+    met = (size >= MARKS) & ~np.isnan(expected)
+    tried = np.triu(met, 1) & (family[:, None] != family[None, :])
+    excess = np.where(met, (agreement - expected) / (1 - expected), np.nan)
     if tried.sum() < OTHERS:
-        return None
-    excess = (agreement - expected) / (1 - expected)
+        return excess, np.full_like(excess, -np.inf)
     spread = np.sqrt(np.maximum(agreement * (1 - agreement), 0.05) / np.maximum(size, 1)) / (1 - expected)
-    usual = float(np.median(np.abs(excess[tried] / spread[tried]))) / 0.6745
-    surely = np.where(tried, excess - CERTAIN * max(1.0, usual) * spread, -np.inf)  # texts differ, and so do pairs
-    one, other = divmod(int(surely.argmax()), len(surely))
-    return (one, other, float(excess[one, other])) if surely[one, other] > LEAST else None
+    usual = float(np.median(np.abs(excess[tried] / spread[tried]))) / 0.6745  # texts differ, and so do pairs
+    return excess, np.where(tried, excess - CERTAIN * max(1.0, usual) * spread, -np.inf)
 
 
 def _agreement(same: Floats, marks: Floats) -> tuple[Floats, Floats]:
@@ -143,7 +167,7 @@ def _agreement(same: Floats, marks: Floats) -> tuple[Floats, Floats]:
 def _quality(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> Floats:
     """Fit g_l g_m to the agreement of pairs by medians; nan for those who met too few others.
 
-    Members of one family are no pairs, and a family counts as one other.
+    Members of one family are no pairs, and a family of k counts as √k others.
     """
     usable = (size >= MARKS / 2) & (family[:, None] != family[None, :])
     known = np.array([len(np.unique(family[row])) >= OTHERS for row in usable])
@@ -151,7 +175,7 @@ def _quality(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> 
     if not usable.any():
         return np.full(len(family), np.nan)
     quality = np.where(known, np.sqrt(max(float(np.median(agreement[usable])), 0.01)), np.nan)
-    share = 1.0 / np.bincount(family, minlength=len(family))[family]
+    share = 1.0 / np.sqrt(np.bincount(family, minlength=len(family))[family])
     for _ in range(SWEEPS):
         before = quality
         quality = np.full_like(before, np.nan)

@@ -2,8 +2,10 @@
 
 No single model is best on every crowd: memory helps where annotators mark long spans and harms where there are few
 votes; priors learned from the crowd help where everybody misses much and harm where annotators are unlike each other.
-What cannot be known is averaged over. The members (`MEMBERS`, see `robust_chain`) share their guards – silence,
-unanimity, rates – and the votes of a family (`families`) weigh as the family does. Then the text may have a say, if it
+What cannot be known is averaged over, and what a member assumes must be earned: with few marks memory under fixed
+priors says little, and where spans are long no member without memory does (`_Average._say`). The members (`MEMBERS`,
+see `robust_chain`) share their guards – silence, unanimity, rates – and the votes of a family (`families`) weigh as the
+family does. Then the text may have a say, if it
 has earned one:
 
     1. families: who repeats whom; their votes get weights
@@ -67,6 +69,9 @@ ONE_LEVEL = (
 )
 """The members where votes do not meet (difficulty shows only where they do), and where two levels would be more than
 `MOST_STATES` states (the work grows with their square)."""
+ENOUGH, LONG = 2000, 3.0
+"""Marks of a crowd at which fixed priors with memory say half as much as learned ones; length of runs of marks from
+which a member without memory overcounts (an annotator's votes along a span are one decision)."""
 MOST_STATES = 40
 LEAST_AGREEMENT = 0.4
 DOUBT = 0.02
@@ -142,7 +147,7 @@ class RobustSequence(TruthModel):
         run = _Average(crowd, soft, max_iter, tol, progress)
         start = start_evidence(corpus, families.one_each(votes), hard=False)
         fits = run.members(start, (), 0.0, 0.35)
-        mean = _mean(fits)
+        mean = run.mean(fits)
         plain = mean
         text, agreement, crossfit = None, None, None
         for number in range(check_int("rounds", self.rounds, low=0) if self.text else 0):
@@ -158,7 +163,7 @@ class RobustSequence(TruthModel):
                 text = None
                 break
             fits = run.members(start, (text,), begin + 0.2, begin + 0.5)
-            mean = _mean(fits)
+            mean = run.mean(fits)
         progress(0.97, "result")
         return self._posterior(crowd, families, fits, mean, plain, text, agreement)
 
@@ -215,7 +220,9 @@ class RobustSequence(TruthModel):
         counts = _counts(crowd, mean)
         clusters, scores = found_clusters(counts, None, confusion_prior(T, *LEAN))
         confusion = counts + confusion_prior(T, *LEAN)
-        names = [[corpus.annotators[member] for member in members] for members in families.members()]
+        count_as = {
+            tuple(corpus.annotators[m] for m in group): families.counts_as(group) for group in families.members()
+        }
         longest = max((fit.trace for _, fit in fits), key=len)
         return Posterior(
             proba,
@@ -236,14 +243,14 @@ class RobustSequence(TruthModel):
                 ],
                 "iterations": len(longest),
                 "converged": all(fit.converged for _, fit in fits),
-                "families": names,
+                "families": [list(names) for names in count_as],
                 "text": text is not None,
                 "text_agreement": agreement,
                 "temperature": temperature,
                 "votes_that_meet": crowd.meet,
                 "bic": [vars(score) for score in scores],
             },
-            warnings=check_average(crowd, fits, names, labels, _decoded(crowd, plain)),
+            warnings=check_average(crowd, fits, count_as, labels, _decoded(crowd, plain)),
         )
 
 
@@ -259,20 +266,37 @@ class _Average:
         progress: Progress,
     ) -> None:
         self.crowd, self.soft, self.max_iter, self.tol, self.progress = crowd, tuple(soft), max_iter, tol, progress
+        self.two_levels = crowd.meet > 0.5 and 2 * crowd.votes.n_labels <= MOST_STATES
 
     def members(
         self, start: npt.NDArray[np.floating], texts: tuple[npt.NDArray[np.float32], ...], begin: float, end: float
     ) -> list[tuple[Structure, ChainFit]]:
         """Fit every member from the same start."""
-        two = self.crowd.meet > 0.5 and 2 * self.crowd.votes.n_labels <= MOST_STATES
         spans = detect(self.crowd.corpus.labels) is not None
-        structures = ONE_LEVEL if not two else MEMBERS if spans else WITHOUT_SPANS
+        structures = ONE_LEVEL if not self.two_levels else MEMBERS if spans else WITHOUT_SPANS
         fits = []
         for i, structure in enumerate(structures):
             self.progress(begin + (end - begin) * i / len(structures), structure.name)
             chain = RobustChain(self.crowd, structure, self.soft + texts)
             fits.append((structure, chain.fit(_meeting(self.crowd, start), self.max_iter, self.tol)))
         return fits
+
+    def mean(self, fits: Sequence[tuple[Structure, ChainFit]]) -> Floats:
+        """Return the members' mean, each by its say."""
+        say = np.array([self._say(structure) for structure, _ in fits])
+        total = np.zeros_like(fits[0][1].labels)
+        for weight, (_, fit) in zip(say / say.sum(), fits):
+            total += weight * fit.labels
+        return total
+
+    def _say(self, structure: Structure) -> float:
+        """Return how much a member says: what it assumes must be earned by marks, and spans must not be overcounted."""
+        marks, length = self.crowd.marks, self.crowd.run_length
+        if not (self.two_levels and marks) or (structure.memory and structure.learned):
+            return 1.0
+        if structure.memory:
+            return 1.0 - 1.0 / (1.0 + (marks / ENOUGH) ** 2)
+        return 1.0 / (1.0 + (marks / ENOUGH * max(0.0, 1.0 - LONG / length)) ** 2)
 
 
 def _meeting(crowd: Crowd, start: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
@@ -283,13 +307,6 @@ def _meeting(crowd: Crowd, start: npt.NDArray[np.floating]) -> npt.NDArray[np.fl
     shares = np.full((votes.n_tokens, votes.n_labels), 1e-3)
     np.add.at(shares, (crowd.token, votes.label), 1.0 / np.diff(votes.start)[crowd.token])
     return np.asarray(np.log(crowd.meet * np.exp(start) + (1 - crowd.meet) * shares))
-
-
-def _mean(fits: Sequence[tuple[Structure, ChainFit]]) -> Floats:
-    total = fits[0][1].labels.copy()
-    for _, fit in fits[1:]:
-        total += fit.labels
-    return total / len(fits)
 
 
 def _decoded(crowd: Crowd, proba: Floats) -> npt.NDArray[np.int16]:

@@ -98,6 +98,10 @@ class Crowd:
     """The label O, -1 where there is none."""
     meet: float
     """The share of votes on tokens that have two at least."""
+    marks: int
+    """How many votes are for another label than O; 0 where there is no O."""
+    run_length: float
+    """How many marks an annotator gives in a row, in the mean."""
     n_threads: int
 
     @classmethod
@@ -105,6 +109,8 @@ class Crowd:
         """Look at a corpus."""
         n = np.diff(votes.start)
         per_token = len(votes.label) / max(1, int((n > 0).sum()))
+        outside = corpus.labels.index("O") if "O" in corpus.labels else -1
+        marks, runs = _marks(votes, outside) if outside >= 0 else (0, 0)
         return cls(
             corpus,
             votes,
@@ -112,10 +118,19 @@ class Crowd:
             words,
             float(np.clip((per_token / 5.0) ** 2, 0.1, 1.0)),  # words are believed the more the fewer votes there are
             np.repeat(np.arange(votes.n_tokens), n),
-            corpus.labels.index("O") if "O" in corpus.labels else -1,
+            outside,
             float(n[n > 1].sum() / max(1, n.sum())),
+            marks,
+            marks / max(1, runs),
             n_threads,
         )
+
+
+def _marks(votes: Votes, outside: int) -> tuple[int, int]:
+    """Count the votes for another label than O, and the runs they come in."""
+    before, marked = memory(votes), votes.label != outside
+    begins = marked & ((before == outside) | (before == votes.n_labels))
+    return int(marked.sum()), int(begins.sum())
 
 
 @dataclass(frozen=True)
