@@ -6,7 +6,7 @@ Orders: the queue as the server gives it, and posterior entropy and vote entropy
 over the items that the server offers. All of them get refits with what was decided after every `--refit` decisions;
 the queue is also ranked anew by what decisions taught, as the server does. Each order goes on until the errors are
 halved (`--most` decisions at most). Errors are spans that are wrong plus spans that are missing; "unseen" are those in
-sequences of which nothing was shown. Seeds draw nine tenths of the sequences with gold each; first fits are kept in
+sequences of which nothing was shown. Seeds draw a `--share` of the sequences with gold each; first fits are kept in
 `--fits`. docs/review-replays.md is made of the results by experiments/review_page.py.
 """
 
@@ -49,17 +49,17 @@ def with_gold(name: str) -> CrowdCorpus:
     return corpus.select(sequences=keep & (unknown == 0))
 
 
-def nine_tenths(corpus: CrowdCorpus, seed: int) -> CrowdCorpus:
+def drawn(corpus: CrowdCorpus, share: float, seed: int) -> CrowdCorpus:
     """Return a part of the sequences, drawn at random."""
-    drawn = np.random.default_rng(seed).permutation(corpus.n_sequences)[: int(0.9 * corpus.n_sequences)]
-    return corpus.select(sequences=np.sort(drawn))
+    order = np.random.default_rng(seed).permutation(corpus.n_sequences)
+    return corpus.select(sequences=np.sort(order[: int(share * corpus.n_sequences)]))
 
 
-def fitted(name: str, model: str, seed: int, folder: Path) -> Path:
+def fitted(name: str, share: float, model: str, seed: int, folder: Path) -> Path:
     """Return the folder of a first fit, made where it is not there."""
-    made = folder / f"{name}-{model}-{seed}"
+    made = folder / f"{name}-{share:g}-{model}-{seed}"
     if not made.is_dir():
-        part = nine_tenths(with_gold(name), seed)
+        part = drawn(with_gold(name), share, seed)
         save_truth(part, model_class(model)().fit(part), made)
     return made
 
@@ -84,14 +84,14 @@ def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, in
         by_sequence.setdefault(s, []).append((a - base, b - base, labels.types[k]))
     shown: set[int] = set()
     done: set[str] = set()
+    decided: list[tuple[int, int]] = []
     curve: list[dict[str, int]] = []
     first_wrong: set[tuple[int, int, int]] = set()
 
     def measure() -> int:
-        fit = project.fit(again=False)
-        inferred = session._fit.truth.labels.copy()
-        decided = fit.known.source > 0
-        inferred[decided] = fit.truth.labels[decided]
+        inferred = np.array(session._fit.truth.labels)
+        for start, stop in decided:
+            inferred[start:stop] = corpus.golds[GOLD][start:stop]
         wrong = spans_of(labels, inferred, corpus) ^ gold
         first_wrong.update(wrong if not curve else ())
         unseen, unseen_before = (
@@ -114,6 +114,9 @@ def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, in
             body = {"who": "gold", "item": item.id, "readings": [[list(s) for s in sorted(spans)]]}
             answer = client.post("/t/api/decide", json=body)
             assert answer.status_code == 200, answer.text
+            base = int(corpus.offsets[area.sequence])
+            ends = [area.start, area.stop, *(end for span in spans for end in span[:2])]
+            decided.append((base + min(ends), base + max(ends)))
             shown.add(area.sequence)
             done.add(item.id)
         session.wait()
@@ -138,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", choices=("mturk", "pico"), default="mturk")
     parser.add_argument("--model", default="robust")
+    parser.add_argument("--share", type=float, default=0.9, help="the share of the sequences that each seed draws")
     parser.add_argument("--most", type=int, default=4000)
     parser.add_argument("--refit", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=5)
@@ -146,10 +150,17 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     asked = parser.parse_args()
     asked.output.parent.mkdir(parents=True, exist_ok=True)
+    settings = {k: v for k, v in vars(asked).items() if k not in ("output", "fits", "seeds", "orders")}
     results: list[dict[str, Any]] = []
+    if asked.output.is_file():  # go on where it was stopped
+        before = json.loads(asked.output.read_text(encoding="utf-8"))
+        results = before["results"] if before["settings"] == settings else []
+    known = {(r["seed"], r["order"]) for r in results}
     for seed in range(asked.seeds):
-        made = fitted(asked.data, asked.model, seed, asked.fits)
-        for order in asked.orders.split(","):
+        if all((seed, order) in known for order in asked.orders.split(",")):
+            continue
+        made = fitted(asked.data, asked.share, asked.model, seed, asked.fits)
+        for order in (o for o in asked.orders.split(",") if (seed, o) not in known):
             began = time.process_time()
             with tempfile.TemporaryDirectory() as scratch:
                 shutil.copytree(made, Path(scratch) / "run")
@@ -161,7 +172,6 @@ def main() -> None:
                 f"{time.process_time() - began:.0f} CPU s",
                 flush=True,
             )
-            settings = {k: v for k, v in vars(asked).items() if k not in ("output", "fits")}
             text = json.dumps({"settings": settings, "results": results}, indent=1) + "\n"
             asked.output.write_text(text, encoding="utf-8")
 

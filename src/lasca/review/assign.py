@@ -1,9 +1,10 @@
 """Who labels next: which documents to give to whom, by the errors a vote is expected to remove per unit of work.
 
 A vote of annotator l on a token with posterior p is worth Σ_s max_t p_t Ψ^l_ts - max_t p_t, the rise of the probability
-that the best label is right; a document is worth the sum over its tokens. Its cost is a fixed part plus its length.
-Batches are greedy: every vote already handed out on a document halves what a further one is worth there. Nobody gets
-what they have labelled. Somebody new is taken for an average annotator.
+that the best label is right (p is doubted where votes are few, `DOUBT`); a document is worth the sum over its tokens.
+Its cost is a fixed part plus its length. Batches are greedy: every vote already handed out on a document halves what a
+further one is worth there. Nobody gets what they have labelled. Somebody new is taken for an average annotator.
+Measured in docs/review-replays.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ FIXED = 10.0
 """What a document costs before its first token is read, in tokens."""
 SURE = 0.999
 """Tokens whose label is surer than this are not worth a vote."""
+
+DOUBT = 0.1
+"""A posterior counts as much as its votes, and how common labels are as much as this part of one: a model may be sure
+of what one person said, and still be worth asking a second one."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,12 @@ def assign(
     *,
     annotators: Sequence[str] | None = None,
     most: int | None = None,
+    may: npt.NDArray[np.bool_] | None = None,
 ) -> list[Assignment]:
-    """Hand out `budget` documents, the best first; `most` is how many one annotator may get."""
+    """Hand out `budget` documents, the best first; `most` is how many one annotator may get.
+
+    `may` says who may get what: (annotators, documents), in the order in which they are named and of `documents_of`.
+    """
     if budget < 1:
         raise ParameterError("budget", budget, "at least 1")
     people = [a for a, v in zip(corpus.annotators, corpus.votes) if v] if annotators is None else list(annotators)
@@ -65,7 +74,8 @@ def assign(
     document, names = documents_of(corpus)
     of_token = document[corpus.token_sequence] if corpus.n_tokens else np.zeros(0, np.int64)
     tokens = np.bincount(of_token, minlength=len(names))
-    best = truth.proba.max(axis=1)
+    proba = _doubted(corpus, truth)
+    best = proba.max(axis=1)
     open_tokens = np.flatnonzero(best < SURE)
     code = {name: a for a, name in enumerate(corpus.annotators)}
     seen = np.zeros((corpus.n_annotators, len(names)), bool)
@@ -76,12 +86,20 @@ def assign(
     value = np.zeros((len(people), len(names)))
     for k, name in enumerate(people):
         rows = truth.confusion[code[name]] if name in code else average
-        gain = _gain(truth.proba[open_tokens], rows) - best[open_tokens]
+        gain = _gain(proba[open_tokens], rows) - best[open_tokens]
         value[k] = np.bincount(of_token[open_tokens], weights=np.maximum(gain, 0), minlength=len(names))
         if name in code:
             value[k, seen[code[name]]] = 0
+    if may is not None:
+        value *= may
     per_cost = value / (FIXED + tokens)
     return _greedy(per_cost, value, people, names, document, tokens, budget, most)
+
+
+def _doubted(corpus: CrowdCorpus, truth: Truth) -> npt.NDArray[np.float64]:
+    """Return probabilities that are never surer than the number of votes allows."""
+    n = np.diff(corpus.token_start)[:, None]
+    return np.asarray((n * truth.proba + DOUBT * truth.proba.mean(axis=0)) / (n + DOUBT), np.float64)
 
 
 def _gain(proba: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
