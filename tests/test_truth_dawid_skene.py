@@ -23,7 +23,7 @@ def one_pass(corpus: CrowdCorpus, log_psi: np.ndarray, log_gamma: np.ndarray, pr
     votes = Votes.of(corpus)
     learner, block = DawidSkene(lone_votes=True)._learner(votes), Block(votes, 0, votes.n_tokens)
     state = Parameters(log_psi, log_gamma, 0.0, learner.summarise(block)[2])
-    counts, totals, evidence = learner.describe(state, block, None, proba)
+    _, (counts, totals, evidence) = learner.describe(state, block, None, proba)
     return counts, totals, learner.update(state, (counts, totals, evidence))[1]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lasca.truth import TruthModel
 
 __all__ = [
+    "DATA",
     "DataArgument",
     "FormatOption",
     "JsonOption",

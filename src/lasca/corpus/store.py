@@ -25,7 +25,7 @@ from lasca.files import check_sums, whole_folder
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["load", "save"]
+__all__ = ["by_label", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "write_arrow"]
 
 VERSION = 2
 OLDER = (1,)  # versions that can still be read: 1 had `roles` and neither soft votes nor known labels
@@ -61,22 +61,23 @@ def save(corpus: CrowdCorpus, path: str | Path, format: str, overwrite: bool) ->
     tables = dict(zip(TABLES, (sequences, tokens, annotations)))
     if corpus.soft is not None:
         soft, proba = corpus.soft, corpus.soft.proba
-        tables["soft"] = {"token": soft.token, "annotator": soft.annotator} | _by_label("p", proba)
+        tables["soft"] = {"token": soft.token, "annotator": soft.annotator} | by_label("p", proba)
     if corpus.known is not None:
-        tables["known"] = {"token": corpus.known.token} | _by_label("allowed", corpus.known.allowed)
+        tables["known"] = {"token": corpus.known.token} | by_label("allowed", corpus.known.allowed)
     with whole_folder(path, overwrite=overwrite) as folder:
         for name, columns in tables.items():
-            _write(pa.table(columns), folder / f"{name}.{format}")
+            write_arrow(pa.table(columns), folder / f"{name}.{format}")
         text = json.dumps(header, ensure_ascii=False, indent=1)
         (folder / "corpus.json").write_text(text, encoding="utf-8")
 
 
-def _by_label(name: str, matrix: Any) -> dict[str, Any]:
+def by_label(name: str, matrix: Any) -> dict[str, Any]:
     """Return a column per label, named by its code."""
     return {f"{name}:{t}": pa.array(np.ascontiguousarray(matrix[:, t])) for t in range(matrix.shape[1])}
 
 
-def _write(table: Any, path: Path) -> None:
+def write_arrow(table: Any, path: Path) -> None:
+    """Write a table, as Arrow or Parquet by the name of the file."""
     if path.suffix == ".parquet":
         pq.write_table(table, path, compression="zstd")
         return
@@ -99,25 +100,25 @@ def load(path: str | Path) -> dict[str, Any]:
                 got=version,
                 hint="Make it anew: lasca convert EXPORT FOLDER -t lasca",
             )
-        sequences, tokens, annotations = (_read(folder / f"{name}.{format}") for name in TABLES)
+        sequences, tokens, annotations = (read_arrow(folder / f"{name}.{format}") for name in TABLES)
         T = len(header["labels"])
         return {
-            "tokens": Strings(_column(tokens, "token")),
+            "tokens": Strings(column_of(tokens, "token")),
             "offsets": _cumulated(sequences, "length"),
             "labels": tuple(header["labels"]),
             "annotators": tuple(header["annotators"]),
-            "annotation_annotator": _numbers(annotations, "annotator"),
-            "annotation_label": _numbers(annotations, "label"),
+            "annotation_annotator": numbers_of(annotations, "annotator"),
+            "annotation_label": numbers_of(annotations, "label"),
             "token_start": _cumulated(tokens, "annotations"),
-            "sequence_ids": Strings(_column(sequences, "id")),
-            "golds": {name: _numbers(tokens, f"gold:{name}") for name in header["golds"]},
+            "sequence_ids": Strings(column_of(sequences, "id")),
+            "golds": {name: numbers_of(tokens, f"gold:{name}") for name in header["golds"]},
             **_about(header),
             "soft": _soft(folder / f"soft.{format}", T) if header.get("soft") else None,
             "known": _known(folder / f"known.{format}", T) if header.get("known") else None,
             "token_metadata": {
-                name: Strings(_column(tokens, f"metadata:{name}")) for name in header.get("token_metadata", ())
+                name: Strings(column_of(tokens, f"metadata:{name}")) for name in header.get("token_metadata", ())
             },
-            "metadata": {name: Strings(_column(sequences, f"metadata:{name}")) for name in header["metadata"]},
+            "metadata": {name: Strings(column_of(sequences, f"metadata:{name}")) for name in header["metadata"]},
             "token_chars": _token_chars(tokens),
             "load_report": LoadReport.from_dict(header["load_report"]),
         }
@@ -140,41 +141,45 @@ def _about(header: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 def _soft(path: Path, n_labels: int) -> SoftVotes:
     check_sums(path.parent, path.name)
-    table = _read(path)
-    return SoftVotes(_numbers(table, "token"), _numbers(table, "annotator"), _matrix(table, "p", n_labels))
+    table = read_arrow(path)
+    return SoftVotes(numbers_of(table, "token"), numbers_of(table, "annotator"), matrix_of(table, "p", n_labels))
 
 
 def _known(path: Path, n_labels: int) -> KnownLabels:
     check_sums(path.parent, path.name)
-    table = _read(path)
-    return KnownLabels(_numbers(table, "token"), _matrix(table, "allowed", n_labels))
+    table = read_arrow(path)
+    return KnownLabels(numbers_of(table, "token"), matrix_of(table, "allowed", n_labels))
 
 
-def _matrix(table: Any, name: str, n_labels: int) -> Any:
-    return np.stack([np.asarray(_column(table, f"{name}:{t}").to_numpy(False)) for t in range(n_labels)], axis=1)
+def matrix_of(table: Any, name: str, n_labels: int) -> Any:
+    """Return the columns that `by_label` made as a matrix."""
+    return np.stack([np.asarray(column_of(table, f"{name}:{t}").to_numpy(False)) for t in range(n_labels)], axis=1)
 
 
-def _read(path: Path) -> Any:
+def read_arrow(path: Path) -> Any:
+    """Map a table into memory."""
     if path.suffix == ".parquet":
         return pq.read_table(path, memory_map=True)
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
 
 
-def _column(table: Any, name: str) -> Any:
+def column_of(table: Any, name: str) -> Any:
+    """Return a column as one array."""
     column = table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _numbers(table: Any, name: str) -> Any:
-    return np.asarray(_column(table, name))
+def numbers_of(table: Any, name: str) -> Any:
+    """Return a column of numbers, without a copy where it lies in one piece."""
+    return np.asarray(column_of(table, name))
 
 
 def _cumulated(table: Any, name: str) -> Any:
-    return np.concatenate(([0], np.cumsum(_numbers(table, name), dtype=np.int64)))
+    return np.concatenate(([0], np.cumsum(numbers_of(table, name), dtype=np.int64)))
 
 
 def _token_chars(tokens: Any) -> Any:
     if "char_start" not in tokens.column_names:
         return None
-    return np.stack([_numbers(tokens, "char_start"), _numbers(tokens, "char_end")], axis=1)
+    return np.stack([numbers_of(tokens, "char_start"), numbers_of(tokens, "char_end")], axis=1)

@@ -7,7 +7,7 @@ what one worker holds – is a run of blocks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["Block", "Votes", "cut_into_blocks", "cut_into_shards", "document_cuts"]
+__all__ = ["Block", "Votes", "cut_into_blocks", "cut_into_shards", "cuts_between", "document_cuts"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,12 @@ class Votes:
     """What is known of some tokens beforehand."""
     cuts: npt.NDArray[np.int64] | None = field(default=None, repr=False)
     """The sequences at which a document begins that has no sequence before; None: every sequence may be cut off."""
+    words: npt.NDArray[np.int32] | None = field(default=None, repr=False)
+    """The word of each token as a code, for models that look at words."""
+    texts: tuple[npt.NDArray[np.float32], ...] = field(default=(), repr=False)
+    """What taggers say, for models that listen to them: (n_tokens, n_labels) each; rows of zeros say nothing."""
+    silent: Votes | None = field(default=None, repr=False)
+    """What those said who do not vote; None: everybody votes."""
 
     @property
     def n_tokens(self) -> int:
@@ -44,42 +50,60 @@ class Votes:
         return len(self.start) - 1
 
     @property
+    def n_hard(self) -> int:
+        """How many votes are labels."""
+        return len(self.label)
+
+    @property
     def n_votes(self) -> int:
         """How many votes there are, hard and soft."""
-        return len(self.label) + (0 if self.soft is None else len(self.soft))
+        return self.n_hard + (0 if self.soft is None else len(self.soft))
+
+    @property
+    def is_sole(self) -> bool:
+        """Whether one annotator gave all votes, which are all there is to go by."""
+        alone = self.n_hard > 0 and bool((self.annotator == self.annotator[0]).all())
+        return alone and self.soft is None and self.known is None
 
     @property
     def voted(self) -> npt.NDArray[np.bool_]:
         """Whether anybody said anything of a token, or something is known of it."""
-        found = np.diff(self.start) > 0
-        for rows in (self.soft, self.known):
-            if rows is not None:
-                found[rows.token] = True
-        return found
+        return Block(self, 0, self.n_tokens).voted
 
     @classmethod
     def of(cls, corpus: CrowdCorpus) -> Votes:
         """Take the votes out of a corpus; annotators keep their codes."""
-        start, annotator, label = corpus.token_start, corpus.annotation_annotator, corpus.annotation_label
-        counts = np.array(corpus.votes, dtype=bool)
-        if not counts.all():
-            stays = counts[annotator]
-            start = np.concatenate(([0], np.cumsum(stays)))[start]
-            annotator, label = annotator[stays], label[stays]
-            for array in (start, annotator, label):  # as those of a corpus are: kernels are compiled for one kind only
-                array.flags.writeable = False
-        soft = None if corpus.soft is None else _that_say_something(corpus.soft, counts)
-        return cls(
-            start,
-            annotator,
-            label,
+        everything = cls(
+            corpus.token_start,
+            corpus.annotation_annotator,
+            corpus.annotation_label,
             corpus.n_annotators,
             corpus.n_labels,
             corpus.offsets,
-            soft,
+            corpus.soft,
             corpus.known,
             document_cuts(corpus),
         )
+        return everything.of_voters(np.array(corpus.votes, dtype=bool))
+
+    def of_voters(self, counts: npt.NDArray[np.bool_]) -> Votes:
+        """Return what those said who vote; the rest is `silent`."""
+        soft = None if self.soft is None else _that_say_something(self.soft, counts)
+        if counts.all():
+            return replace(self, soft=soft)
+        stays = counts[self.annotator]
+        return replace(self, soft=soft, silent=replace(self, soft=None, **_csr(self, ~stays)), **_csr(self, stays))
+
+
+def _csr(votes: Votes, stays: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    arrays = {
+        "start": np.concatenate(([0], np.cumsum(stays)))[votes.start],
+        "annotator": votes.annotator[stays],
+        "label": votes.label[stays],
+    }
+    for array in arrays.values():  # as those of a corpus are: kernels are compiled for one kind only
+        array.flags.writeable = False
+    return arrays
 
 
 def _that_say_something(soft: SoftVotes, counts: npt.NDArray[np.bool_]) -> SoftVotes | None:
@@ -99,9 +123,12 @@ def document_cuts(corpus: CrowdCorpus) -> npt.NDArray[np.int64] | None:
     if column is None or corpus.n_sequences == 0:
         return None
     code, names = column.codes()
-    if len(names) < 2:
-        return None
-    last = np.zeros(len(names), np.int64)
+    return None if len(names) < 2 else cuts_between(code, len(names))
+
+
+def cuts_between(code: npt.NDArray[np.int32], n_documents: int) -> npt.NDArray[np.int64]:
+    """Return the sequences before which no document is cut, given the document of each."""
+    last = np.zeros(n_documents, np.int64)
     last[code] = np.arange(len(code))  # the last write counts
     reach = np.maximum.accumulate(last[code])
     return np.concatenate(([0], np.flatnonzero(reach[:-1] < np.arange(1, len(code))) + 1))
@@ -114,6 +141,10 @@ class Block:
     votes: Votes
     first: int
     last: int
+    number: int = 0
+    """Which block of the corpus it is: what is drawn at random for a block is drawn by this."""
+    place: Any = field(default=None, repr=False)
+    """Where it was loaded from, if it was."""
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -122,6 +153,34 @@ class Block:
     def n_votes(self) -> int:
         """How many hard votes there are in it."""
         return int(self.votes.start[self.last] - self.votes.start[self.first])
+
+    def load(self) -> Block:
+        """Return the block: it is in memory already (see `lasca.corpus.shards` for those that are not)."""
+        return self
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """The borders of its sequences, from 0; empty ones are left out."""
+        borders = self.votes.offsets
+        own = borders[slice(*np.searchsorted(borders, (self.first, self.last + 1)).tolist())]
+        return np.unique(own) - self.first
+
+    @property
+    def voices(self) -> npt.NDArray[np.int64]:
+        """How many votes, hard and soft, each of its tokens has."""
+        found = np.diff(self.votes.start[self.first : self.last + 1])
+        if self.votes.soft is not None:
+            found += np.bincount(self.votes.soft.token[self.part(self.votes.soft)] - self.first, minlength=len(self))
+        return found
+
+    @property
+    def voted(self) -> npt.NDArray[np.bool_]:
+        """Whether anybody said anything of each of its tokens, or something is known of it."""
+        found = np.diff(self.votes.start[self.first : self.last + 1]) > 0
+        for rows in (self.votes.soft, self.votes.known):
+            if rows is not None:
+                found[rows.token[self.part(rows)] - self.first] = True
+        return found
 
     def part(self, rows: SoftVotes | KnownLabels | None) -> slice:
         """Return which rows of soft votes or known labels are about tokens of the block."""
@@ -143,32 +202,45 @@ class Block:
         arrays: list[Any] = [v.start[a : b + 1] - i, v.annotator[i:j].copy(), v.label[i:j].copy()]
         for array in arrays:
             array.flags.writeable = False
-        borders = np.array([0, b - a])
-        start, annotator, label = arrays
-        return Block(Votes(start, annotator, label, v.n_annotators, v.n_labels, borders, soft, known), 0, b - a)
+        own = replace(
+            v,
+            start=arrays[0],
+            annotator=arrays[1],
+            label=arrays[2],
+            offsets=self.offsets,
+            soft=soft,
+            known=known,
+            cuts=None,
+            silent=None if v.silent is None else Block(v.silent, a, b).alone().votes,
+            words=None if v.words is None else v.words[a:b],
+            texts=tuple(text[a:b] for text in v.texts),
+        )
+        return Block(own, 0, b - a, self.number)
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = self if self.first == 0 and self.last == self.votes.n_tokens else self.alone()
-        return _again, (own.votes,)
+        return _again, (own.votes, own.number)
 
 
-def _again(votes: Votes) -> Block:
+def _again(votes: Votes, number: int) -> Block:
     for array in (votes.start, votes.annotator, votes.label):
         array.flags.writeable = False
-    return Block(votes, 0, votes.n_tokens)
+    return Block(votes, 0, votes.n_tokens, number)
 
 
-def cut_into_blocks(votes: Votes, target: int) -> list[Block]:
-    """Cut votes into blocks of whole documents with about `target` votes each."""
+def cut_into_blocks(votes: Any, target: int, *, by_tokens: bool = False) -> list[Any]:
+    """Cut votes, in memory or on disk, into blocks of whole documents with about `target` votes, or tokens, each."""
+    if not isinstance(votes, Votes):
+        return list(votes.blocks(target, by_tokens=by_tokens))
     cuts = np.arange(len(votes.offsets) - 1) if votes.cuts is None else votes.cuts
     borders = votes.offsets[cuts]
-    total = len(votes.label)
+    total = votes.n_tokens if by_tokens else len(votes.label)
     n_blocks = max(1, round(total / target))
     wanted = total * np.arange(1, n_blocks) // n_blocks
-    at = np.searchsorted(votes.start[borders], wanted)
+    at = np.searchsorted(borders if by_tokens else votes.start[borders], wanted)
     inner = borders[at[at < len(borders)]]
     ends = np.unique(np.concatenate(([0], inner, [votes.n_tokens])))
-    return [Block(votes, int(a), int(b)) for a, b in pairwise(ends)]
+    return [Block(votes, int(a), int(b), number) for number, (a, b) in enumerate(pairwise(ends))]
 
 
 def cut_into_shards(blocks: list[Block], n_shards: int) -> list[list[Block]]:

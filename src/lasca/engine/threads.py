@@ -7,8 +7,9 @@ chunks: summed in that order, they are the same bytes with one thread and with m
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from lasca.estimator import check_int
 
-__all__ = ["available_threads", "chunks", "run_ordered", "run_summed"]
+__all__ = ["available_threads", "chunks", "each_ordered", "run_ordered", "run_summed"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,6 +42,28 @@ def chunks(offsets: npt.NDArray[np.int64], target: int = 50_000) -> list[tuple[i
     cuts = offsets[0] + total * np.arange(1, n_chunks) // n_chunks
     borders = np.unique(np.concatenate(([0], np.searchsorted(offsets, cuts), [n_sequences])))
     return [(int(a), int(b)) for a, b in pairwise(borders)]
+
+
+def each_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+    """Apply `work` to every item, in threads, and give the results in the order of the items.
+
+    Few results wait at any time: what is in flight is bounded by the number of threads.
+    """
+    if n_threads <= 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= 2 * n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None) -> list[Result]:

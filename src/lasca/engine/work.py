@@ -1,27 +1,33 @@
 """Where the visits of a learner run: an engine opens work on blocks, and the work visits them.
 
-    engine.open(learner, blocks) -> work
+    engine.open(learner, blocks, scratch) -> work
     work.summary()                       the summaries of all blocks, added up
     work.sum(state)                      the statistics of one visit of every block, added up in the order of the blocks
-    work.describe(state, out)            what the learner says of each block at the end; probabilities go into `out`
+    work.describe(state, finish)         the learner's word on each block at the end, and what `finish` makes of it
     work.reset(), work.keep(), work.back()   locals: forget them, keep a copy of them, take the copy
 
-`Threads` is the usual engine, `Processes` holds every shard in a process of its own. Another engine (a cluster) needs
-no more than `open` and these calls. Sums do not depend on the engine.
+`Threads` is the usual engine, `Processes` holds every shard in a process of its own, `lasca.engine.cluster` has workers
+on other machines. Sums do not depend on the engine. Blocks may be on disk: they are loaded for a visit, and let go.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Protocol
 
-from lasca.engine.threads import available_threads, run_ordered
+import numpy as np
+
+from lasca.engine.records import read_record, write_record
+from lasca.engine.threads import available_threads, each_ordered
 from lasca.errors import LascaError, ModelError
 
-__all__ = ["Engine", "Processes", "Threads", "Work", "added"]
+__all__ = ["Engine", "Locals", "Processes", "Threads", "Work", "added", "described", "read_local", "write_local"]
 
 
 class Work(Protocol):
@@ -33,8 +39,8 @@ class Work(Protocol):
     def sum(self, state: Any) -> tuple[Any, ...]:
         """Visit every block and return the statistics, added up in the order of the blocks."""
 
-    def describe(self, state: Any, out: Any) -> list[Any]:
-        """Let the learner write the probabilities of all tokens to `out`; return what else it says, by block."""
+    def describe(self, state: Any, finish: Any) -> list[Any]:
+        """Let the learner describe every block; return `finish(number, block, proba, labels, statistics)` of each."""
 
     def reset(self) -> None:
         """Forget all locals."""
@@ -52,14 +58,17 @@ class Work(Protocol):
 class Engine(Protocol):
     """What runs the visits of a learner."""
 
-    def open(self, learner: Any, blocks: Sequence[Any]) -> Work:
-        """Begin work on blocks."""
+    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> Work:
+        """Begin work on blocks; `scratch` is a folder for what must be kept of blocks that are on disk."""
 
 
-def added(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def added(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Add up tuples of arrays and numbers in their order; the arrays of the first part are written to."""
-    total = list(parts[0])
-    for part in parts[1:]:
+    total: list[Any] = []
+    for part in parts:
+        if not total:
+            total = list(part)
+            continue
         for i, more in enumerate(part):
             total[i] += more
     return tuple(total)
@@ -71,35 +80,40 @@ class Threads:
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = available_threads(n_threads)
 
-    def open(self, learner: Any, blocks: Sequence[Any]) -> ThreadWork:
+    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ThreadWork:
         """Begin work on blocks."""
-        return ThreadWork(learner, blocks, self.n_threads)
+        return ThreadWork(learner, blocks, self.n_threads, scratch)
 
 
 class ThreadWork:
-    """A learner at work in threads."""
+    """A learner at work in threads; as many blocks are loaded at a time as there are threads."""
 
-    def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int) -> None:
+    def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int, scratch: Path | None = None) -> None:
         self.learner, self.blocks, self.n_threads = learner, list(blocks), n_threads
-        self.locals: list[Any] = [None] * len(self.blocks)
-        self.kept = list(self.locals)
+        in_memory = all(block.load() is block for block in self.blocks[:1])
+        self.locals = Locals(learner, None if in_memory else scratch, in_memory=in_memory)
 
-    def _all(self, work: Callable[[int], Any]) -> list[Any]:
-        return run_ordered(work, range(len(self.blocks)), self.n_threads)
+    def _all(self, work: Callable[[int], Any]) -> Iterator[Any]:
+        return each_ordered(work, range(len(self.blocks)), self.n_threads)
 
     def summaries(self) -> list[tuple[Any, ...]]:
         """Return the summary of each block."""
-        return self._all(lambda i: self.learner.summarise(self.blocks[i]))
+        return list(self._all(lambda i: self.learner.summarise(self.blocks[i].load())))
 
     def visits(self, state: Any) -> list[tuple[Any, ...]]:
         """Return the statistics of each block."""
+        return list(self._visits(state))
+
+    def _visits(self, state: Any) -> Iterator[tuple[Any, ...]]:
 
         def visit(i: int) -> tuple[Any, ...]:
-            statistics, self.locals[i] = self.learner.visit(state, self.blocks[i], self.locals[i])
+            statistics, local = self.learner.visit(state, self.blocks[i].load(), self.locals.take(i))
+            self.locals.put(i, local)
             result: tuple[Any, ...] = statistics
             return result
 
-        return self._all(visit)
+        yield from self._all(visit)
+        self.locals.turn()
 
     def summary(self) -> tuple[Any, ...]:
         """Return the summaries of all blocks, added up."""
@@ -107,39 +121,122 @@ class ThreadWork:
 
     def sum(self, state: Any) -> tuple[Any, ...]:
         """Visit every block and return the statistics, added up in the order of the blocks."""
-        return added(self.visits(state))
+        return added(self._visits(state))
 
-    def describe(self, state: Any, out: Any) -> list[Any]:
-        """Let the learner write the probabilities of all tokens to `out`."""
-        begins = _begins(self.blocks)
-
-        def describe(i: int) -> Any:
-            place = out[begins[i] : begins[i + 1]]
-            return self.learner.describe(state, self.blocks[i], self.locals[i], place)
-
-        return self._all(describe)
+    def describe(self, state: Any, finish: Any) -> list[Any]:
+        """Let the learner describe every block, and finish it."""
+        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish, i))
+        return list(work)
 
     def reset(self) -> None:
         """Forget all locals."""
-        self.locals = [None] * len(self.blocks)
+        self.locals.reset()
 
     def keep(self) -> None:
-        """Keep the locals as they are now (learners make new ones, they never write to old ones)."""
-        self.kept = list(self.locals)
+        """Keep the locals as they are now."""
+        self.locals.keep()
 
     def back(self) -> None:
         """Take the locals that were kept."""
-        self.locals = list(self.kept)
+        self.locals.back()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let go of the locals."""
+        self.locals.close()
 
 
-def _begins(blocks: Sequence[Any]) -> list[int]:
-    begins = [0]
-    for block in blocks:
-        begins.append(begins[-1] + len(block))
-    return begins
+class Locals:
+    """What a learner keeps of each block from visit to visit, in versions: a visit reads one and writes the next.
+
+    In memory everything is kept. Of blocks on disk only what cannot be made again from the block is, in files: that of
+    learners that say they remember earlier visits (`remembers = True`). Learners never write to what they have kept.
+    """
+
+    def __init__(self, learner: Any, folder: Path | None, *, in_memory: bool) -> None:
+        self.in_memory = in_memory
+        self.remembers = in_memory or bool(getattr(learner, "remembers", False))
+        self.temporary = tempfile.mkdtemp(prefix="lasca-") if self.remembers and not in_memory and not folder else None
+        self.folder = Path(self.temporary) if self.temporary else folder
+        self.held: dict[tuple[int, int], Any] = {}
+        self.now: int | None = None
+        self.kept: int | None = None
+        self.pinned: int | None = None
+        self.last = 0
+
+    def take(self, number: int) -> Any:
+        """Return what was kept of a block, None before its first visit."""
+        if self.now is None or not self.remembers:
+            return None
+        return self.held[self.now, number] if self.in_memory else read_local(self.folder, self.now, number)
+
+    def put(self, number: int, local: Any) -> None:
+        """Keep something of a block, for the next version."""
+        if self.in_memory:
+            self.held[self.last + 1, number] = local
+        elif self.remembers:
+            write_local(self.folder, self.last + 1, number, local)
+
+    def turn(self) -> None:
+        """Begin the next version: all blocks were visited."""
+        old, self.last = self.now, self.last + 1
+        self.now = self.last
+        self._drop(old)
+
+    def _drop(self, version: int | None) -> None:
+        if version is None or version in (self.now, self.kept, self.pinned):
+            return
+        for key in [key for key in self.held if key[0] == version]:
+            del self.held[key]
+        if self.remembers and self.folder is not None:
+            for file in self.folder.glob(f"{version:06d}-*"):
+                file.unlink(missing_ok=True)
+
+    def reset(self) -> None:
+        """Forget all."""
+        old, self.now = self.now, None
+        self._drop(old)
+
+    def keep(self) -> None:
+        """Keep them as they are now."""
+        old, self.kept = self.kept, self.now
+        self._drop(old)
+
+    def pin(self) -> None:
+        """Hold on to the version of now until another one is pinned: a checkpoint speaks of it."""
+        old, self.pinned = self.pinned, self.now
+        self._drop(old)
+
+    def take_up(self, now: int | None, kept: int | None, last: int) -> None:
+        """Go on from versions that were left behind by a process that is gone."""
+        self.now, self.kept, self.pinned, self.last = now, kept, now, last
+
+    def back(self) -> None:
+        """Take those that were kept."""
+        old, self.now = self.now, self.kept
+        self._drop(old)
+
+    def close(self) -> None:
+        """Let go of them."""
+        self.held.clear()
+        if self.temporary:
+            shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+def read_local(folder: Any, version: int, number: int) -> Any:
+    """Read what was kept of a block."""
+    return read_record(folder / f"{version:06d}-{number:05d}")
+
+
+def write_local(folder: Any, version: int, number: int, local: Any) -> None:
+    """Keep something of a block in a file."""
+    write_record(local, folder / f"{version:06d}-{number:05d}")
+
+
+def described(learner: Any, state: Any, block: Any, local: Any, finish: Any, number: int) -> Any:
+    """Let a learner describe a block, and finish it."""
+    block = block.load()
+    proba = np.empty((len(block), block.votes.n_labels), np.float32)
+    return finish(number, block, proba, *learner.describe(state, block, local, proba))
 
 
 class Processes:
@@ -148,7 +245,7 @@ class Processes:
     def __init__(self, n_shards: int, method: str = "spawn") -> None:
         self.n_shards, self.method = n_shards, method
 
-    def open(self, learner: Any, blocks: Sequence[Any]) -> ProcessWork:
+    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ProcessWork:
         """Begin work on blocks, dealt to the shards in runs."""
         n = min(self.n_shards, len(blocks))
         borders = [len(blocks) * i // n for i in range(n + 1)]
@@ -160,7 +257,6 @@ class ProcessWork:
     """A learner at work in processes."""
 
     def __init__(self, learner: Any, shards: list[list[Any]], context: Any) -> None:
-        self.sizes = [sum(len(block) for block in shard) for shard in shards]
         self.pipes: list[Connection] = []
         self.processes: list[Any] = []
         for shard in shards:
@@ -195,14 +291,9 @@ class ProcessWork:
         """Visit every block and return the statistics, added up in the order of the blocks."""
         return added([part for parts in self._ask("visits", state) for part in parts])
 
-    def describe(self, state: Any, out: Any) -> list[Any]:
-        """Let the learner write the probabilities of all tokens to `out`."""
-        said, begin = [], 0
-        for size, (more, part) in zip(self.sizes, self._ask("described", state, out.shape[1], out.dtype.str)):
-            out[begin : begin + size] = part
-            begin += size
-            said += more
-        return said
+    def describe(self, state: Any, finish: Any) -> list[Any]:
+        """Let the learner describe every block, and finish it."""
+        return [part for parts in self._ask("describe", state, finish) for part in parts]
 
     def reset(self) -> None:
         """Forget all locals."""
@@ -225,19 +316,9 @@ class ProcessWork:
             process.terminate()
 
 
-class _Shard(ThreadWork):
-    """The blocks of one process."""
-
-    def described(self, state: Any, width: int, dtype: str) -> tuple[list[Any], Any]:
-        import numpy as np
-
-        out = np.empty((sum(len(block) for block in self.blocks), width), dtype=dtype)
-        return self.describe(state, out), out
-
-
 def _serve(pipe: Connection, learner: Any, blocks: list[Any]) -> None:
     """Answer what the driver asks until it hangs up."""
-    shard = _Shard(learner, blocks, 1)
+    shard = ThreadWork(learner, blocks, 1)
     while True:
         try:
             name, arguments = pipe.recv()

@@ -49,7 +49,7 @@ from lasca.formats.tabular import (
     read_parquet,
 )
 
-__all__ = ["NAME", "NAMES", "read", "read_frame", "sniff"]
+__all__ = ["NAME", "NAMES", "read", "read_frame", "sequence_column", "sniff"]
 
 NAME = "table"
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -223,6 +223,13 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
             else f"Name the column: {missing[0]}=NAME (on the command line: -r {missing[0]}=NAME)",
         )
     return found
+
+
+def sequence_column(file: SourceFile, options: Mapping[str, Any]) -> str:
+    """Return the column that says to which sequence (or task) a row belongs, by the schema or header of a file."""
+    table = read_parquet(file, only_schema=True) if is_parquet(file) else read_delimited(file, only_header=True)[0]
+    found = _columns(_Table(table, file.shown, 2), {name: options.get(name) for name in NAMES})
+    return found.get("sequence") or found["task"]
 
 
 def _gold_columns(source: _Table, names: Mapping[str, str], golds: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A corpus that `CrowdCorpus.save` wrote: a folder of corpus.json and tables in Arrow or Parquet.
+"""A corpus that `CrowdCorpus.save` or `lasca shard` wrote: a folder of corpus.json and tables in Arrow or Parquet.
 
 ```
 corpus.json  sequences.arrow  tokens.arrow  annotations.arrow
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.errors import FormatError
 from lasca.formats.base import SourceFile
 
@@ -26,11 +27,12 @@ def read(files: Sequence[SourceFile]) -> CrowdCorpus:
         raise FormatError("there is no corpus.json: this is not a folder that CrowdCorpus.save wrote")
     if not isinstance(header.data, Path):
         raise header.error("a saved corpus is read from a folder", hint="Unpack the zip first")
-    return CrowdCorpus.load(header.data.parent)
+    folder = header.data.parent
+    return ShardedCorpus.open(folder).whole() if is_sharded(folder) else CrowdCorpus.load(folder)
 
 
 def sniff(files: Sequence[SourceFile]) -> float:
     """Say how much this looks like a saved corpus: 0 to 1."""
     names = {file.name for file in files}
     has_tables = names >= {"tokens.arrow", "annotations.arrow"} or names >= {"tokens.parquet", "annotations.parquet"}
-    return 1.0 if "corpus.json" in names and has_tables else 0.0
+    return 1.0 if "corpus.json" in names and (has_tables or "shards/00000/annotations.arrow" in names) else 0.0

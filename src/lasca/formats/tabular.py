@@ -25,6 +25,7 @@ __all__ = [
     "frame_table",
     "holds_rows",
     "is_parquet",
+    "is_quoted",
     "is_table",
     "looks_delimited",
     "read_delimited",
@@ -125,7 +126,7 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
     if not text.endswith("\n"):
         text += "\n"
     read_options = pacsv.ReadOptions(use_threads=False, block_size=min(max(len(text) * 4 + 16, 1 << 16), 1 << 30))
-    quoted = _is_quoted(file, text, delimiter)
+    quoted = is_quoted(file, text, delimiter)
     parse_options = pacsv.ParseOptions(
         delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
     )
@@ -147,7 +148,7 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
         ) from error
 
 
-def _is_quoted(file: SourceFile, text: str, delimiter: str) -> bool:
+def is_quoted(file: SourceFile, text: str, delimiter: str) -> bool:
     """Say whether quotes enclose cells. In TSV a cell that is one quote alone says that they do not."""
     if delimiter == "\t" and ('\t"\t' in text or text.count('"') % 2):
         return False

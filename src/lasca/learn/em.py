@@ -21,8 +21,8 @@ of these where they tie. The loop is the same whatever the number of threads: th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypedDict, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from lasca.errors import ModelError
 from lasca.estimator import check_int, check_number, generator
 
-__all__ = ["EmRun", "LoopSettings", "loop_settings", "run_em"]
+__all__ = ["EmRun", "Halfway", "Keeper", "LoopSettings", "loop_settings", "run_em"]
 
 State = TypeVar("State")
 
@@ -78,6 +78,42 @@ class EmRun(Generic[State]):
         }
 
 
+@dataclass(frozen=True)
+class Best(Generic[State]):
+    """Where the best run so far ended."""
+
+    state: State
+    trace: npt.NDArray[np.float64]
+    converged: bool
+    restart: int
+
+
+@dataclass(frozen=True)
+class Halfway(Generic[State]):
+    """Where the loop is: all that is needed to go on from here."""
+
+    restart: int
+    """The run that is at work; the number of runs if all are at their end."""
+    state: State | None
+    """Its state; None before its start."""
+    trace: npt.NDArray[np.float64]
+    best: Best[State] | None
+    objectives: tuple[float, ...]
+
+
+class Keeper(Protocol):
+    """Keeps where the loop is, so that one that was killed goes on from there."""
+
+    every: int
+    """After so many steps."""
+
+    def load(self) -> Halfway[Any] | None:
+        """Return where the loop was; None: it begins."""
+
+    def save(self, halfway: Halfway[Any]) -> None:
+        """Keep where the loop is."""
+
+
 def run_em(
     initial: Callable[[np.random.Generator], State],
     step: Callable[[State], tuple[State, float]],
@@ -90,40 +126,55 @@ def run_em(
     progress: Callable[[float, str], None] | None = None,
     first: State | None = None,
     finished: Callable[[float], None] | None = None,
+    keeper: Keeper | None = None,
 ) -> EmRun[State]:
     """Run EM from every start and return the run with the largest last objective.
 
-    `finished` is told the last objective of each run when it ends.
+    `finished` is told the last objective of each run when it ends; `keeper` keeps where the loop is.
     """
-    best: tuple[State, list[float], bool, int] | None = None
-    objectives: list[float] = []
+    at: Halfway[State] = Halfway(0, None, np.zeros(0), None, ())
+    if keeper is not None:
+        at = keeper.load() or at
     for restart, own_rng in enumerate(rng.spawn(restarts)):
-        state = first if restart == 0 and first is not None else initial(own_rng)
+        if restart < at.restart:
+            continue
+        state: State
+        if at.state is not None:
+            state = at.state
+        else:
+            state = first if restart == 0 and first is not None else initial(own_rng)
 
         def report(done: float, words: str, restart: int = restart) -> None:
             if progress is not None:
                 progress((restart + done) / restarts, words if restarts == 1 else f"start {restart + 1}, {words}")
 
-        state, trace, converged = _one_run(state, step, max_iter, tol * scale, report)
-        objectives.append(trace[-1])
+        def reached(state: State, trace: list[float], at: Halfway[State] = at) -> None:
+            if keeper is not None and len(trace) % keeper.every == 0:
+                keeper.save(replace(at, state=state, trace=np.array(trace)))
+
+        state, trace, converged = _one_run(state, list(at.trace), step, max_iter, tol * scale, report, reached)
         if finished is not None:
             finished(trace[-1])
-        if best is None or trace[-1] > best[1][-1]:
-            best = (state, trace, converged, restart)
-    assert best is not None  # restarts >= 1, checked by the models
-    state, trace, converged, restart = best
-    return EmRun(state, np.array(trace), converged, restart, tuple(objectives))
+        best = at.best
+        if best is None or trace[-1] > best.trace[-1]:
+            best = Best(state, np.array(trace), converged, restart)
+        at = Halfway(restart + 1, None, np.zeros(0), best, (*at.objectives, trace[-1]))
+        if keeper is not None:
+            keeper.save(at)
+    assert at.best is not None  # restarts >= 1, checked by the models
+    return EmRun(at.best.state, at.best.trace, at.best.converged, at.best.restart, at.objectives)
 
 
 def _one_run(
     state: State,
+    trace: list[float],
     step: Callable[[State], tuple[State, float]],
     max_iter: int,
     least_rise: float,
     report: Callable[[float, str], None],
+    reached: Callable[[State, list[float]], None],
 ) -> tuple[State, list[float], bool]:
-    trace: list[float] = []
-    for iteration in range(max_iter):
+    for iteration in range(len(trace), max_iter):
         state, objective = step(state)
         if not np.isfinite(objective):
             raise ModelError(
@@ -136,4 +187,5 @@ def _one_run(
         report((iteration + 1) / max_iter, f"iteration {iteration + 1}")
         if iteration and least_rise > 0 and trace[-1] - trace[-2] < least_rise:
             return state, trace, True
+        reached(state, trace)
     return state, trace, False

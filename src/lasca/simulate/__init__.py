@@ -4,7 +4,7 @@ from lasca.simulate.calibrate import Calibrated, calibrate_to
 from lasca.simulate.crowds import Simulation, crowd, groups_of, simulation
 from lasca.simulate.demo import demo_crowd
 from lasca.simulate.majority import majority_accuracy, majority_labels
-from lasca.simulate.models import ClusterDraw, big, from_clusters, from_confusions
+from lasca.simulate.models import ClusterDraw, big, big_shards, from_clusters, from_confusions
 from lasca.simulate.settings import CROWDS, ERRORS, RANGES, SPAMMERS, SPAN_ERRORS, WRONG, CrowdSettings
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "CrowdSettings",
     "Simulation",
     "big",
+    "big_shards",
     "calibrate_to",
     "crowd",
     "demo_crowd",

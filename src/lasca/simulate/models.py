@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import ParameterError
 from lasca.estimator import check_int, check_number, generator
 from lasca.simulate.slips import pick
 
-__all__ = ["ClusterDraw", "big", "from_clusters", "from_confusions"]
+__all__ = ["ClusterDraw", "big", "big_shards", "from_clusters", "from_confusions"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
 WORDS_PER_LABEL = 400
+EMPTY = pa.scalar("", pa.large_string())
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +107,7 @@ def big(
     per_token: int = 5,
     length: int = 14,
     precision: tuple[float, float] = (0.6, 0.95),
+    skills: npt.ArrayLike | None = None,
     seed: int | np.random.Generator = 0,
 ) -> CrowdCorpus:
     """Make a large corpus quickly, for benchmarks: about so many annotations, `per_token` on each token.
@@ -110,7 +115,8 @@ def big(
     Sequences have `length` tokens on average and are labelled whole by the same annotators. An odd number of labels
     gives IOB2 labels with legal spans as gold (9: PER, LOC, ORG, MISC and O), an even one labels without structure.
     An annotator is right with a probability drawn from the range `precision`, and otherwise writes a wrong label by
-    label frequency. Words go with labels, so that a tagger can learn from them.
+    label frequency (`skills` gives these probabilities instead). Words go with labels, so that a tagger can learn from
+    them.
     """
     check_int("n_annotators", n_annotators, low=1)
     check_int("per_token", per_token, low=1, high=n_annotators)
@@ -129,13 +135,30 @@ def big(
     names, gold = _spans(offsets, sequence, n_labels, rng) if n_labels % 2 else _flat(n_tokens, n_labels, rng)
     annotator = _chosen(n_sequences, n_annotators, per_token, rng)[sequence]
     shares = np.bincount(gold, minlength=n_labels) / n_tokens
-    keeps = rng.uniform(low, high, n_annotators)[annotator] > rng.random(annotator.shape, dtype=np.float32)
+    right = rng.uniform(low, high, n_annotators) if skills is None else np.asarray(skills)
+    keeps = right[annotator] > rng.random(annotator.shape, dtype=np.float32)
     label = np.repeat(gold, per_token)
     slipped = np.flatnonzero(~keeps.ravel())
     rows = np.tile(shares, (n_labels, 1)) + 1e-12
     np.fill_diagonal(rows, 0)
     label[slipped] = pick(rows / rows.sum(axis=1, keepdims=True), label[slipped], rng.random(len(slipped)))
     return _corpus(gold, offsets, names, n_annotators, annotator, label, rng)
+
+
+def big_shards(
+    n_shards: int, n_annotations: int = 100_000_000, *, seed: int = 0, **options: Any
+) -> Iterator[CrowdCorpus]:
+    """Make a corpus that need not fit into memory, in pieces: each is a `big` one of the same annotators."""
+    check_int("shards", n_shards, low=1)
+    n = check_int("n_annotations", n_annotations, low=n_shards)
+    low, high = options.pop("precision", (0.6, 0.95))
+    people, *seeds = np.random.default_rng(seed).spawn(n_shards + 1)
+    skills = people.uniform(low, high, check_int("n_annotators", options.get("n_annotators", 47), low=1))
+    for number, rng in enumerate(seeds):
+        size = n * (number + 1) // n_shards - n * number // n_shards
+        piece = big(size, skills=skills, seed=rng, **options)
+        ids = pc.binary_join_element_wise(pa.scalar(f"{number}-", pa.large_string()), piece.sequence_ids.arrow, EMPTY)
+        yield replace(piece, sequence_ids=Strings(ids))
 
 
 def _spans(
@@ -171,6 +194,11 @@ def _chosen(n_sequences: int, n_annotators: int, k: int, rng: np.random.Generato
     """Return k annotators for each sequence, in rising order."""
     if k == n_annotators:
         return np.broadcast_to(np.arange(n_annotators, dtype=np.int32), (n_sequences, k))
+    if n_annotators > 64 * k:  # few of many: draw, and draw again where somebody came twice
+        drawn = np.sort(rng.integers(0, n_annotators, (n_sequences, k), dtype=np.int32), axis=1)
+        while len(twice := np.flatnonzero((np.diff(drawn, axis=1) == 0).any(axis=1))):
+            drawn[twice] = np.sort(rng.integers(0, n_annotators, (len(twice), k), dtype=np.int32), axis=1)
+        return drawn
     keys = rng.random((n_sequences, n_annotators), dtype=np.float32)
     return np.sort(keys.argpartition(k - 1, axis=1)[:, :k].astype(np.int32), axis=1)
 

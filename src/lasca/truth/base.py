@@ -6,22 +6,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import betaincinv
 
-from lasca.corpus import CrowdCorpus, KnownLabels, free_text, need_corpus
-from lasca.corpus.votes import Votes
-from lasca.engine import Engine, Threads, Work
+from lasca.corpus import CrowdCorpus, KnownLabels, Strings, free_text, need_corpus
+from lasca.corpus.shards import ShardedCorpus
+from lasca.corpus.votes import Block, Votes
+from lasca.engine import Engine, Threads, Work, added
 from lasca.errors import ModelError
 from lasca.estimator import Estimator
+from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
 from lasca.truth.checks import check_truth
+from lasca.truth.finish import Finish, Tally, counted_confusion, joined
 from lasca.truth.result import Clusters, Truth
 
-__all__ = ["Posterior", "Progress", "TruthModel", "Votes", "annotator_table"]
+__all__ = ["Posterior", "Progress", "TruthModel", "Votes", "Workplace", "annotator_table"]
 
 Progress = Callable[[float, str], None]
 """Called now and then with the share of the work that is done and a few words on it."""
@@ -31,7 +35,8 @@ Progress = Callable[[float, str], None]
 class Posterior:
     """What a model's inference gives back; `TruthModel.fit` makes a Truth of it."""
 
-    proba: npt.NDArray[Any]
+    proba: Any
+    """(n_tokens, n_labels); None: they are elsewhere, a part for each block."""
     confusion: npt.NDArray[Any] | None = None
     """(n_annotators, n_labels, n_labels), or None: then it is counted from `proba`."""
     labels: npt.NDArray[Any] | None = None
@@ -42,6 +47,22 @@ class Posterior:
     warnings: tuple[str, ...] = ()
     statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     """What the parameters were made of (expected counts): a later fit can go on from there (`history=`)."""
+    voted: npt.NDArray[np.bool_] | None = None
+    """Whether anything is said of a token; filled in at the end of a fit."""
+    tally: Tally | None = None
+    """What was counted while the blocks were finished; None: `proba` and `labels` are as the model left them."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where work on a sharded corpus leaves its files."""
+
+    scratch: Path
+    """A folder for the checkpoint of the loop, and for what learners remember of blocks."""
+    write: Callable[[Finish], Any]
+    """Makes of what finishes a block something that also writes it, and sends nothing of it back."""
+    every: int = 10
+    """After how many steps there is a checkpoint."""
 
 
 MAX_TABLES = 4 * 2**30  # bytes of a confusion matrix for every annotator; models keep a few of them
@@ -50,6 +71,7 @@ SUPPORTS = {
     "soft": "soft votes",
     "families": "families of annotators",
     "update": "history=: going on from an earlier truth",
+    "shards": "a corpus that does not fit into memory, block by block",
 }
 """What a model may be able to take, and how it is called in messages."""
 
@@ -62,11 +84,11 @@ class TruthModel(Estimator, ABC):
     summary: ClassVar[str] = ""
     """What the model is, in one line."""
     supports: ClassVar[frozenset[str]] = frozenset()
-    """What it can take beyond hard votes: some of "known", "soft", "families", "update" (see SUPPORTS)."""
+    """What it can take beyond hard votes: some of "known", "soft", "families", "update", "shards" (see SUPPORTS)."""
 
     def fit(
         self,
-        corpus: CrowdCorpus,
+        corpus: CrowdCorpus | ShardedCorpus,
         *,
         known: npt.ArrayLike | KnownLabels | None = None,
         history: Truth | None = None,
@@ -74,28 +96,32 @@ class TruthModel(Estimator, ABC):
     ) -> Truth:
         """Infer the true labels, their probabilities, and what each annotator is worth.
 
+        A sharded corpus is read block by block if the model supports "shards", as a whole otherwise.
+
         `known` are labels that are known beforehand, as `CrowdCorpus.with_known` takes them (they replace those of
         the corpus); `history` is an earlier truth of the same model to go on from: what it learned of annotators
         and labels, matched by name, counts as it was.
         """
-        need_corpus(corpus, f"{self.name}.fit")
-        corpus = corpus if known is None else corpus.with_known(known)
+        if isinstance(corpus, ShardedCorpus) and (known is not None or "shards" not in self.supports):
+            corpus = corpus.whole()
+        if not isinstance(corpus, ShardedCorpus):
+            need_corpus(corpus, f"{self.name}.fit")
+            corpus = corpus if known is None else corpus.with_known(known)
         if corpus.n_tokens == 0:
             raise ModelError("the corpus has no tokens: there is nothing to infer")
-        votes = Votes.of(corpus)
+        votes: Any = corpus.crowd_votes() if isinstance(corpus, ShardedCorpus) else Votes.of(corpus)
         if votes.n_votes == 0:
             raise ModelError("nobody labelled anything: there is nothing to infer", hint="Check the load report")
         _check_size(corpus)
         self._check_support(votes, history)
         ignored = self._ignored(corpus)
         if history is None:
-            posterior = self._infer(corpus, votes, progress or _silent)
+            posterior = self._infer(cast(CrowdCorpus, corpus), votes, progress or _silent)
         else:
-            posterior = self._update(corpus, votes, history, progress or _silent)
-        if posterior.labels is None and history is None:
-            posterior = _as_said(votes, posterior)
-        posterior = replace(_clamped(votes, posterior), warnings=posterior.warnings + ignored)
-        return _truth(self, corpus, votes, posterior)
+            posterior = self._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
+        if posterior.tally is None:
+            posterior = _finished(votes, posterior, is_fresh=history is None)
+        return _truth(self, corpus, votes, replace(posterior, warnings=posterior.warnings + ignored))
 
     @abstractmethod
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
@@ -103,16 +129,64 @@ class TruthModel(Estimator, ABC):
 
     engine: Engine | None = None
     """What runs the visits of a learner; None: the threads of this process. Not a parameter: it changes no byte."""
+    place: Workplace | None = None
+    """Where learners leave files while they are at work on a sharded corpus."""
 
     @contextmanager
     def _work(self, learner: Any, blocks: Sequence[Any]) -> Iterator[Work]:
         """Open work on blocks, for models that are learners."""
         engine = self.engine or Threads(getattr(self, "n_threads", None))
-        work = engine.open(learner, blocks)
+        work = engine.open(learner, blocks, None if self.place is None else self.place.scratch)
         try:
             yield work
         finally:
             work.close()
+
+    def _learned(
+        self,
+        learner: Any,
+        blocks: Sequence[Any],
+        votes: Any,
+        progress: Progress,
+        *,
+        is_fresh: bool = True,
+        decodes: bool = False,
+        counts: bool = False,
+        lucky: bool = False,
+        settle: bool = False,
+    ) -> tuple[EmRun[Any], Posterior, tuple[Any, ...]]:
+        """Run a learner and finish its blocks: the best run, the posterior without annotators, the last statistics.
+
+        `decodes`: the learner chooses the labels itself; `counts`: confusions are counted from the probabilities;
+        `is_fresh`: there is no history; `lucky` and `settle` are those of `run_learner`.
+        """
+        as_said = is_fresh and not decodes and votes.is_sole
+        finish: Any = Finish(as_said, counts or as_said)
+        checkpoint = None
+        if self.place is not None:
+            finish = self.place.write(finish)
+            checkpoint = Checkpoint(self.place.scratch / "checkpoint", self.place.every)
+        with self._work(learner, blocks) as work:
+            run = run_learner(
+                learner,
+                work,
+                loop_settings(self),
+                scale=votes.n_votes,
+                progress=progress,
+                lucky=lucky,
+                settle=settle,
+                checkpoint=checkpoint,
+            )
+            parts = work.describe(run.state, finish)
+        posterior = Posterior(
+            joined([part.proba for part in parts]),
+            labels=joined([part.labels for part in parts]),
+            voted=joined([part.voted for part in parts]),
+            trace=run.trace,
+            diagnostics=run.diagnostics(),
+            tally=Tally(*added([part.tally for part in parts])),
+        )
+        return run, posterior, added([part.statistics for part in parts])
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
         """Run the inference from an earlier truth on; for models that support "update"."""
@@ -129,14 +203,14 @@ class TruthModel(Estimator, ABC):
                 f"{self.name} cannot go on from a truth of another model", got=history.model, hint=_without("update")
             )
 
-    def _ignored(self, corpus: CrowdCorpus) -> tuple[str, ...]:
+    def _ignored(self, corpus: CrowdCorpus | ShardedCorpus) -> tuple[str, ...]:
         """Say what this model was given and does not look at."""
         if "families" in self.supports or all(family is None for family in corpus.families):
             return ()
         return (f"{self.name} does not know families of annotators: everybody counts as one voice",)
 
 
-def _check_size(corpus: CrowdCorpus) -> None:
+def _check_size(corpus: Any) -> None:
     """Refuse labels that are free text, and tables of labels by labels for every annotator that fit no memory."""
     said = free_text(corpus)
     if said is not None:
@@ -162,89 +236,51 @@ def _without(what: str) -> str:
     }[what]
 
 
-def _clamped(votes: Votes, posterior: Posterior) -> Posterior:
-    """Make sure that what is known holds to the letter (models take it into account in their inference)."""
-    if votes.known is None:
-        return posterior
-    token, allowed = votes.known.token, votes.known.allowed
-    proba = np.array(posterior.proba)
-    inside = np.where(allowed, proba[token], 0)
-    lost = inside.sum(axis=1) <= 0  # all that is allowed underflowed
-    inside[lost] = allowed[lost]
-    proba[token] = inside / inside.sum(axis=1, keepdims=True)
-    labels = posterior.labels
-    if labels is not None:
-        labels = np.array(labels)
-        wrong = ~allowed[np.arange(len(token)), labels[token]]
-        labels[token[wrong]] = proba[token[wrong]].argmax(axis=1)
-    return replace(posterior, proba=proba, labels=labels)
+def _finished(votes: Votes, posterior: Posterior, *, is_fresh: bool) -> Posterior:
+    """Finish the corpus as one block, for models that are no learners."""
+    as_said = is_fresh and posterior.labels is None and votes.is_sole
+    finish = Finish(as_said, posterior.confusion is None or as_said)
+    proba = np.array(posterior.proba, dtype=np.float32, order="C")
+    part = finish(0, Block(votes, 0, votes.n_tokens), proba, posterior.labels, ())
+    return replace(posterior, proba=part.proba, labels=part.labels, voted=part.voted, tally=part.tally)
 
 
-def _as_said(votes: Votes, posterior: Posterior) -> Posterior:
-    """With one annotator nothing speaks against what they said: where they said something, it is the truth."""
-    if votes.soft is not None or votes.known is not None or (votes.annotator != votes.annotator[0]).any():
-        return posterior
-    voted = np.flatnonzero(np.diff(votes.start))
-    proba = np.array(posterior.proba)
-    proba[voted] = 0
-    proba[voted, votes.label] = 1
-    return replace(posterior, proba=proba, confusion=None)
-
-
-def _truth(model: TruthModel, corpus: CrowdCorpus, votes: Votes, posterior: Posterior) -> Truth:
-    proba = np.ascontiguousarray(posterior.proba, dtype=np.float32)
-    proba /= proba.sum(axis=1, keepdims=True)
-    if not np.isfinite(proba).all():
-        raise ModelError(
-            f"{model.name} gave a probability that is not a number", hint="This is a bug; please report it"
-        )
-    labels = proba.argmax(axis=1) if posterior.labels is None else posterior.labels
-    confusion = _counted_confusion(votes, proba) if posterior.confusion is None else posterior.confusion
+def _truth(model: TruthModel, corpus: Any, votes: Any, posterior: Posterior) -> Truth:
+    """Make the record; where the probabilities are elsewhere, it says nothing of single tokens."""
+    proba, labels, voted, tally = posterior.proba, posterior.labels, posterior.voted, posterior.tally
+    assert tally is not None
+    offsets, ids = np.zeros(1, np.int64), Strings([])
+    if proba is None or labels is None or voted is None:
+        proba, labels, voted = np.zeros((0, corpus.n_labels), np.float32), np.zeros(0, np.int16), np.zeros(0, np.bool_)
+    elif isinstance(corpus, ShardedCorpus):
+        offsets, ids = corpus.sequences(0, corpus.n_tokens)
+    else:
+        offsets, ids = corpus.offsets.copy(), corpus.sequence_ids
+    confusion = counted_confusion(tally) if tally.counts.size else posterior.confusion
     return Truth(
         model=model.name,
         params=model.get_params(),
         label_names=corpus.labels,
-        offsets=corpus.offsets.copy(),
-        sequence_ids=corpus.sequence_ids,
-        labels=np.asarray(labels, dtype=np.int16),
+        offsets=offsets,
+        sequence_ids=ids,
+        labels=labels,
         proba=proba,
-        annotators=_annotator_table(corpus, proba, posterior.clusters),
+        annotators=annotator_table(corpus, tally.n, tally.right, posterior.clusters),
         confusion=np.ascontiguousarray(confusion, dtype=np.float32),
         clusters=posterior.clusters,
         trace=np.asarray(posterior.trace, dtype=np.float64),
         diagnostics=posterior.diagnostics,
-        warnings=posterior.warnings + check_truth(corpus, votes, np.asarray(labels)) + _identifiability(votes),
-        voted=votes.voted,
+        warnings=posterior.warnings + check_truth(corpus.labels, tally) + _identifiability(votes, tally),
+        voted=voted,
         statistics=posterior.statistics,
     )
 
 
-def _counted_confusion(votes: Votes, proba: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Count how often each annotator gave each label where each label is true, with a whiff of agreement added."""
-    T = votes.n_labels
-    counts = np.zeros((votes.n_annotators * T, T))
-    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-    cell = votes.annotator.astype(np.int64) * T + votes.label
-    for t in range(T):
-        counts[:, t] = np.bincount(cell, weights=proba[token, t], minlength=len(counts))
-    confusion = counts.reshape(votes.n_annotators, T, T).transpose(0, 2, 1) + 0.01 / T + np.eye(T) * 0.01
-    return np.asarray(confusion / confusion.sum(axis=2, keepdims=True))
-
-
-def _annotator_table(corpus: CrowdCorpus, proba: npt.NDArray[np.float32], clusters: Clusters | None) -> Any:
-    n = np.bincount(corpus.annotation_annotator, minlength=corpus.n_annotators)
-    agreed = proba[corpus.annotation_token, corpus.annotation_label]
-    right = np.bincount(corpus.annotation_annotator, weights=agreed, minlength=corpus.n_annotators)
-    return annotator_table(corpus, n.astype(np.int64), right, clusters)
-
-
-def annotator_table(
-    corpus: CrowdCorpus, n: npt.NDArray[np.int64], right: npt.NDArray[Any], clusters: Clusters | None
-) -> Any:
+def annotator_table(corpus: Any, n: npt.NDArray[np.int64], right: npt.NDArray[Any], clusters: Clusters | None) -> Any:
     """Reliability = expected share of an annotator's labels that are true, with a 95 % interval (Jeffreys)."""
     wrong = np.maximum(n - right, 0)
     if clusters is None:
-        cluster = pa.nulls(corpus.n_annotators, pa.int32())
+        cluster = pa.nulls(len(n), pa.int32())
     else:
         cluster = pa.array(clusters.assignment, pa.int32(), mask=clusters.assignment < 0)
     return pa.table(
@@ -260,10 +296,9 @@ def annotator_table(
     )
 
 
-def _identifiability(votes: Votes) -> tuple[str, ...]:
-    per_token = np.diff(votes.start)
-    if (per_token >= 2).any() or votes.soft is not None or votes.known is not None:
+def _identifiability(votes: Any, tally: Tally) -> tuple[str, ...]:
+    if tally.per_token[2] or votes.soft is not None or votes.known is not None:
         return ()
-    if len(np.unique(votes.annotator)) == 1:
+    if (tally.own.sum(axis=1) > 0).sum() == 1:
         return ("there is one annotator only: the truth is what they said, and their reliability cannot be known",)
     return ("no token was labelled by two annotators: reliabilities are not identifiable, they only reflect the prior",)

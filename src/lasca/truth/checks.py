@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lasca.corpus import CrowdCorpus
-from lasca.corpus.votes import Votes
-
 if TYPE_CHECKING:
+    from lasca.truth.finish import Tally
     from lasca.truth.robust_chain import ChainFit, Crowd, Structure
 
 __all__ = ["check_average", "check_truth"]
@@ -26,20 +24,19 @@ RATE = 2.0
 """By how much the inferred share of a label may leave the range of annotators' own shares."""
 
 
-def check_truth(corpus: CrowdCorpus, votes: Votes, labels: npt.NDArray[np.integer]) -> tuple[str, ...]:
+def check_truth(labels: Sequence[str], tally: Tally) -> tuple[str, ...]:
     """Check what any model inferred: labels that are never inferred, rates nobody supports, too few votes."""
-    voted = np.diff(votes.start) > 0
-    if not voted.any():
+    n_voted = int(tally.per_token[1:].sum())
+    if not n_voted:
         return ()
     said: list[str] = []
-    outside = corpus.labels.index("O") if "O" in corpus.labels else -1
-    given = np.bincount(votes.label, minlength=votes.n_labels)
-    inferred = np.bincount(labels[voted], minlength=votes.n_labels)
+    outside = labels.index("O") if "O" in labels else -1
+    given = tally.own.sum(axis=0)
     marks = given.sum() - (given[outside] if outside >= 0 else 0)
-    for t in np.flatnonzero((inferred == 0) & (given >= 20) & (given > OFTEN * max(marks, 1))):
-        said.append(f"label {corpus.labels[t]!r} was given {given[t]:,} times and is never inferred")
-    said += _rates(corpus, votes, labels, inferred, int(voted.sum()))
-    single = float((np.diff(votes.start)[voted] < 2).mean())
+    for t in np.flatnonzero((tally.inferred == 0) & (given >= 20) & (given > OFTEN * max(marks, 1))).tolist():
+        said.append(f"label {labels[t]!r} was given {given[t]:,} times and is never inferred")
+    said += _rates(labels, tally, n_voted)
+    single = tally.per_token[1] / n_voted
     if single > 0.5:
         said.append(
             f"{single:.0%} of the tokens have one vote only: who is right cannot be told from the votes there; "
@@ -48,29 +45,19 @@ def check_truth(corpus: CrowdCorpus, votes: Votes, labels: npt.NDArray[np.intege
     return tuple(said)
 
 
-def _rates(
-    corpus: CrowdCorpus,
-    votes: Votes,
-    labels: npt.NDArray[np.integer],
-    inferred: npt.NDArray[np.integer],
-    n_voted: int,
-) -> list[str]:
+def _rates(labels: Sequence[str], tally: Tally, n_voted: int) -> list[str]:
     """Compare, on the tokens of each annotator, how often a label is inferred with how often it was given."""
-    n, T = votes.n_annotators, votes.n_labels
-    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-    own = np.bincount(votes.annotator * T + votes.label.astype(np.int64), minlength=n * T).reshape(n, T)
-    true = np.bincount(votes.annotator * T + labels[token].astype(np.int64), minlength=n * T).reshape(n, T)
-    active = own.sum(axis=1) >= 100
+    active = tally.own.sum(axis=1) >= 100
     said: list[str] = []
     if active.sum() < 3:
         return said
-    for t in range(T):
-        if inferred[t] < max(20, 0.005 * n_voted):
+    for t, label in enumerate(labels):
+        if tally.inferred[t] < max(20, 0.005 * n_voted):
             continue
-        ratio = (true[active, t] + 1.0) / (own[active, t] + 1.0)
+        ratio = (tally.true[active, t] + 1.0) / (tally.own[active, t] + 1.0)
         if ratio.min() > RATE:
             said.append(
-                f"label {corpus.labels[t]!r} is inferred {ratio.min():.1f} times as often as any annotator gave it: "
+                f"label {label!r} is inferred {ratio.min():.1f} times as often as any annotator gave it: "
                 "check a sample before you trust it"
             )
     return said

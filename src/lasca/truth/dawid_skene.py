@@ -19,7 +19,7 @@ of the model, which does not move the optimum, and get γ as their posterior.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,18 +28,16 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
-from lasca.engine import added
 from lasca.errors import ModelError
 from lasca.estimator import check_number
 from lasca.kernels import counts as kernels
 from lasca.kernels.simd import block_tuple
 from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.learn import loop_settings, run_learner
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.result import Truth
 from lasca.truth.special import Special, as_rows, expected_counts, shares_of, special_tokens
 
-__all__ = ["DawidSkene"]
+__all__ = ["DawidSkene", "believe_lone_votes"]
 
 Floats = npt.NDArray[np.float64]
 ENOUGH = 30
@@ -164,10 +162,12 @@ class ConfusionLearner:
         evidence += float((state.given * state.shift).sum())
         return self._parameters(counts, totals, state.given), evidence + state.penalty
 
-    def describe(self, state: Parameters, block: Block, local: Local | None, out: Any) -> tuple[Any, ...]:
+    def describe(self, state: Parameters, block: Block, local: Local | None, out: Any) -> tuple[None, tuple[Any, ...]]:
         """Write the posterior of each token to `out`; return the statistics."""
         statistics, _ = self._pass(state, block, local or self._local(block), out)
-        return statistics
+        if not self.lone_votes:
+            believe_lone_votes(block, out, state.given)
+        return None, statistics
 
     def _local(self, block: Block) -> Local:
         votes = block.votes
@@ -242,7 +242,7 @@ class DawidSkene(TruthModel):
 
     name = "ds"
     summary = "Dawid–Skene: one confusion matrix per annotator, by EM or Variational Bayes (IBCC)"
-    supports = frozenset({"known", "soft", "update"})
+    supports = frozenset({"known", "soft", "update", "shards"})
 
     def __init__(
         self,
@@ -305,28 +305,25 @@ class DawidSkene(TruthModel):
 
     def _fitted(self, votes: Votes, progress: Progress, history: History | None) -> Posterior:
         learner = self._learner(votes, history)
-        with self._work(learner, blocks_of(votes)) as work:
-            run = run_learner(learner, work, loop_settings(self), scale=votes.n_votes, progress=progress)
-            proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
-            counts, totals, _ = added(work.describe(run.state, proba))
-        if not self.lone_votes:
-            _believe_lone_votes(votes, proba, run.state.given)
+        _, posterior, (counts, totals, _) = self._learned(
+            learner, blocks_of(votes), votes, progress, is_fresh=history is None
+        )
         kept = {"counts": counts, "totals": totals}
         if history is not None:
             kept = {"counts": counts + history.counts, "totals": totals + history.totals}
-        return Posterior(
-            proba, learner.confusion(counts), trace=run.trace, diagnostics=run.diagnostics(), statistics=kept
-        )
+        return replace(posterior, confusion=learner.confusion(counts), statistics=kept)
 
 
-def _believe_lone_votes(votes: Votes, proba: npt.NDArray[np.float32], given: Floats) -> None:
+def believe_lone_votes(block: Block, proba: npt.NDArray[np.float32], given: Floats) -> None:
     """Where one vote is all there is, let it win unless its annotator gave that label often enough beside others."""
-    alone = np.diff(votes.start) == 1
+    votes = block.votes
+    start = votes.start[block.first : block.last + 1]
+    alone = np.diff(start) == 1
     for rows in (votes.soft, votes.known):
         if rows is not None:
-            alone[rows.token] = False
+            alone[rows.token[block.part(rows)] - block.first] = False
     token = np.flatnonzero(alone)
-    vote = votes.start[token]
+    vote = start[token]
     said, best = votes.label[vote], proba[token].argmax(axis=1)
     untested = (said != best) & (given[votes.annotator[vote], said] < ENOUGH)
     token, said, best = token[untested], said[untested], best[untested]
@@ -336,7 +333,7 @@ def _believe_lone_votes(votes: Votes, proba: npt.NDArray[np.float32], given: Flo
 def blocks_of(votes: Votes) -> list[Block]:
     """Cut votes into blocks that are large beside the tables of counts that are added up."""
     table = votes.n_annotators * votes.n_labels * -(-votes.n_labels // 4) * 4
-    return cut_into_blocks(votes, max(50_000, len(votes.label) // 64, 4 * table))
+    return cut_into_blocks(votes, max(50_000, votes.n_hard // 64, 4 * table))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ steps above.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,6 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import check_choice, check_number
 from lasca.kernels.glad import glad_pass
-from lasca.learn import loop_settings, run_learner
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.special import Special, special_tokens
 
@@ -83,6 +82,8 @@ class GladLearner:
     n_annotators: int
     n_labels: int
     prior: Prior
+    remembers: ClassVar[bool] = True
+    """The ease of a block's tokens cannot be made again from the block."""
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return nothing: the start is the prior's."""
@@ -110,11 +111,11 @@ class GladLearner:
             log_gamma = np.log((totals + prior.smoothing) / (totals + prior.smoothing).sum())
         return State(ability, log_gamma), evidence + prior.log_density(state, distance)
 
-    def describe(self, state: State, block: Block, local: Local | None, out: Any) -> Floats:
-        """Write the posterior of each token to `out`; return the log ease of the tokens that have votes."""
+    def describe(self, state: State, block: Block, local: Local | None, out: Any) -> tuple[None, tuple[Any, ...]]:
+        """Write the posterior of each token to `out`; return how many tokens that have votes are how easy."""
         local = local or self._local(block)
         self._pass(state, block, local, out)
-        return local.log_ease[local.voted]
+        return None, (np.histogram(local.log_ease[local.voted], EASES)[0],)
 
     def _local(self, block: Block) -> Local:
         per_token = np.diff(block.votes.start[block.first : block.last + 1])
@@ -147,7 +148,7 @@ class Glad(TruthModel):
 
     name = "glad"
     summary = "GLAD: one ability per annotator, one ease per token"
-    supports = frozenset({"known"})
+    supports = frozenset({"known", "shards"})
 
     def __init__(
         self,
@@ -193,15 +194,22 @@ class Glad(TruthModel):
         if T == 1:  # there is nothing to be wrong about
             return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
         learner = GladLearner(votes.n_annotators, T, prior)
-        with self._work(learner, blocks_of(votes)) as work:
-            run = run_learner(learner, work, loop_settings(self), scale=votes.n_votes, progress=progress)
-            proba = np.empty((votes.n_tokens, T), dtype=np.float32)
-            ease = np.exp(np.concatenate(work.describe(run.state, proba)))
-        quantiles = np.quantile(ease, [0.05, 0.25, 0.5, 0.75, 0.95])
-        spread = {"ability": run.state.ability.tolist(), "ease_quantiles": quantiles.tolist()}
-        return Posterior(proba, trace=run.trace, diagnostics=run.diagnostics() | spread)
+        run, posterior, (spread,) = self._learned(learner, blocks_of(votes), votes, progress, counts=True)
+        more = {"ability": run.state.ability.tolist(), "ease_quantiles": _quantiles(spread)}
+        return replace(posterior, diagnostics=run.diagnostics() | more)
+
+
+EASES = np.linspace(-25.0, 25.0, 20_001)
+"""The log eases between which tokens are counted: quantiles are exact to a quarter of a percent."""
+
+
+def _quantiles(spread: npt.NDArray[np.int64]) -> list[float]:
+    """Return the ease that 5, 25, 50, 75 and 95 percent of the tokens do not reach."""
+    shares = np.cumsum(spread) / max(spread.sum(), 1)
+    at = np.searchsorted(shares, [0.05, 0.25, 0.5, 0.75, 0.95])
+    return [float(x) for x in np.exp(EASES[:-1][at] + (EASES[1] - EASES[0]) / 2)]
 
 
 def blocks_of(votes: Votes) -> list[Block]:
     """Cut votes into blocks that are large beside the tables of sums that are added up."""
-    return cut_into_blocks(votes, max(20_000, len(votes.label) // 64, 4 * votes.n_annotators))
+    return cut_into_blocks(votes, max(20_000, votes.n_hard // 64, 4 * votes.n_annotators))

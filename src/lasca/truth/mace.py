@@ -19,7 +19,7 @@ runs stop early once they converge (`tol=0` runs all iterations as the original)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,6 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import check_number
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.learn import loop_settings, run_learner
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.special import Special, special_tokens
 
@@ -137,9 +136,9 @@ class MaceLearner:
         strategy = state.given - known + soft_guessed
         return np.stack([strategy.sum(axis=1), known.sum(axis=1) + soft_known], axis=1), strategy, evidence
 
-    def describe(self, state: State, block: Block, local: Special | None, out: Any) -> None:
-        """Write the posterior of each token to `out`."""
-        self._pass(state, block, special_tokens(block) if local is None else local, out)
+    def describe(self, state: State, block: Block, local: Special | None, out: Any) -> tuple[None, tuple[Any, ...]]:
+        """Write the posterior of each token to `out`; return the statistics."""
+        return None, self._pass(state, block, special_tokens(block) if local is None else local, out)[0]
 
     def _pass(
         self, state: State, block: Block, special: Special, proba: npt.NDArray[np.float32]
@@ -176,7 +175,7 @@ class Mace(TruthModel):
 
     name = "mace"
     summary = "MACE: each annotator knows the label or guesses from a habit"
-    supports = frozenset({"known", "soft"})
+    supports = frozenset({"known", "soft", "shards"})
 
     def __init__(
         self,
@@ -219,19 +218,14 @@ class Mace(TruthModel):
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         noise = check_number("noise", self.noise, low=0)
         learner = MaceLearner(votes.n_annotators, votes.n_labels, self._prior(votes.n_labels), noise)
-        with self._work(learner, blocks_of(votes)) as work:
-            run = run_learner(
-                learner, work, loop_settings(self), scale=votes.n_votes, progress=progress, lucky=True, settle=True
-            )
-            proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
-            work.describe(run.state, proba)
+        run, posterior, _ = self._learned(learner, blocks_of(votes), votes, progress, lucky=True, settle=True)
         theta = run.state.knowing / run.state.knowing.sum(axis=1, keepdims=True)
         xi = run.state.strategy / run.state.strategy.sum(axis=1, keepdims=True)
         confusion = theta[:, :1, None] * xi[:, None, :] + theta[:, 1:, None] * np.eye(votes.n_labels)
         diagnostics = run.diagnostics() | {"competence": theta[:, 1].tolist()}
-        return Posterior(proba, confusion, trace=run.trace, diagnostics=diagnostics)
+        return replace(posterior, confusion=confusion, diagnostics=diagnostics)
 
 
 def blocks_of(votes: Votes) -> list[Block]:
     """Cut votes into blocks that are large beside the tables of counts that are added up."""
-    return cut_into_blocks(votes, max(50_000, len(votes.label) // 64, 4 * votes.n_annotators * votes.n_labels))
+    return cut_into_blocks(votes, max(50_000, votes.n_hard // 64, 4 * votes.n_annotators * votes.n_labels))

@@ -1,4 +1,4 @@
-"""Verbs on data: inspect, convert, simulate, datasets."""
+"""Verbs on data: inspect, convert, shard, simulate, datasets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import typer
 
 from lasca.cli.app import app
 from lasca.cli.common import (
+    DATA,
     DataArgument,
     FormatOption,
     JsonOption,
-    OneDataArgument,
+    OutOption,
     OverwriteOption,
     ReaderOption,
     SeedOption,
@@ -173,9 +174,39 @@ def convert(
     say(f"wrote {n:,} sequences{'' if layers is None else f' in {len(layers)} layers'} to {output}")
 
 
+ShardVotes = Annotated[int, typer.Option("--votes", min=1, help="A shard ends with the document that reaches this.")]
+
+
+@app.command()
+def shard(
+    data: DataArgument,
+    output: OutOption,
+    votes: ShardVotes = 2_000_000,
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write DATA as a corpus in shards, which need not fit into memory.
+
+    Long tables (CSV, TSV, Parquet), JSON lines and CoNLL are read piece by piece, other formats as a whole. The rows of
+    a sequence, and the sequences of a document, must stand together.
+    """
+    from lasca.corpus.sharding import write_shards
+    from lasca.files import check_output
+    from lasca.formats.stream import read_pieces
+
+    check_output(output, *data, overwrite=overwrite)
+    with at_work("writing shards"):
+        pieces = read_pieces(data, format, **settings(reader, "--reader"))
+        made = write_shards(pieces, output, votes=votes, overwrite=overwrite)
+    show_load_report(made.load_report)
+    n = int(made.sizes["votes"].sum())
+    say(f"wrote {n:,} votes on {made.n_tokens:,} tokens in {made.n_shards} shards to {output}")
+
+
 @app.command()
 def simulate(
-    data: OneDataArgument,
+    data: Annotated[str, typer.Argument(metavar="DATA", help=f"{DATA} With --shards also: big, which needs no data.")],
     output: Annotated[Path, typer.Argument(help="The folder to write (a LASCA corpus).")],
     gold: Annotated[
         str | None, typer.Option(help="The gold the crowd starts from; the first one if not given.")
@@ -184,22 +215,38 @@ def simulate(
         list[str] | None,
         typer.Option("--param", "-p", metavar="NAME=VALUE", help='For example errors=difficulty or groups={"high":5}'),
     ] = None,
+    shards: Annotated[int, typer.Option(min=0, help="Write a corpus in about so many shards; 0: an ordinary one.")] = 0,
     seed: SeedOption = 0,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Simulate a crowd on the gold labels of DATA."""
+    """Simulate a crowd on the gold labels of DATA.
+
+    With --shards, `big` makes a corpus of any size: -p n_annotations=100000000 -p n_annotators=1000.
+    """
     from lasca import simulate as simulation
+    from lasca.corpus.sharding import write_shards
     from lasca.estimator import check_options
     from lasca.files import check_output
 
     check_output(output, data, overwrite=overwrite)
     options = settings(param, "--param")
+    if data == "big" and shards:
+        check_options("a parameter of the simulation", options, simulation.big, but=("skills", "seed"))
+        n = int(options.setdefault("n_annotations", 100_000_000))
+        with at_work("simulating"):
+            pieces = simulation.big_shards(shards, seed=seed, **options)
+            made = write_shards(pieces, output, votes=max(n // shards, 1), overwrite=overwrite)
+        say(f"wrote {made.n_annotators:,} annotators, {n:,} annotations in {made.n_shards} shards to {output}")
+        return
     check_options("a parameter of the simulation", options, simulation.crowd, but=("corpus", "gold", "seed"))
     corpus = get_corpus(data)
     gold = find_gold(corpus, gold, data, hint="A crowd is simulated on gold labels: DATA must have some")
     with at_work("simulating"):
         crowd = simulation.crowd(corpus, gold=gold, seed=seed, **options)
-        crowd.save(output, overwrite=overwrite)
+        if shards:
+            write_shards([crowd], output, votes=max(crowd.n_annotations // shards, 1), overwrite=overwrite)
+        else:
+            crowd.save(output, overwrite=overwrite)
     say(f"wrote {crowd.n_annotators} annotators, {crowd.n_annotations:,} annotations to {output}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,12 +33,18 @@ from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
     from lasca.comparison import Comparison
-    from lasca.truth import Truth
+    from lasca.truth import Truth, TruthModel
 
 MODELS = f"{', '.join((*BUILT_IN_MODELS, *plugin_names('lasca.truth_models')))}: docs/models."
 ModelOption = Annotated[str, typer.Option("--model", "-m", help=MODELS)]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        help="What does the work: threads, dask (processes on this machine), or a scheduler, tcp://HOST:PORT."
+    ),
 ]
 MAX_ROWS = 30
 
@@ -51,15 +58,25 @@ def aggregate(
     format: FormatOption = "auto",
     reader: ReaderOption = None,
     seed: SeedOption = 0,
+    engine: EngineOption = "threads",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run on shards that was stopped.")] = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Infer the true labels of DATA and what each annotator is worth."""
+    """Infer the true labels of DATA and what each annotator is worth.
+
+    DATA may be a corpus in shards (lasca shard), which need not fit into memory.
+    """
+    from lasca.corpus.shards import is_sharded
+    from lasca.engine.cluster import engine_of
     from lasca.files import check_output
     from lasca.formats import Layers
     from lasca.pipeline import save_truth
 
     check_output(output, *data, overwrite=overwrite)
     estimator = get_model(model, param, seed)
+    if len(data) == 1 and is_sharded(data[0]) and "shards" in estimator.supports:
+        _aggregate_shards(data[0], output, estimator, engine, resume, overwrite)
+        return
     found = get_data(data, format, reader)
     show_load_report(found.load_report)
     if isinstance(found, Layers):
@@ -72,13 +89,30 @@ def aggregate(
         say(f"wrote a folder for each of {len(found)} layers, and spans.jsonl with the spans of all, to {output}")
         return
     corpus = found
-    with progress_bar(f"inferring the truth ({estimator.name})") as report:
+    with progress_bar(f"inferring the truth ({estimator.name})") as report, engine_of(engine) as estimator.engine:
         truth = estimator.fit(corpus, progress=report)
     save_truth(corpus, truth, output, overwrite=overwrite)
     show_annotators(truth)
     for warning in truth.warnings:
         say(f"warning: {excerpt(warning, 300)}", "yellow")
     say(f"wrote labels, probabilities and annotators to {output}")
+
+
+def _aggregate_shards(
+    data: str, output: Path, estimator: TruthModel, engine: str, resume: bool, overwrite: bool
+) -> None:
+    from lasca.corpus.shards import ShardedCorpus
+    from lasca.runs.sharded import aggregate_shards
+
+    corpus = ShardedCorpus.open(data)
+    with progress_bar(f"inferring the truth ({estimator.name})") as report:
+        truth = aggregate_shards(
+            corpus, output, estimator, engine=engine, resume=resume, overwrite=overwrite, progress=report
+        )
+    show_annotators(truth)
+    for warning in truth.warnings:
+        say(f"warning: {excerpt(warning, 300)}", "yellow")
+    say(f"wrote the labels of {corpus.n_tokens:,} tokens in parts, and annotators, to {output}")
 
 
 def show_annotators(truth: Truth) -> None:

@@ -1,0 +1,430 @@
+"""A corpus that need not fit into memory: a folder of shards, of which blocks are read when they are needed.
+
+```
+corpus.json       what it is: labels, sizes of the shards, the load report
+annotators.arrow  name, kind, family, whether they vote, how often they do
+words.arrow       the words, in the order in which they first occur
+shards/00000/     sequences, offsets, tokens, starts, annotations, cuts (and soft, known): Arrow, memory-mapped
+SHA256SUMS
+```
+
+A shard is a run of whole documents and ends where the data alone say. Codes are those of the whole corpus. Blocks
+(`lasca.corpus.votes`) are cut as they would be in memory, wherever shards end: the same bytes from both.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lasca.corpus.evidence import KnownLabels, SoftVotes
+from lasca.corpus.record import CrowdCorpus
+from lasca.corpus.report import LoadReport
+from lasca.corpus.store import column_of, matrix_of, numbers_of, read_arrow
+from lasca.corpus.strings import Strings
+from lasca.corpus.votes import Block, Votes
+from lasca.errors import StoreError
+from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
+
+__all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded"]
+
+VERSION = 1
+MANIFEST = "corpus.json"
+
+
+def is_sharded(path: Any) -> bool:
+    """Say whether there is a sharded corpus at a path."""
+    try:
+        return isinstance(path, str | Path) and (Path(path) / "shards").is_dir() and (Path(path) / MANIFEST).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+@dataclass(frozen=True)
+class ShardedCorpus:
+    """A sharded corpus, opened: what is known of it without reading a shard."""
+
+    folder: Path
+    key: str
+    """The hash of its SHA256SUMS: another one is another corpus."""
+    labels: tuple[str, ...]
+    annotators: tuple[str, ...]
+    kinds: tuple[str, ...]
+    families: tuple[str | None, ...]
+    votes: tuple[bool, ...]
+    n_votes_of: npt.NDArray[np.int64] = field(repr=False)
+    """How many hard votes each annotator gave (0 for those who do not vote)."""
+    sizes: dict[str, npt.NDArray[np.int64]] = field(repr=False)
+    """What is in each shard: sequences, tokens, votes (hard ones, of those who vote), soft ones that say something,
+    rows of soft votes, known labels, lonely votes."""
+    golds: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
+    token_metadata: tuple[str, ...] = ()
+    load_report: LoadReport = field(default_factory=LoadReport, repr=False)
+
+    @classmethod
+    def open(cls, path: str | Path) -> ShardedCorpus:
+        """Open a folder that `lasca shard` wrote."""
+        folder = Path(path).resolve()
+        try:
+            check_sums(folder, MANIFEST, "annotators.arrow")
+            header = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            if header.get("lasca") != "shards" or header.get("version") != VERSION:
+                raise StoreError(
+                    "not a sharded corpus of this version of LASCA",
+                    where=str(folder),
+                    got=header.get("version"),
+                    hint="Make it anew: lasca shard DATA -o FOLDER",
+                )
+            who = read_arrow(folder / "annotators.arrow")
+            return cls(
+                folder=folder,
+                key=file_hash(folder / SUMS),
+                labels=tuple(header["labels"]),
+                annotators=tuple(who.column("name").to_pylist()),
+                kinds=tuple(who.column("kind").to_pylist()),
+                families=tuple(who.column("family").to_pylist()),
+                votes=tuple(who.column("votes").to_pylist()),
+                n_votes_of=numbers_of(who, "n"),
+                sizes={name: np.array(sizes, np.int64) for name, sizes in header["shards"].items()},
+                golds=tuple(header["golds"]),
+                metadata=tuple(header["metadata"]),
+                token_metadata=tuple(header["token_metadata"]),
+                load_report=LoadReport.from_dict(header["load_report"]),
+            )
+        except OSError as error:
+            raise StoreError("there is no sharded corpus", where=str(folder), got=error.strerror) from error
+        except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StoreError("the sharded corpus is damaged", where=str(folder), got=str(error)) from error
+
+    # --- sizes -------------------------------------------------------------------------------------------------
+
+    @property
+    def n_labels(self) -> int:
+        """How many different labels there are."""
+        return len(self.labels)
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are."""
+        return len(self.annotators)
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are."""
+        return int(self.sizes["tokens"].sum())
+
+    @property
+    def n_sequences(self) -> int:
+        """How many sequences there are."""
+        return int(self.sizes["sequences"].sum())
+
+    @property
+    def n_shards(self) -> int:
+        """How many shards there are."""
+        return len(self.sizes["tokens"])
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What files call the annotators (see `CrowdCorpus.roles`)."""
+        return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
+
+    def begins(self, what: str) -> npt.NDArray[np.int64]:
+        """Return how much of something is before each shard, and in all."""
+        return np.concatenate(([0], np.cumsum(self.sizes[what])))
+
+    def __repr__(self) -> str:
+        votes = int(self.sizes["votes"].sum())
+        return (
+            f"ShardedCorpus({self.n_shards} shards, {self.n_sequences:,} sequences, {self.n_tokens:,} tokens, "
+            f"{self.n_annotators:,} annotators, {votes:,} votes, {self.n_labels} labels)"
+        )
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _sums(self) -> dict[str, str]:
+        return sums_of(self.folder)
+
+    @cached_property
+    def _checked(self) -> set[str]:
+        return set()
+
+    def _table(self, name: str) -> Any:
+        """Map a table into memory; its hash is compared once in each process."""
+        if name not in self._checked:
+            file = self.folder / name
+            if name not in self._sums:
+                raise StoreError(f"the sharded corpus is damaged: {SUMS} lacks {name}", where=str(self.folder))
+            try:
+                whole = file_hash(file) == self._sums[name]
+            except OSError as error:
+                raise StoreError(
+                    f"a shard is missing: {name}", where=str(self.folder), got=error.strerror, hint=AGAIN
+                ) from error
+            if not whole:
+                raise StoreError(f"a shard is damaged: {name} has changed", where=str(self.folder), hint=AGAIN)
+            self._checked.add(name)
+        try:
+            return read_arrow(self.folder / name)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"a shard cannot be read: {name}", where=str(self.folder), got=str(error)) from error
+
+    def _shard(self, shard: int, name: str) -> Any:
+        return self._table(f"shards/{shard:05d}/{name}.arrow")
+
+    @cached_property
+    def words(self) -> Strings:
+        """The words; tokens are codes of them."""
+        return Strings(column_of(self._table("words.arrow"), "word"))
+
+    def pieces(self, first: int, last: int) -> list[tuple[int, int, int]]:
+        """Return the shards that hold tokens first..last, with the tokens of each that are meant."""
+        begins = self.begins("tokens")
+        found = range(int(np.searchsorted(begins, first, "right")) - 1, int(np.searchsorted(begins, last, "left")))
+        return [(s, int(max(first - begins[s], 0)), int(min(last, begins[s + 1]) - begins[s])) for s in found]
+
+    def block(self, first: int, last: int) -> Block:
+        """Read the tokens first..last, which are whole sequences, as a block."""
+        parts = [self._piece(*piece) for piece in self.pieces(first, last)]
+        tokens, votes = (np.cumsum([0, *(len(part[name]) for part in parts)]) for name in ("words", "label"))
+        ends = [part["offsets"][1:] + begin for part, begin in zip(parts, tokens)]
+        starts = [part["start"][1:] + begin for part, begin in zip(parts, votes)]
+        everything = Votes(
+            _joined([[0], *starts], np.int64),
+            _joined([part["annotator"] for part in parts], np.int32),
+            _joined([part["label"] for part in parts], np.int16),
+            self.n_annotators,
+            self.n_labels,
+            _joined([[0], *ends], np.int64),
+            _soft(parts, tokens),
+            _known(parts, tokens),
+            words=_joined([part["words"] for part in parts], np.int32),
+        )
+        return Block(everything.of_voters(np.array(self.votes, bool)), 0, everything.n_tokens)
+
+    def _piece(self, shard: int, a: int, b: int) -> dict[str, Any]:
+        """Return the arrays of some tokens of a shard, counted from the first of them."""
+        offsets = numbers_of(self._shard(shard, "offsets"), "offset")
+        i, j = self._rows(offsets, a, b)
+        start = numbers_of(self._shard(shard, "starts"), "start")[a : b + 1]
+        given = self._shard(shard, "annotations").slice(int(start[0]), int(start[-1] - start[0]))
+        piece = {
+            "offsets": offsets[i : j + 1] - a,
+            "start": start - start[0],
+            "annotator": numbers_of(given, "annotator"),
+            "label": numbers_of(given, "label"),
+            "words": numbers_of(self._shard(shard, "tokens"), "word")[a:b],
+        }
+        for name, rows_of in (("soft", "soft_rows"), ("known", "known")):
+            if self.sizes[rows_of][shard]:
+                table = self._shard(shard, name)
+                token = numbers_of(table, "token")
+                rows = slice(*np.searchsorted(token, (a, b)).tolist())
+                values = matrix_of(table, "p" if name == "soft" else "allowed", self.n_labels)[rows]
+                who = numbers_of(table, "annotator")[rows] if name == "soft" else None
+                piece[name] = (token[rows] - a, who, values)
+        return piece
+
+    def sequences(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Strings]:
+        """Return the borders (from 0) and the ids of the sequences of the tokens first..last."""
+        ids, lengths = [], []
+        for shard, a, b in self.pieces(first, last):
+            offsets = numbers_of(self._shard(shard, "offsets"), "offset")
+            i, j = self._rows(offsets, a, b)
+            ids.append(column_of(self._shard(shard, "sequences"), "id").slice(i, j - i))
+            lengths.append(np.diff(offsets[i : j + 1]))
+        return np.concatenate(([0], np.cumsum(np.concatenate(lengths)))), Strings(pa.concat_arrays(ids))
+
+    @staticmethod
+    def _rows(offsets: npt.NDArray[np.int64], a: int, b: int) -> tuple[int, int]:
+        """Return which sequences the tokens a..b are; those without a token belong to what comes before them."""
+        i = 0 if a == 0 else int(np.searchsorted(offsets, a, "right")) - 1
+        return i, int(np.searchsorted(offsets, b, "right")) - 1
+
+    def cut_after(self, wanted: npt.NDArray[np.int64], by: str) -> list[int]:
+        """Return the first tokens before which so much of something ("votes", "tokens") lies and a cut is allowed."""
+        begins, tokens = self.begins(by), self.begins("tokens")
+        found = []
+        for least in wanted.tolist():
+            shard = max(int(np.searchsorted(begins[:-1], least)) - 1, 0)
+            for s in range(shard, self.n_shards):
+                cuts = self._shard(s, "cuts")
+                at = int(np.searchsorted(numbers_of(cuts, by) + begins[s], least))
+                if at < len(cuts):
+                    found.append(int(numbers_of(cuts, "tokens")[at] + tokens[s]))
+                    break
+        return found
+
+    def crowd_votes(self) -> VotesOnDisk:
+        """Return the votes, none of them read."""
+        return VotesOnDisk(self)
+
+    def whole(self) -> CrowdCorpus:
+        """Read all shards into one corpus in memory."""
+        block = self.block(0, self.n_tokens)
+        everything = [self._piece(s, 0, int(n)) for s, n in enumerate(self.sizes["tokens"])]
+        tables = {name: [self._shard(s, name) for s in range(self.n_shards)] for name in ("sequences", "tokens")}
+        starts = np.cumsum([0, *(len(piece["label"]) for piece in everything)])
+        return CrowdCorpus(
+            tokens=Strings(self.words.arrow.take(pa.array(block.votes.words))),
+            offsets=block.votes.offsets,
+            labels=self.labels,
+            annotators=self.annotators,
+            annotation_annotator=_joined([piece["annotator"] for piece in everything], np.int32),
+            annotation_label=_joined([piece["label"] for piece in everything], np.int16),
+            token_start=_joined([[0], *(p["start"][1:] + s for p, s in zip(everything, starts))], np.int64),
+            sequence_ids=Strings(pa.concat_arrays([column_of(t, "id") for t in tables["sequences"]])),
+            golds={name: np.concatenate([_gold(t, name) for t in tables["tokens"]]) for name in self.golds},
+            kinds=self.kinds,
+            families=self.families,
+            votes=self.votes,
+            soft=_soft(everything, self.begins("tokens")),
+            known=block.votes.known,
+            metadata={name: _texts(tables["sequences"], name) for name in self.metadata},
+            token_metadata={name: _texts(tables["tokens"], name) for name in self.token_metadata},
+            token_chars=_chars(tables["tokens"]),
+            load_report=self.load_report,
+        )
+
+
+@dataclass(frozen=True)
+class VotesOnDisk:
+    """The votes of a sharded corpus, as models see them before they see a block (see `lasca.corpus.votes.Votes`)."""
+
+    corpus: ShardedCorpus
+
+    def _total(self, what: str) -> int:
+        return int(self.corpus.sizes[what].sum())
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are."""
+        return self._total("tokens")
+
+    @property
+    def n_hard(self) -> int:
+        """How many votes are labels."""
+        return self._total("votes")
+
+    @property
+    def n_votes(self) -> int:
+        """How many votes there are, hard and soft."""
+        return self.n_hard + self._total("soft")
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are."""
+        return self.corpus.n_annotators
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return self.corpus.n_labels
+
+    @property
+    def soft(self) -> bool | None:
+        """Whether there are soft votes; None if not."""
+        return True if self._total("soft") else None
+
+    @property
+    def known(self) -> bool | None:
+        """Whether something is known; None if not."""
+        return True if self._total("known") else None
+
+    @property
+    def is_sole(self) -> bool:
+        """Whether one annotator gave all votes, which are all there is to go by."""
+        return int((self.corpus.n_votes_of > 0).sum()) == 1 and self.soft is None and self.known is None
+
+    @property
+    def lonely(self) -> float:
+        """The share of votes that are alone on their token."""
+        return self._total("lonely") / max(1, self.n_votes)
+
+    def blocks(self, target: int, *, by_tokens: bool = False) -> list[BlockOnDisk]:
+        """Cut into blocks as `lasca.corpus.votes.cut_into_blocks` does."""
+        by = "tokens" if by_tokens else "votes"
+        total = self._total(by)
+        n_blocks = max(1, round(total / target))
+        inner = self.corpus.cut_after(total * np.arange(1, n_blocks) // n_blocks, by)
+        ends = np.unique([0, *inner, self.n_tokens]).tolist()
+        where = (str(self.corpus.folder), self.corpus.key)
+        return [BlockOnDisk(*where, a, b, number) for number, (a, b) in enumerate(pairwise(ends))]
+
+
+@dataclass(frozen=True)
+class BlockOnDisk:
+    """Where a block is. This is all that goes to a worker, who reads it there."""
+
+    folder: str
+    key: str
+    first: int
+    last: int
+    number: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    @property
+    def corpus(self) -> ShardedCorpus:
+        """The corpus, opened once in each process."""
+        return _opened(self.folder, self.key)
+
+    def load(self) -> Block:
+        """Read the block."""
+        return replace(self.corpus.block(self.first, self.last), number=self.number, place=self)
+
+
+@lru_cache(maxsize=4)
+def _opened(folder: str, key: str) -> ShardedCorpus:
+    corpus = ShardedCorpus.open(folder)
+    if corpus.key != key:
+        raise StoreError("the sharded corpus is another one than when the work began", where=folder)
+    return corpus
+
+
+def _joined(arrays: list[Any], dtype: Any) -> Any:
+    """Put arrays behind each other, read-only: kernels are compiled for one kind only."""
+    whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays).astype(dtype, copy=False)
+    view = np.ascontiguousarray(whole, dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _soft(parts: list[dict[str, Any]], begins: npt.NDArray[np.int64]) -> SoftVotes | None:
+    given = [(part["soft"], begin) for part, begin in zip(parts, begins) if "soft" in part]
+    found = [(token + begin, who, proba) for (token, who, proba), begin in given]
+    return SoftVotes(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
+
+
+def _known(parts: list[dict[str, Any]], begins: npt.NDArray[np.int64]) -> KnownLabels | None:
+    found = [(part["known"][0] + begin, part["known"][2]) for part, begin in zip(parts, begins) if "known" in part]
+    return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
+
+
+def _gold(tokens: Any, name: str) -> npt.NDArray[np.int16]:
+    column = f"gold:{name}"
+    return numbers_of(tokens, column) if column in tokens.column_names else np.full(len(tokens), -1, np.int16)
+
+
+def _texts(tables: list[Any], name: str) -> Strings:
+    column = f"metadata:{name}"
+    parts = [
+        column_of(t, column) if column in t.column_names else pa.array([""] * len(t), pa.large_string()) for t in tables
+    ]
+    return Strings(pa.concat_arrays(parts))
+
+
+def _chars(tables: list[Any]) -> Any:
+    if not all("char_start" in table.column_names for table in tables):
+        return None
+    return np.concatenate([np.stack([numbers_of(t, "char_start"), numbers_of(t, "char_end")], axis=1) for t in tables])

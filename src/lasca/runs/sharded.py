@@ -1,0 +1,163 @@
+"""The truth of a sharded corpus in a folder: labels in Parquet files, a part for each block, written where it is.
+
+```
+labels/part-00000.parquet  sequence, position, token, label (null where nothing is said), probability, proba
+annotators.csv             who is worth what
+aggregate.json             model, parameters, source, warnings, diagnostics
+truth/                     what was learned of annotators and labels (`Truth.load`, `history=`), nothing of tokens
+```
+
+Beside the folder, while it is in the making, lies what a killed run is taken up from: the last state of the loop.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lasca.corpus.shards import ShardedCorpus
+from lasca.corpus.votes import Block
+from lasca.engine.cluster import engine_of
+from lasca.errors import ModelError
+from lasca.files import check_output, real_path, whole_file
+from lasca.runs.checkpoints import Checkpoints
+from lasca.runs.record import plain, versions
+from lasca.runs.truth_folder import write_csv, write_json
+from lasca.truth import Truth, TruthModel, supporting
+from lasca.truth.base import Progress, Workplace
+from lasca.truth.finish import Finish, Part
+
+__all__ = ["aggregate_shards"]
+
+
+def aggregate_shards(
+    corpus: ShardedCorpus,
+    output: str | Path,
+    model: TruthModel,
+    *,
+    engine: Any = None,
+    every: int = 10,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Truth:
+    """Infer the truth of a sharded corpus into a folder, whole or not at all; return what was learned of annotators.
+
+    `engine` is None (threads), "dask" (a cluster of processes on this machine), the address of a scheduler, or a Dask
+    client. `every` so many steps there is a checkpoint; `resume=True` goes on from the last one of a run that was
+    stopped.
+    """
+    if "shards" not in model.supports:
+        raise ModelError(
+            f"{model.name} needs the whole corpus in memory",
+            got=str(corpus.folder),
+            hint=f"Take one of {', '.join(supporting('shards'))}, or read it whole: ShardedCorpus.whole()",
+        )
+    check_output(output, corpus.folder, overwrite=overwrite)
+    key = {
+        "versions": versions(),
+        "model": model.name,
+        "parameters": {name: plain(value) for name, value in model.get_params().items()},
+        "input": {"source": str(corpus.folder), "sha256": corpus.key},
+    }
+    steps = Checkpoints(real_path(output), key, resume=resume)
+    try:
+        with engine_of(engine) as opened:
+            truth = _fitted(corpus, model, steps, opened, every, progress)
+        steps.finish(lambda folder: _write(corpus, truth, steps.folder, folder), overwrite=overwrite)
+        return truth
+    finally:
+        steps.close()
+
+
+def _fitted(
+    corpus: ShardedCorpus,
+    model: TruthModel,
+    steps: Checkpoints,
+    engine: Any,
+    every: int,
+    progress: Progress | None,
+) -> Truth:
+    """Fit a copy of the model; its parts and its checkpoint lie in the work folder."""
+    parts, scratch = steps.folder / "parts", steps.folder / "scratch"
+    shutil.rmtree(parts, ignore_errors=True)
+    for folder in (parts, scratch):
+        folder.mkdir(exist_ok=True)
+    steps.steps["loop"] = {"seconds": 0.0, "warnings": []}  # there may be a checkpoint: the work folder is to stay
+    own = copy.copy(model)
+    own.engine = engine or model.engine
+    own.place = Workplace(scratch, Writing(parts, corpus.labels), every)
+    return own.fit(corpus, progress=progress)
+
+
+def _write(corpus: ShardedCorpus, truth: Truth, work: Path, folder: Path) -> None:
+    for left in (work / "parts").glob(".*"):  # of workers that were killed while they wrote
+        left.unlink()
+    (work / "parts").rename(folder / "labels")
+    write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
+    write_json(
+        folder / "aggregate.json",
+        {
+            "lasca": versions()["lasca"],
+            "model": truth.model,
+            "params": {name: repr(value) for name, value in truth.params.items()},
+            "source": corpus.load_report.to_dict() | {"source": str(corpus.folder), "sha256": corpus.key},
+            "warnings": list(truth.warnings),
+            "diagnostics": {name: plain(value) for name, value in truth.diagnostics.items()},
+        },
+    )
+    truth.save(folder / "truth")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Makes of what finishes a block something that writes it."""
+
+    folder: Path
+    labels: tuple[str, ...]
+
+    def __call__(self, finish: Finish) -> WritePart:
+        """Return what finishes and writes a block."""
+        return WritePart(finish, self.folder, self.labels)
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Finishes a block and writes it as a part, whole or not at all; the same bytes wherever and however often."""
+
+    finish: Finish
+    folder: Path
+    labels: tuple[str, ...]
+
+    def __call__(self, number: int, block: Block, proba: Any, labels: Any, statistics: tuple[Any, ...]) -> Part:
+        """Write a block; nothing of its tokens is returned."""
+        part = self.finish(number, block, proba, labels, statistics)
+        assert part.proba is not None
+        assert part.labels is not None
+        assert part.voted is not None
+        place = block.place
+        offsets, ids = place.corpus.sequences(place.first, place.last)
+        lengths = np.diff(offsets)
+        sequence = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        chosen = part.proba[np.arange(len(part.labels)), part.labels]
+        names = pa.array(self.labels, pa.string())
+        table = pa.table(
+            {
+                "sequence": pa.DictionaryArray.from_arrays(pa.array(sequence), ids.arrow),
+                "position": (np.arange(len(sequence)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
+                "token": place.corpus.words.arrow.take(pa.array(block.votes.words)),
+                "label": pa.DictionaryArray.from_arrays(pa.array(part.labels, mask=~part.voted), names),
+                "probability": chosen,
+                "proba": pa.FixedSizeListArray.from_arrays(pa.array(part.proba.ravel()), len(self.labels)),
+            }
+        ).replace_schema_metadata({"labels": "\n".join(self.labels)})
+        with whole_file(self.folder / f"part-{number:05d}.parquet") as scratch:
+            pq.write_table(table, scratch, compression="zstd")
+        return part._replace(proba=None, labels=None, voted=None)

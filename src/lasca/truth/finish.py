@@ -1,0 +1,137 @@
+"""The end of a fit, block by block: what is known holds to the letter, labels are chosen, and who was right is counted.
+
+It is done where a block is – in a thread, or on another machine – so that probabilities need not be brought together.
+What is counted (`Tally`) adds up over the blocks, and is all that annotators' tables and warnings are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus.votes import Block, Votes
+from lasca.errors import ModelError
+
+__all__ = ["Finish", "Part", "Tally", "counted_confusion", "joined"]
+
+Proba = npt.NDArray[np.float32]
+Labels = npt.NDArray[np.int16]
+
+
+class Tally(NamedTuple):
+    """What is counted of a block; tallies add up."""
+
+    n: Any
+    """How many labels each annotator gave, those who do not vote included."""
+    right: Any
+    """How many of these are expected to be true."""
+    own: Any
+    """(n_annotators, n_labels): how often each annotator who votes gave each label."""
+    true: Any
+    """(n_annotators, n_labels): how often each label was inferred where they voted."""
+    inferred: Any
+    """How often each label was inferred where anybody voted."""
+    per_token: Any
+    """How many tokens have no vote, one, and more."""
+    counts: Any
+    """(n_annotators, n_labels, n_labels), given and true label, if they were wanted; else (0, 0, 0)."""
+
+
+class Part(NamedTuple):
+    """What became of a block."""
+
+    proba: Proba | None
+    labels: Labels | None
+    voted: npt.NDArray[np.bool_] | None
+    """Whether anybody said anything of a token, or something is known of it."""
+    tally: Tally
+    statistics: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Makes a part of a block's probabilities (and of its labels, if the model decodes them itself)."""
+
+    as_said: bool = False
+    """All votes are one annotator's, and the model leaves it at that: where they said something, it is the truth."""
+    with_counts: bool = False
+    """Whether confusions are to be counted, for models that do not give them."""
+
+    def __call__(
+        self, number: int, block: Block, proba: Proba, labels: Labels | None, statistics: tuple[Any, ...]
+    ) -> Part:
+        """Finish a block; `proba` may be written to."""
+        votes = block.votes
+        start = votes.start[block.first : block.last + 1]
+        if self.as_said and labels is None:
+            voted = np.flatnonzero(np.diff(start))
+            proba[voted] = 0
+            proba[voted, votes.label[start[voted]]] = 1
+        labels = _clamp(block, proba, labels)
+        proba /= proba.sum(axis=1, keepdims=True)
+        if not np.isfinite(proba).all():
+            raise ModelError("a probability is not a number", hint="This is a bug; please report it")
+        chosen = np.asarray(proba.argmax(axis=1) if labels is None else labels, dtype=np.int16)
+        return Part(proba, chosen, block.voted, self._tally(block, proba, chosen), statistics)
+
+    def _tally(self, block: Block, proba: Proba, labels: Labels) -> Tally:
+        votes, A, T = block.votes, block.votes.n_annotators, block.votes.n_labels
+        n, right = np.zeros(A, np.int64), np.zeros(A)
+        for said in (votes, votes.silent):
+            if said is not None:
+                token, annotator, label = _triples(said, block)
+                n += np.bincount(annotator, minlength=A)
+                right += np.bincount(annotator, weights=proba[token, label], minlength=A)
+        token, annotator, label = _triples(votes, block)
+        cell = annotator.astype(np.int64) * T
+        own = np.bincount(cell + label, minlength=A * T).reshape(A, T)
+        true = np.bincount(cell + labels[token], minlength=A * T).reshape(A, T)
+        counts: Any = np.zeros((0, 0, 0))
+        if self.with_counts:
+            by_true = [np.bincount(cell + label, weights=proba[token, t], minlength=A * T) for t in range(T)]
+            counts = np.stack(by_true, axis=1).reshape(A, T, T)
+        per_token = np.diff(votes.start[block.first : block.last + 1])
+        inferred = np.bincount(labels[per_token > 0], minlength=T)
+        return Tally(n, right, own, true, inferred, np.bincount(np.minimum(per_token, 2), minlength=3), counts)
+
+
+def _triples(votes: Votes, block: Block) -> tuple[Any, Any, Any]:
+    """Return token (from the first of the block), annotator and label of each vote of a block."""
+    start = votes.start[block.first : block.last + 1]
+    part = slice(int(start[0]), int(start[-1]))
+    return np.repeat(np.arange(len(block)), np.diff(start)), votes.annotator[part], votes.label[part]
+
+
+def _clamp(block: Block, proba: Proba, labels: Labels | None) -> Labels | None:
+    """Make sure that what is known holds to the letter (models take it into account in their inference)."""
+    known = block.votes.known
+    part = block.part(known)
+    if known is None or part.start == part.stop:
+        return labels
+    token, allowed = known.token[part] - block.first, known.allowed[part]
+    inside = np.where(allowed, proba[token], 0)
+    lost = inside.sum(axis=1) <= 0  # all that is allowed underflowed
+    inside[lost] = allowed[lost]
+    proba[token] = inside / inside.sum(axis=1, keepdims=True)
+    if labels is None:
+        return None
+    chosen = np.array(labels)
+    wrong = ~allowed[np.arange(len(token)), chosen[token]]
+    chosen[token[wrong]] = proba[token[wrong]].argmax(axis=1)
+    return chosen
+
+
+def counted_confusion(tally: Tally) -> npt.NDArray[np.float64]:
+    """Return how often each annotator gave each label where each is true, with a whiff of agreement added."""
+    T = tally.own.shape[1]
+    confusion = tally.counts.transpose(0, 2, 1) + 0.01 / T + np.eye(T) * 0.01
+    return np.asarray(confusion / confusion.sum(axis=2, keepdims=True))
+
+
+def joined(arrays: Sequence[Any]) -> Any:
+    """Put arrays behind each other; None where they are elsewhere."""
+    return None if arrays[0] is None else np.concatenate(arrays) if len(arrays) > 1 else arrays[0]

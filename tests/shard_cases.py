@@ -1,0 +1,54 @@
+"""What the tests of shards and of clusters share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.corpus import votes as corpus_votes
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "ds": {"max_iter": 4},
+    "mace": {"max_iter": 3, "restarts": 2},
+    "glad": {"max_iter": 3, "restarts": 2},
+    "hmm-crowd": {"max_iter": 3, "restarts": 2},
+    "bsc": {"max_iter": 3, "restarts": 2},
+}
+
+
+def in_pieces(corpus: CrowdCorpus, size: int) -> Iterator[CrowdCorpus]:
+    """Give a corpus in pieces of so many sequences."""
+    for first in range(0, corpus.n_sequences, size):
+        yield corpus.select(sequences=np.arange(first, min(first + size, corpus.n_sequences)))
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch, target: int = 1000) -> None:
+    """Let every model cut its votes into blocks of about so many votes."""
+    cut = corpus_votes.cut_into_blocks
+    for module in ("dawid_skene", "mace", "glad", "chain"):
+        try:
+            found = __import__(f"lasca.truth.{module}", fromlist=["blocks_of"])
+        except ImportError:
+            continue
+        if hasattr(found, "cut_into_blocks"):
+            monkeypatch.setattr(found, "cut_into_blocks", lambda votes, _, **options: cut(votes, target, **options))
+
+
+def parts_of(folder: Path) -> Any:
+    """Return the labels of a folder that `aggregate_shards` wrote as one table."""
+    files = sorted((folder / "labels").glob("part-*.parquet"))
+    tables = [pq.read_table(file) for file in files]
+    plain = [
+        pa.table(
+            {n: t.column(n).cast(pa.string()) if n in ("label", "sequence") else t.column(n) for n in t.column_names}
+        )
+        for t in tables
+    ]
+    return pa.concat_tables(plain)

@@ -1,0 +1,222 @@
+"""A real cluster of processes: the bytes of threads whatever the workers, and what happens when they die or differ."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lasca.corpus.sharding import write_shards
+from lasca.corpus.shards import ShardedCorpus
+from lasca.engine import cluster as engines
+from lasca.engine.cluster import engine_of
+from lasca.errors import ModelError, ParameterError, StoreError
+from lasca.runs.sharded import WritePart, aggregate_shards
+from lasca.truth import model_class, supporting
+from lasca.truth.dawid_skene import ConfusionLearner
+from shard_cases import OPTIONS, in_pieces, small_blocks
+from test_learners import rich_crowd
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, worker_dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> ShardedCorpus:
+    rich = rich_crowd()
+    corpus = rich.select(annotators=rich.annotators[:-1])
+    return write_shards(in_pieces(corpus, 50), tmp_path_factory.mktemp("shards") / "c", votes=4000)
+
+
+def sums(folder: Path) -> str:
+    return (folder / "SHA256SUMS").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", supporting("shards"))
+def test_a_cluster_gives_the_bytes_of_threads(
+    name: str, client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    for where, engine in (("threads", "threads"), ("dask", client)):
+        aggregate_shards(sharded, tmp_path / where, model_class(name)(**OPTIONS[name]), engine=engine)
+    assert sums(tmp_path / "threads") == sums(tmp_path / "dask")
+    assert len(list((tmp_path / "dask/labels").iterdir())) >= 13
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dask", "threads"]
+
+
+def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(
+    client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    log: list[str] = []
+    for n in (3, 1):
+        client.cluster.scale(n)
+        client.wait_for_workers(n, timeout=120)
+        while len(client.scheduler_info(n_workers=-1)["workers"]) != n:
+            time.sleep(0.1)
+        aggregate_shards(sharded, tmp_path / str(n), model_class("ds")(max_iter=4, tol=0), engine=client)
+        log = client.run_on_scheduler(_visits)
+    aggregate_shards(sharded, tmp_path / "threads", model_class("ds")(max_iter=4, tol=0))
+    assert sums(tmp_path / "1") == sums(tmp_path / "3") == sums(tmp_path / "threads")
+    blocks = len(list((tmp_path / "1/labels").iterdir()))
+    last = {key.rsplit("-", 3)[0] for key in log if "-visit-" in key}
+    for work in last:
+        assert len([key for key in log if key.startswith(work) and "-visit-" in key]) == 4 * blocks
+    client.cluster.scale(2)
+    client.wait_for_workers(2, timeout=120)
+    one = write_shards([sharded.whole()], tmp_path / "one", votes=10**9)
+    assert one.n_shards == 1
+    aggregate_shards(one, tmp_path / "of-one", model_class("ds")(max_iter=4, tol=0), engine=client)
+    assert (tmp_path / "of-one/labels/part-00004.parquet").read_bytes() == (
+        tmp_path / "threads/labels/part-00004.parquet"
+    ).read_bytes()
+
+
+def _visits(dask_scheduler: Any) -> list[str]:
+    """Return the keys of all tasks that a worker began."""
+    return [str(event[0]) for event in dask_scheduler.transition_log if event[2] == "processing"]
+
+
+def test_a_corpus_in_memory_can_be_sent_to_a_cluster(client: Any, sharded: ShardedCorpus) -> None:
+    corpus = sharded.whole()
+    model = model_class("glad")(max_iter=3)
+    alone = model.fit(corpus)
+    with engine_of(client) as model.engine:
+        assert model.fit(corpus).proba.tobytes() == alone.proba.tobytes()
+
+
+class _Mortal(ConfusionLearner):
+    """Dawid–Skene on a worker that dies once, in its third visit of a block."""
+
+    def visit(self, state: Any, block: Any, local: Any) -> Any:
+        _die_once(self.where / "visit", block.number == 3)  # type: ignore[attr-defined]
+        return super().visit(state, block, local)
+
+
+class _MortalPart(WritePart):
+    """A worker that dies once while it writes, with half of a file behind it."""
+
+    def __call__(self, number: int, *rest: Any) -> Any:
+        if number == 5 and not (self.folder.parent / "died").exists():
+            (self.folder / ".part-00005.parquet.half").write_bytes(b"half")
+        _die_once(self.folder.parent / "died", number == 5)
+        return super().__call__(number, *rest)
+
+
+def _die_once(mark: Path, here: bool) -> None:
+    if here and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_workers_that_are_killed_change_nothing(
+    client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    aggregate_shards(sharded, tmp_path / "threads", model_class("ds")(max_iter=4))
+    model: Any = model_class("ds")(max_iter=4)
+    learner = model._learner(sharded.crowd_votes())
+    mortal = _Mortal(**{name: getattr(learner, name) for name in learner.__dataclass_fields__})
+    object.__setattr__(mortal, "where", tmp_path)
+    monkeypatch.setattr(type(model), "_learner", lambda self, votes, history=None: mortal)
+    monkeypatch.setattr("lasca.runs.sharded.WritePart", _MortalPart)
+    before = set(client.scheduler_info(n_workers=-1)["workers"])
+    aggregate_shards(sharded, tmp_path / "dask", model, engine=client)
+    assert (tmp_path / "visit").exists()
+    assert not before & set(client.scheduler_info(n_workers=-1)["workers"]) or len(before) == 2
+    assert sums(tmp_path / "dask") == sums(tmp_path / "threads")
+    assert not list(tmp_path.rglob(".*"))
+
+
+# --- what goes wrong ----------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_shard_is_one_clear_error(client: Any, sharded: ShardedCorpus, tmp_path: Path) -> None:
+    corpus = write_shards([sharded.whole()], tmp_path / "c", votes=4000)
+    file = corpus.folder / "shards/00001/annotations.arrow"
+    data = bytearray(file.read_bytes())
+    data[-200] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StoreError, match=r"a shard is damaged: shards/00001/annotations\.arrow has changed"):
+        aggregate_shards(corpus, tmp_path / "out", model_class("ds")(), engine=client)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_one_clear_error(client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("lasca.runs.sharded.WritePart", _Full)
+    with pytest.raises(StoreError, match="cannot write: No space left on device"):
+        aggregate_shards(sharded, tmp_path / "out", model_class("ds")(max_iter=2), engine=client)
+    assert not (tmp_path / "out").exists()
+
+
+class _Full(WritePart):
+    """Writes to a device that is full."""
+
+    def __call__(self, number: int, *rest: Any) -> Any:
+        full = WritePart(self.finish, Path("/dev"), self.labels)
+        object.__setattr__(full, "folder", _Folder())
+        return full(number, *rest)
+
+
+class _Folder:
+    def __truediv__(self, name: str) -> str:
+        return "/dev/full"
+
+
+def test_a_worker_of_another_version_is_refused_by_name(client: Any, sharded: ShardedCorpus, tmp_path: Path) -> None:
+    addresses = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    client.run(_pretend, "0.0.1", workers=addresses[:1])
+    try:
+        with pytest.raises(ModelError, match=rf"the worker {addresses[0]} has another version of LASCA.*0\.0\.1"):
+            aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), engine=client)
+    finally:
+        client.run(_pretend, engines.__version__, workers=addresses[:1])
+    assert not list(tmp_path.iterdir())
+
+
+def _pretend(version: str) -> None:
+    import lasca
+
+    lasca.__version__ = version
+    engines.__version__ = version
+
+
+def test_a_scheduler_that_is_not_there_is_named(sharded: ShardedCorpus, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(engines, "WAIT", 1.0)
+    with pytest.raises(ModelError, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"):
+        aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), engine="tcp://127.0.0.1:9")
+    with pytest.raises(ParameterError, match="engine must be threads, dask, or the address"):
+        aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), engine="spark")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_driver_that_is_stopped_leaves_no_tasks(client: Any, sharded: ShardedCorpus, tmp_path: Path) -> None:
+    def stop(share: float, words: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), engine=client, every=1, progress=stop)
+    assert threading.active_count() < 50
+    truth = aggregate_shards(sharded, tmp_path / "out", model_class("ds")(max_iter=3), engine=client)
+    assert truth.diagnostics["iterations"] <= 3
