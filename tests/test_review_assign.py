@@ -13,7 +13,7 @@ from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.review.assign import _gain, assign
-from lasca.truth import model_class
+from lasca.truth import Truth, model_class
 from test_cli import run
 from test_review_server import run_folder
 
@@ -37,6 +37,23 @@ def test_nobody_gets_what_they_have_seen_and_the_doubtful_come_first() -> None:
     assert pairs <= {("y", "2"), ("z", "1"), ("z", "2")}
     gains = [a.gain for a in made]
     assert gains == sorted(gains, reverse=True)
+
+
+def test_what_one_person_said_is_worth_a_second_vote_and_only_of_who_may() -> None:
+    tokens = [["a", "b"], ["c", "d"], ["e", "f"]]
+    people = {"x": [["N", "V"]] * 3, "y": [["N", "V"], None, None], "z": [["N", "V"], None, None]}
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    truth = model_class("ds")().fit(corpus)
+    sure = np.zeros_like(truth.proba)
+    sure[np.arange(len(sure)), truth.labels] = 1.0
+    fields = {name: getattr(truth, name) for name in truth.__dataclass_fields__}
+    certain = Truth(
+        **fields | {"proba": sure, "confusion": np.tile(np.eye(2, dtype=np.float32) * 0.8 + 0.1, (3, 1, 1))}
+    )
+    pairs = {(a.annotator, a.document) for a in assign(corpus, certain, 20)}
+    assert pairs == {(who, document) for who in "yz" for document in ("1", "2")}
+    may = np.array([[True] * 3, [True, True, False], [False] * 3])
+    assert {(a.annotator, a.document) for a in assign(corpus, certain, 20, may=may)} == {("y", "1")}
 
 
 def test_budget_and_the_most_for_one() -> None:

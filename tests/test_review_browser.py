@@ -257,9 +257,7 @@ def test_axe_finds_no_fault_and_nothing_overflows(
         missing("there is no axe-core")
     resize(browser, width)
     media(browser, scheme)
-    began = time.monotonic()
     ready(browser, serve().url)
-    assert time.monotonic() - began < 20
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     # the policy of the page lets no script in; axe is put in by the driver, outside of it
     browser.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE.read_text(encoding="utf-8")})

@@ -183,6 +183,7 @@ class Session:
             "question": item.question,
             "reason": item.reason,
             "gain": round(item.gain, 3),
+            "elsewhere": round(item.elsewhere, 3),
             "alike": item.alike,
         }
 

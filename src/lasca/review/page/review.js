@@ -47,13 +47,13 @@
 
   function list() {
     const rows = items.map((item, i) => {
-      const row = make("li", "", make("bdi", "", item.words), make("small", "", `${item.reason} · ${item.question}`));
+      const row = make("li", "", make("bdi", "", item.words), make("small", "", item.reason === item.question ? item.reason : `${item.reason} · ${item.question}`));
       if (i === at) row.setAttribute("aria-current", "true");
       row.addEventListener("click", () => { at = i; list(); show(); });
       return row;
     });
     byId("queue").replaceChildren(...rows);
-    byId("count").textContent = total ? `· ${total.toLocaleString("en")} in the list, with audits` : "";
+    byId("count").textContent = total ? `${total.toLocaleString("en")} in the list, audits among them` : "";
     const row = byId("queue").children[at];
     if (row) byId("queue").scrollTop = Math.max(row.offsetTop - byId("queue").offsetTop - 80, 0);
   }
@@ -90,8 +90,9 @@
 
   function draw() {
     byId("reason").textContent = current.why;
-    byId("gain").textContent = current.audit ? "" : `removes about ${current.gain.toFixed(2)} errors`;
-    byId("alike").textContent = current.alike ? `· ${current.alike} alike` : "";
+    const here = current.gain - current.elsewhere;
+    byId("gain").textContent = current.audit ? "" : `about ${here.toFixed(2)} errors here`;
+    byId("alike").textContent = current.alike ? `· may settle ${current.elsewhere.toFixed(1)} more in ${current.alike} alike` : "";
     byId("question").textContent = QUESTIONS[current.question] || "Which reading?";
     const sentence = byId("sentence");
     sentence.replaceChildren();
@@ -132,7 +133,7 @@
     const share = found.decided / Math.max(found.decided + found.open, 1);
     byId("bar").style.width = `${100 * share}%`;
     const parts = [`${found.decided.toLocaleString("en")} decided`, `${found.open.toLocaleString("en")} open`,
-      `about ${found.errors.toLocaleString("en")} errors left`, `next removes ${found.gain}`];
+      `about ${Math.round(found.errors).toLocaleString("en")} errors left`, `the next removes about ${found.gain.toFixed(1)}`];
     if (found.audited) parts.push(`${found.audited} audited`);
     if (found.second.areas) parts.push(`second opinions ${found.second.same}/${found.second.areas} agree`);
     if (found.refit) parts.push("refitting …");
