@@ -44,7 +44,7 @@ def test_items_of_arrays_lines_and_single_objects_have_lines() -> None:
     ("text", "line", "match"),
     [
         ('[{"a": 1}\n{"a": 2}]', 2, "comma"),
-        ('[{"a": 1},\n]', 2, "not JSON"),
+        ('[{"a": 1},\n]', 2, "comma behind the last"),
         ('[{"a": 1},\n3]', 2, "object was expected"),
         ('[{"a": 1}]\nx', 2, "more after"),
         ('{"a": 1}\n{"a": }', 2, "not JSON"),

@@ -175,6 +175,8 @@ def _without_bad(
             )
             if culprit is None or len(left) == 1:
                 raise
+            if not skip and len(left) == 2:
+                raise
             if not skip:
                 raise FormatError(
                     error.what,
@@ -243,17 +245,20 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
-        from lasca.formats.unknown import other_tool, why_unknown
+        from lasca.formats.unknown import SHAPES, found_in, other_tool, why_unknown
 
         tool = next((said for file in files[:20] if (said := other_tool(file)) is not None), None)
         if tool is not None:
             raise FormatError(tool)
         cause, names = why_unknown(files), f"{NAMED}, one of {', '.join(readers)}"
+        holds = found_in(files[0]) if cause is None else None
         raise FormatError(
-            "the format cannot be told from the files",
+            "the format cannot be told from the files" + (f", which hold {holds}" if holds else ""),
             path=shown,
             got=", ".join(file.name for file in files[:3]),
-            hint=f"Name it: {names}" if cause is None else f"{cause.rstrip('.')}. Otherwise name it: {names}",
+            hint=f"Bring it into {SHAPES}; or name its format: {names}"
+            if cause is None
+            else f"{cause.rstrip('.')}. Otherwise name it: {names}",
         )
     close = [name for name, score in sorted(scores.items(), key=lambda item: -item[1]) if score > best - LEAD]
     if len(close) > 1:

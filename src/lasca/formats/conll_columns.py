@@ -70,6 +70,11 @@ def read(
     columns = columns.split(",") if isinstance(columns, str) else columns
     collector = Collector(files, NAME)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
+        if columns is None and b"#begin document" in file.head(4096):
+            raise file.error(
+                "these are the columns of CoNLL-2012 (OntoNotes), where names are brackets over lines, (ORG* *)",
+                hint="Convert them to a token and a tag (B-ORG, I-ORG, O) per line first",
+            )
         table = read_table(file, separator=separator, header=header)
         collector.count("comments", table.n_comments)
         collector.count("documents", table.n_documents)
@@ -251,8 +256,13 @@ def looks_like_columns(file: SourceFile) -> float:
         return 0.0
     if not table.blocks or table.n_columns < 2:
         return 0.0
+    if b"#begin document" in file.head(4096):
+        return 0.9
     rows = [cells for block in table.blocks for _, cells in block.rows]
     labels = {cells[-1] for cells in rows} - {"?", ""}
+    first = {cells[0] for cells in rows}
+    if table.n_columns == 2 and detect(labels) is None and detect(first) is not None:
+        labels = first
     if any(cells[0].startswith(("{", "[")) for cells in rows[:3]):
         return 0.1
     tags = detect(labels) is not None

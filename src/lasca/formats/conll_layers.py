@@ -62,10 +62,12 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None) -> Layou
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = list(range(token + 1, table.n_columns))
     if len(rest) == 1 and not ids:
+        if _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):
+            return Layout(1, (0,), False, "The tags stand in the first column, the tokens in the second.")
         return Layout(token, tuple(rest), False)
     sets = {k: _labels(table, k) for k in rest}
     full = [k for k in rest if sets[k] or not (ids or _says_nothing(table, k))]
-    if len(full) == 1 and not ids:
+    if len(full) == 1 and (not ids or _tagged(sets[full[0]])):
         return Layout(token, tuple(full), False)
     if not ids and full and _overlapping([sets[k] for k in full]):
         return Layout(token, tuple(full), True)

@@ -129,6 +129,8 @@ def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool
         _KEY_VALUE.match(line) is not None or (len(cells) == 1 and not line[1:2].isalnum())
     ):
         return True
+    if len(cells) != len(known) and line.startswith(("#\t", "#begin document", "#end document")):
+        return True  # GermEval's sources, the borders of CoNLL-2012
     if not line.startswith("# "):
         return False
     labels = [cell for cell in cells[1:] if cell not in ("?", "")]

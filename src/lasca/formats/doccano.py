@@ -10,10 +10,11 @@ The same from a project with relations:
      {"id": 1, "label": "PER", "start_offset": 3, "end_offset": 15}], "relations": []}
 
 Each object stands on one line of its file (the second one is broken here to fit). Older exports say `labels`, or
-`annotations` with a `user` per span, who is then the annotator, or `username` for the whole line; the text may stand
-under `data`. A file `unknown` or `unlabeled` holds texts that nobody labelled: they become sequences, not an annotator.
-Relations and comments are counted; other values of a line are metadata. Labels that are no spans (`"label": ["good"]`,
-`cats`) are labels of whole documents: read with `unit="document"`, or where there is nothing else.
+`annotations` with a `user` per span, who is then the annotator, or `username` (`annotator`, `worker`) for the whole
+line; the text may stand under `data`, and offsets as `start` and `end`. A file `unknown` or `unlabeled` holds texts
+that nobody labelled: they become sequences, not an annotator. Relations and comments are counted; other values of a
+line are metadata. Labels that are no spans (`"label": ["good"]`, `"label": "good"`, `cats`) are labels of whole
+documents: read with `unit="document"`, or where there is nothing else. Written answers (translations) are refused.
 
 Every member's file holds every document, so an empty list may mean "not done" or "nothing to mark": `empty="missing"`
 (the default) or "all-O", which is right for an export of confirmed documents only.
@@ -42,7 +43,8 @@ NAME = "doccano"
 KEYS = ("label", "labels", "entities", "annotations")
 SUFFIXES = (".json", ".jsonl", ".ndjson")
 OTHERS = ("_input_hash", "_task_hash", "tokens", "spans", "annotation_sets", "versions", "responses")  # other tools'
-OWN = ("id", "doc_id", "text", "data", "user", "username", *KEYS, "cats", "relations")
+USER = ("username", "user", "annotator", "annotator_id", "worker", "worker_id")
+OWN = ("id", "doc_id", "text", "data", *USER, *KEYS, "cats", "relations")
 COMMENTS = ("comments", "Comments")
 NOBODY = ("unknown", "unlabeled", "unlabelled")
 
@@ -61,10 +63,11 @@ def _looks_like(row: dict[str, Any]) -> float:
         return 0.0
     key = next((key for key in (*KEYS, "cats") if isinstance(row.get(key), list)), None)
     if key is None:
-        return 0.0
+        return 0.5 if isinstance(row.get("label"), str) else 0.0
     for entry in row[key]:
         if isinstance(entry, dict):
-            return 0.95 if "start_offset" in entry and "end_offset" in entry else 0.0
+            plain = "start" in entry and "end" in entry and "label" in entry
+            return 0.95 if "start_offset" in entry and "end_offset" in entry else 0.7 if plain else 0.0
         if isinstance(entry, list):
             return 0.9 if len(entry) == 3 else 0.0
         return 0.8 if isinstance(entry, str) else 0.0
@@ -120,10 +123,10 @@ class _Lines:
         known = next((row[key] for key in ("id", "doc_id") if row.get(key) is not None), None)
         id = text_id(text) if known is None else as_name(known, "the id of a document", where)
         key = next((key for key in KEYS if key in row), None)
-        spans = [] if key is None else row[key]
+        spans = [] if key is None else [row[key]] if isinstance(row[key], str) else row[key]
         if not isinstance(spans, list):
             raise FormatError(f"{key!r} must be a list of spans", path=where, got=repr(spans))
-        user = row.get("username", row.get("user"))
+        user = next((row[key] for key in USER if row.get(key) is not None), None)
         name = self.name if user is None else as_name(user, "the user", where)
         self._count(row, where)
         labels = [entry for entry in spans if isinstance(entry, str)]
@@ -179,6 +182,8 @@ def _mark(span: object, where: str) -> Mark:
         start, end, label = span
     elif isinstance(span, dict) and "start_offset" in span and "end_offset" in span:
         start, end, label = span["start_offset"], span["end_offset"], span.get("label")
+    elif isinstance(span, dict) and "start" in span and "end" in span:
+        start, end, label = span["start"], span["end"], span.get("label")
     else:
         raise FormatError(
             "a span must be [start, end, label] or an object with start_offset, end_offset, label",

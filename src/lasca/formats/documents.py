@@ -19,6 +19,7 @@ __all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus"
 
 DOCUMENT = "document"
 JOIN = " + "
+WRITTEN = 3  # words from which on a label may be a sentence
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,25 @@ def _shown(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(f"{excerpt(name, 40)}: {n:,}" for name, n in sorted(counts.items()))
 
 
+def _refuse_written(verdicts: Sequence[Verdict], collector: Collector) -> None:
+    """Refuse answers that somebody wrote (translations, summaries) in the place of labels."""
+    given = [label for verdict in verdicts for label in verdict.labels]
+    long = [label for label in given if len(label.split()) >= WRITTEN]
+    if len(long) > 1 and 2 * len(long) > len(given) and 2 * len(set(long)) > len(long):
+        raise FormatError(
+            "these look like written answers, not like labels",
+            path=verdicts[0].where,
+            got=", ".join(long[:2]),
+            hint="LASCA reads labels that several documents may share",
+        )
+
+
 def document_corpus(
     verdicts: Iterable[Verdict], question: str, collector: Collector, scores: str = "count"
 ) -> CrowdCorpus:
     """Make the corpus of one question: a sequence of one token for every document."""
+    verdicts = list(verdicts)
+    _refuse_written(verdicts, collector)
     for verdict in verdicts:
         if verdict.question != question:
             collector.count("labels for other questions", len(verdict.labels), f"{verdict.where}: {verdict.question}")
@@ -114,6 +130,7 @@ def document_corpus(
         chars = [(0, len(verdict.text))]
         collector.sequence(verdict.id, [verdict.text], chars=chars, metadata=metadata, where=verdict.where)
         if not verdict.labels:
+            collector.count("answers without any label", 1, f"{verdict.where}: {verdict.name}")
             continue
         if len(verdict.labels) > 1:
             collector.count("several labels on one document, joined", 1, f"{verdict.where}: {verdict.labels}")

@@ -88,6 +88,11 @@ def parse_json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise file.error("this is not JSON: a comma or ] was expected", line, got=text[at : at + 40])
             at = BLANK.match(text, at + 1).end()  # type: ignore[union-attr]
             line, seen = line + text.count("\n", seen, at), at
+        if not listed and not first and text[at : at + 1] == ",":
+            hint = "Take the commas off, or put [ before the first object and ] behind the last"
+            raise file.error("there are commas between JSON objects that stand in no list", line, hint=hint)
+        if listed and not first and text[at : at + 1] == "]":
+            raise file.error("there is a comma behind the last object of the list", line, hint="Take it off")
         value, at = _decode(text, at, file, line)
         if not isinstance(value, dict):
             raise file.error("a JSON object was expected", line, got=value)

@@ -136,6 +136,15 @@ class _Export(Tally):
         if len(self.controls) > 1:
             shown = ", ".join(f"{excerpt(name, 40)}: {n:,}" for name, n in sorted(self.controls.items()))
             self.collector.note(f"There are spans of several controls ({shown}); control=… reads one of them.")
+        if self.plain and not self.n_spans and not verdicts:
+            shown = "; ".join(f"{excerpt(k, 40)}: {', '.join(sorted(v)[:4])}" for k, v in sorted(self.plain.items()))
+            key = min(self.plain, key=lambda name: (len(self.plain[name]), name))
+            raise FormatError(
+                f"there is no span of text in these rows; plain values stand under {shown}",
+                path=self.collector.source,
+                hint="If one of these is what annotators chose for the whole text, name it: unit=document and "
+                f"control=… (on the command line: -r unit=document -r control={key})",
+            )
         if self.n_spans or unit == DOCUMENT or not self.n_tasks:
             return
         found = [f"{kind}: {n:,}" for kind, n in sorted(self.others.items())]

@@ -23,6 +23,7 @@ __all__ = ["Tally", "Task"]
 
 OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")  # of a JSON-MIN row
 GOLD = "gold:"
+SHORT = 60  # characters of a value that may be a choice
 TEXT_KEYS = ("labels", "hypertextlabels", "paragraphlabels")
 DOCUMENT_KEYS = ("choices", "taxonomy", "rating", "selected")
 TIMED = ("timeserieslabels", "videorectangle", "timelinelabels")
@@ -44,6 +45,8 @@ class Tally:
     n_texts: int = 0
     others: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
+    plain: dict[str, set[str]] = field(default_factory=dict)
+    """Plain values of JSON-MIN and CSV rows by their key: data of the task, or choices."""
     markup: str = ""
     without_text: str = ""
 
@@ -284,6 +287,8 @@ class Task:
                 yield {"from_name": key, "value": value}
             elif self.tally.documents and key == named and isinstance(value, str | int | float):
                 yield {"from_name": key, "value": {"choices": [value]}}
+            elif isinstance(value, str | int) and key != "text" and len(str(value)) <= SHORT:
+                self.tally.plain.setdefault(key, set()).add(str(value))
 
 
 def _is_path(value: object) -> bool:

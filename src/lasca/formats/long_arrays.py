@@ -63,6 +63,8 @@ def arrange(
     """
     sequence, position = _places(table, names, error)
     arrays, token_of_row = _tokens(table, names, sequence, position, error)
+    if names.get("task") == names.get("token"):
+        arrays.notes.append("These are labels of whole texts: each text is a sequence of one token.")
     arrays.token_of_row = token_of_row
     who, label = _Column(table, names["annotator"]), _Column(table, names["label"])
     for column in (who, label):
@@ -174,7 +176,7 @@ def _places(table: Any, names: Mapping[str, str], error: MakeError) -> tuple[_Co
     if task.empty.any():
         raise error("a row without a task", int(np.argmax(task.empty)))
     parts = [re.fullmatch(r"(.*):([0-9]{1,15})", value, re.DOTALL) for value in task.values]
-    if not all(parts):  # items of their own, not tokens of sequences
+    if not all(parts) or names["task"] == names.get("token"):  # items of their own, not tokens of sequences
         return task, np.zeros(len(task.codes), np.int64)
     ids = sorted({match[1] for match in parts if match is not None})
     code = {id: i for i, id in enumerate(ids)}

@@ -11,11 +11,11 @@ s1,2,Lovelace,,
 Columns are found by their usual names (`sequence` or `sentence`, `position` or `index`, `token` or `word`, `annotator`
 or `worker`, `label` or `tag`; see `NAMES`), or named by options. `token` may be absent (tokens are then `_`). Positions
 sort as numbers. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without
-a number behind a colon are sequences of one token. A row without label says that there is such a token. A column `role`
-("annotator", "model", "gold") tells golds and models from annotators, and a column whose name begins with "gold" is a
-gold. Other columns are metadata where they say the same of a whole sequence (`document`), metadata of tokens where they
-say the same of a token, and counted where they do neither. The same annotator twice on one token: the last by the
-column `time`, else an error unless both say the same.
+a number behind a colon are sequences of one token, and so are rows about a whole `text` without any id. A row without
+label says that there is such a token. A column `role` ("annotator", "model", "gold") tells golds and models from
+annotators, and a column whose name begins with "gold" is a gold. Other columns are metadata where they say the same of
+a whole sequence (`document`), metadata of tokens where they say the same of a token, and counted where they do neither.
+The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
 all other labels, because nothing is said of them.
@@ -55,7 +55,7 @@ NAME = "table"
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "document", "doc", "doc_id"),
     "position": ("position", "index", "token_id", "token_index", "token_position", "idx", "i"),
-    "token": ("token", "word", "form", "text"),
+    "token": ("token", "word", "form", "text", "sentence", "document"),
     "annotator": (
         "annotator",
         "annotator_id",
@@ -73,6 +73,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
     "probability": ("probability", "proba", "prob"),
 }
+
+TEXTS = ("text", "sentence", "document")  # a column of whole texts is what the rows are about, if nothing else is
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,8 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
                 found[part] = match
     if "sequence" in found:
         found.pop("task", None)
+    elif "task" not in found and found.get("token", "").strip().lower() in TEXTS:
+        found["task"] = found["token"]
     missing = [part for part in ("annotator", "label") if part not in found]
     if "sequence" not in found and "task" not in found:
         missing.append("sequence")

@@ -25,6 +25,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import TOKEN_NAMES
+from lasca.formats.long_table import NAMES
 from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, holds_rows, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
@@ -53,8 +54,11 @@ def read(
             collector.count("empty files", 1, file.shown)
             continue
         names, has_tokens = _names(file, rows, header)
+        texts = has_tokens and any(" " in cells[0] for _, cells in rows if cells)
+        if texts and not items:
+            collector.note("The rows are about whole texts: each is a sequence of its own.")
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
-        blocks = [[row] for block in _blocks(rows) for row in block] if items else _blocks(rows)
+        blocks = [[row] for block in _blocks(rows) for row in block] if items or texts else _blocks(rows)
         for number, block in enumerate(blocks):
             _add(collector, file, f"{prefix}{number}", block, names, has_tokens)
         if not has_tokens:
@@ -143,6 +147,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         rows = [cells for _, cells in _rows(files[0].beginning(), ",") if cells]
     except FormatError:
         return 0.0
+    if rows and {cell.lower() for cell in rows[0]} & {*NAMES["annotator"], *NAMES["label"]}:
+        return 0.0  # a long table, whose columns are not annotators
     if rows and rows[0][0].lower() in TOKEN_NAMES:
         rows = [row[1:] for row in rows[1:]]
     cells = [cell for row in rows for cell in row if cell]

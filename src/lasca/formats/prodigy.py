@@ -27,13 +27,26 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
+from lasca.formats.texts import (
+    Answer,
+    Mark,
+    SpanOptions,
+    TextPool,
+    as_label,
+    as_name,
+    as_offset,
+    as_score,
+    as_time,
+    text_id,
+)
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "prodigy"
 SUFFIXES = (".jsonl", ".json", ".ndjson")
 DECISION = "review"
+KNOWN = ("text", "tokens", "spans", "answer", "meta", "relations", "versions", "options", "accept", "label", "view_id",
+         "sessions", "default", "is_binary", "config", "html")  # fmt: skip
 
 
 def sniff(files: list[SourceFile]) -> float:
@@ -124,6 +137,8 @@ class _Lines:
             {} if not isinstance(row.get("meta"), dict) else {"meta": json.dumps(row["meta"], ensure_ascii=False)}
         )
         self.collector.count("relations", len(_list(row, "relations", where)), where)
+        for key in sorted(key for key in row if key not in KNOWN and not key.startswith("_") and row[key]):
+            self.collector.count(f"other values of lines ({key})", 1, where)
         verdict = self._verdict(row, answer, where)
         if verdict is not None:
             question, labels = verdict
@@ -184,6 +199,8 @@ def _mark(span: object, tokens: list[Mark] | None, where: str, collector: Collec
         raise FormatError("a span must be an object with start, end and label", path=where, got=repr(span))
     label = as_label(span.get("label"), where)
     quoted = span.get("text")
+    if as_score(span.get("score")) is not None:  # of the model that suggested the span, not of who accepted it
+        collector.count("scores of suggested spans", 1, where)
     if "start" in span or "end" in span or not tokens:
         start, end = as_offset(span.get("start"), "start", where), as_offset(span.get("end"), "end", where)
         if tokens and not _agrees(span, tokens, start, end):

@@ -75,9 +75,7 @@ def looks_delimited(file: SourceFile) -> bool:
 
 def is_table(file: SourceFile) -> bool:
     """Say whether a file is delimited text by its name, or by what it is not: JSON, binary, a single column."""
-    if file.name.lower().endswith((".csv", ".tsv")):
-        return True
-    return file.head(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[") and len(file.cells) > 2
+    return file.name.lower().endswith((".csv", ".tsv")) or (not file.values and len(file.cells) > 2)
 
 
 def csv_rows(file: SourceFile) -> list[tuple[int, list[str]]]:

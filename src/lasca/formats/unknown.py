@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from lasca.errors import FormatError
+from lasca.errors import FormatError, excerpt
 from lasca.formats.base import parse_json_items
 from lasca.formats.conll_columns import OWN
 from lasca.formats.conll_lines import read_table, text_lines
@@ -14,7 +14,20 @@ from lasca.formats.mace_csv import read as read_mace
 from lasca.formats.sources import SourceFile
 from lasca.formats.tabular import is_parquet, looks_delimited, read_parquet
 
-__all__ = ["other_tool", "why_unknown"]
+__all__ = ["found_in", "other_tool", "why_unknown"]
+
+SHAPES = (
+    'JSON lines {"id": 1, "text": "…", "label": [[start, end, "PER"]]} with a file per annotator, or a table with the '
+    "columns sequence, position, token, annotator, label"
+)
+TOOLS = {
+    "LightTag": {"examples", "schema"},
+    "UBIAI": {"document", "tokens"},
+    "tagtog": {"anncomplete", "entities"},
+    "Kili": {"externalId", "labels"},
+    "Dataturks": {"content", "annotation"},
+}
+"""Tools whose exports LASCA does not read, by keys of their JSON."""
 
 MANY = 20  # files that are looked at
 MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
@@ -40,10 +53,30 @@ def other_tool(file: SourceFile) -> str | None:
             f"{file.shown} is a GATE document, which LASCA does not read. Export its annotations as CoNLL columns or "
             "as JSON lines with text and spans"
         )
+    keys = set(file.records[0]) if file.records else set()
+    tool = next((name for name, own in TOOLS.items() if own <= keys), None)
+    if tool is not None:
+        return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
+    if file.name.lower().endswith((".ann", ".a1", ".a2")) and not file.records:
+        return (
+            f"{file.shown} holds annotations of brat without their text: give the folder in which NAME.ann and "
+            "NAME.txt stand side by side (join NAME.a1 and NAME.a2 into NAME.ann)"
+        )
     if b"<typeSystemDescription" in head:
         return f"{file.shown} is a UIMA type system: give the XMI documents themselves"
     if head[:4] == b"\xac\xed\x00\x05":
         return f"{file.shown} holds Java objects (.ser): export the project with TSV or XMI instead"
+    return None
+
+
+def found_in(file: SourceFile) -> str | None:
+    """Say in a few words what a file holds: the keys of its JSON, or the columns of its table."""
+    if file.records:
+        return f"JSON objects with the keys {', '.join(excerpt(key, 30) for key in list(file.records[0])[:12])}"
+    if file.values:
+        return "JSON that is no list of objects"
+    if looks_delimited(file) and len(file.cells) > 1:
+        return f"a table with the columns {', '.join(excerpt(cell, 30) for cell in file.cells[:12])}"
     return None
 
 
