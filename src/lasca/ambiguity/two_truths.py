@@ -241,7 +241,7 @@ def _fields(fitted: Fitted, found: Expected, every: int) -> dict[str, Any]:
     pairs = found.pairs.sum(axis=2)
     pairs = pairs + pairs.T
     not_converged = [f"stage {k}" for k, run in enumerate(fitted.runs, 1) if not run.converged]
-    warning = f"EM had not settled in {' and '.join(not_converged)}: raise max_iter"
+    warning = f"the search for ambiguous tokens had not settled in {' and '.join(not_converged)}: raise its max_iter"
     return {
         "share": float(p.kinds[1]),
         "hard_share": float(p.levels[_hard_levels(found)].sum()),

@@ -20,6 +20,7 @@ __all__ = ["alternative_section", "annotator_section"]
 SHOWN = 300
 BINS = 12
 MISTAKES = 3
+FOLLOWED = 0.99
 SMALL = 5
 """Crowds up to this size get a small plot."""
 
@@ -73,10 +74,17 @@ def annotator_section(
         "left_out": len([i for i in busy if table[i]["n"] > 0]) - len(shown),
         "scatter": plots.scatter(rows, *((720, 300) if len(rows) > SMALL else (480, 190))),
         "has_spans": spans is not None,
+        "followed": [row["name"] for row in rows if _followed(row["spans"])] if len(rows) > 1 else [],
         "axis_low": min((r["low"] for r in rows), default=0.0),
         "has_crowdtruth": crowdtruth,
         "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,
     }
+
+
+def _followed(spans: dict[str, Any] | None) -> bool:
+    """Say whether the inferred spans are nearly all those of one annotator: that does not say what they are worth."""
+    shares = [] if spans is None else [spans["precision"], spans["recall"]]
+    return bool(shares) and all(share is not None and share["value"] >= FOLLOWED for share in shares)
 
 
 def alternative_section(corpus: CrowdCorpus) -> list[dict[str, Any]]:
