@@ -73,7 +73,7 @@ def spans_of(labels: Labels, codes: Any, corpus: CrowdCorpus) -> set[tuple[int, 
 def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, int]]:
     """Decide items in one order until half of the errors are gone; return the errors left after every few decisions."""
     project = Project(folder)
-    session = Session(project, refit_after=0, audit_every=0)
+    session = Session(project, refit_after=0, audit_every=0, rank_after=RANK_AFTER if order == "queue" else 0)
     client = TestClient(make_app(session, Address(8000, "t")), base_url="http://127.0.0.1:8000")
     corpus, labels = project.corpus, project.labels
     gold = spans_of(labels, corpus.golds[GOLD], corpus)
@@ -108,7 +108,7 @@ def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, in
             queue = order_by(queue, session._fit.corpus, session._fit.truth, order)
         if not queue:
             break
-        for item in queue[: min(RANK_AFTER, refit - len(done) % refit)]:
+        for item in queue[: min(RANK_AFTER, refit - len(done) % refit) if refit else RANK_AFTER]:
             area = item.area
             spans = [s for s in by_sequence.get(area.sequence, []) if s[0] < area.stop and s[1] > area.start]
             body = {"who": "gold", "item": item.id, "readings": [[list(s) for s in sorted(spans)]]}
@@ -121,7 +121,7 @@ def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, in
             done.add(item.id)
         session.wait()
         left = measure()
-        if len(done) % refit == 0 or (left <= first / 2 and order == "queue"):  # the last one: what was never shown
+        if refit and (len(done) % refit == 0 or (left <= first / 2 and order == "queue")):  # last: what was never shown
             session.renew(refit=True)
             left = measure()
     return curve
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--model", default="robust")
     parser.add_argument("--share", type=float, default=0.9, help="the share of the sequences that each seed draws")
     parser.add_argument("--most", type=int, default=4000)
-    parser.add_argument("--refit", type=int, default=400)
+    parser.add_argument("--refit", type=int, default=400, help="0: none, the queue learns by itself alone")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--orders", default=",".join(ORDERS))
     parser.add_argument("--fits", type=Path, default=Path("build/fits"))

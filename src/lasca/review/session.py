@@ -35,8 +35,15 @@ MAX_ALIKE = 200
 class Session:
     """What the endpoints of the page call; safe to use from several threads."""
 
-    def __init__(self, project: Project, *, refit_after: int = 20, audit_every: int = 10) -> None:
-        self.project, self.refit_after, self.audit_every = project, refit_after, audit_every
+    def __init__(
+        self, project: Project, *, refit_after: int = 20, audit_every: int = 10, rank_after: int = RANK_AFTER
+    ) -> None:
+        self.project, self.refit_after, self.audit_every, self.rank_after = (
+            project,
+            refit_after,
+            audit_every,
+            rank_after,
+        )
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._since = self._since_rank = 0
@@ -258,7 +265,7 @@ class Session:
                 self._since += len(made)
                 self._since_rank += len(made)
                 refit = bool(self.refit_after) and self._since >= self.refit_after
-                if refit or self._since_rank >= RANK_AFTER:
+                if refit or (self.rank_after and self._since_rank >= self.rank_after):
                     self._start(refit)
             return {"ids": ids, "state": self.state(who)}
 
