@@ -155,11 +155,11 @@ def main() -> None:
                 report = tenths(f"{name}, {source}")
                 tagger = CANDIDATES[name]().fit(corpus, target, unlabelled=more, progress=report)
                 row["cpu"] = time.process_time() - start
+                if options.save:  # before it is scored: a run that is stopped then has not trained for nothing
+                    tagger.save(options.save / f"{name}-{source}", overwrite=True)
             for which in options.sets.split(","):
                 tokens, gold = sets[which]
                 row[which] = 100 * evaluate.spans(gold, tagger.predict(tokens), mode="lenient").f1
-            if options.save:
-                tagger.save(options.save / f"{name}-{source}", overwrite=True)
             print("  ".join(f"{k} {v:.2f}" if isinstance(v, float) else str(v) for k, v in row.items()), flush=True)
             results.append(row)
     if options.json:
