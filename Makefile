@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-torch test-slow fuzz release-check lint format docs site reproduction screenshots bench clean
+.PHONY: demo test test-torch test-slow fuzz fuzz-long release-check lint format docs site reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -51,6 +51,9 @@ release-check: .venv/.core  ## sdist and wheel, used as a stranger would, with t
 
 fuzz: .venv/.test  ## long fuzz runs of the readers
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -m fuzz
+
+fuzz-long: .venv/.test  ## 200,000 mutated inputs per reader and 20,000 requests against the review server: hours
+	$(BIN)/python tests/fuzz_long.py $(if $(INPUTS),--inputs $(INPUTS)) $(if $(REQUESTS),--requests $(REQUESTS))
 
 lint: .venv/.lint
 	$(BIN)/ruff check .
