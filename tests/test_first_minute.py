@@ -29,3 +29,17 @@ def test_chains_in_logs_are_compiled_for_sequences_that_need_them_only() -> None
     assert lattice._is_wide(evidence, offsets) is True
     evidence[4, 1] = -np.inf  # ruled out, which is no matter of size
     assert lattice._is_wide(evidence, offsets) is None
+
+
+def test_a_bar_says_that_something_is_compiled_and_says_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    import numba
+
+    from lasca.cli.common import progress_bar
+
+    with progress_bar("lasca aggregate"):
+        for kind in (1, 1.0):  # two signatures are compiled
+            numba.njit(lambda x: x + 1)(kind)
+    assert capsys.readouterr().err.count("compiling once") == 1
+    with progress_bar("lasca aggregate"):
+        pass
+    assert "compiling" not in capsys.readouterr().err

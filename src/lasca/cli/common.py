@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,11 +134,17 @@ def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:
     return model
 
 
+COMPILING = "compiling once, later runs start at once"
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Any]:
     """Give a callback (share, words) that moves a bar on stderr; where that is no terminal, lines are written there."""
     if not err.is_terminal:
-        with lines(title, say) as note:
+        with (
+            lines(title, say) as note,
+            compiling(lambda busy: say(f"{title} – {COMPILING}") if busy else None, once=True),
+        ):
             yield note
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeRemainingColumn())
@@ -148,7 +154,34 @@ def progress_bar(title: str) -> Iterator[Any]:
         def report(share: float, words: str = "") -> None:
             bar.update(task, completed=min(share, 1.0), words=escape(words))
 
-        yield report
+        with compiling(lambda busy: bar.update(task, description=escape(f"{title} – {COMPILING}" if busy else title))):
+            yield report
+
+
+@contextmanager
+def compiling(tell: Callable[[bool], object], *, once: bool = False) -> Iterator[None]:
+    """Tell with True when a kernel begins to be compiled, with False when it is done; `once`: the first time only.
+
+    A first run spends most of its time there (benchmarks/bench_cold.py), and should say so.
+    """
+    from numba.core import event
+
+    class Watch(event.Listener):  # type: ignore[misc]
+        depth, told = 0, False
+
+        def on_start(self, event: Any) -> None:
+            self.depth += 1
+            if self.depth == 1 and not (once and self.told):
+                self.told = True
+                tell(True)
+
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0:
+                tell(False)
+
+    with event.install_listener("numba:compile", Watch()):
+        yield
 
 
 @contextmanager

@@ -23,6 +23,8 @@ __all__ = ["SourceFile", "files_of", "packed_as", "unwrapped"]
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30
 MAX_MEMBERS = 1_000_000
+MAX_RATIO, UNSUSPECTED = 100, 64 * 2**20
+"""A zip that unpacks to more than 64 MB and more than a hundred times its size is a bomb: text is packed to a tenth."""
 PEEK = 20  # records of a file of JSON, by which formats are told apart
 
 
@@ -191,6 +193,7 @@ def _zip_members(path: Path) -> list[SourceFile]:
             infos = [info for info in archive.infolist() if not info.is_dir()]
             if len(infos) > MAX_MEMBERS or sum(info.file_size for info in infos) > MAX_ZIP:
                 raise FormatError(f"the zip unpacks to more than {MAX_ZIP:,} bytes or {MAX_MEMBERS:,} files", path=path)
+            _check_ratio(infos, str(path))
             files = []
             for info in sorted(infos, key=lambda info: info.filename):
                 name = info.filename.replace("\\", "/")
@@ -218,12 +221,19 @@ def _zip_members(path: Path) -> list[SourceFile]:
         raise
 
 
+def _check_ratio(infos: Sequence[zipfile.ZipInfo], shown: str) -> None:
+    unpacked, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
+    if unpacked > UNSUSPECTED and unpacked > MAX_RATIO * packed:
+        raise FormatError(f"the zip unpacks to {unpacked:,} bytes, more than {MAX_RATIO} times its size", path=shown)
+
+
 def _inner(name: str, shown: str, data: bytes) -> list[SourceFile]:
     """Return the members of a zip inside a zip (a project export holds one per document and annotator)."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir() and not _litter(info.filename)]
         if sum(info.file_size for info in infos) > MAX_FILE or len(infos) > MAX_MEMBERS:
             raise FormatError(f"the zip unpacks to more than {MAX_FILE:,} bytes", path=shown)
+        _check_ratio(infos, shown)
         if any(".." in PurePosixPath(info.filename).parts or info.filename.startswith("/") for info in infos):
             raise FormatError("a member of the zip points outside it", path=shown)
         return [SourceFile(f"{name}/{i.filename}", f"{shown}!{i.filename}", archive.read(i)) for i in infos]

@@ -1,0 +1,129 @@
+"""Hostile input: files, archives, arguments and names that were made to do harm get an error or stay text."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import fuzz_long
+from lasca import formats
+from lasca.cli.app import main
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, LascaError
+from lasca.formats import READERS, SourceFile
+from lasca.truth import MajorityVote
+
+SECONDS = 5.0
+PAYLOADS = {
+    "arrays 100,000 deep": b"[" * 100_000,
+    "objects 100,000 deep": b'{"text":' * 100_000 + b"1" + b"}" * 100_000,
+    "an array closed well, 100,000 deep": b"[" * 100_000 + b"]" * 100_000,
+    "a header of 200,000 columns": b"token " + b" ".join(b"a%d" % i for i in range(200_000)) + b"\nx O\n",
+    "a table of 200,000 columns": b"token," + b",".join(b"a%d" % i for i in range(200_000)) + b"\nx,O\n",
+    "the same key many times": b'{"text":"a b",' + b'"label":[[0,1,"X"]],' * 20_000 + b'"id":1}',
+    "huge numbers": b'{"text":"a b","label":[[' + b"9" * 5000 + b",1e400,\"X\"]],\"id\":" + b"1" * 5000 + b"}",
+    "one line of a megabyte": b"x" * (1 << 20),
+    "a million empty lines": b"\n" * 1_000_000,
+    "null bytes": b"\x00" * 100_000,
+    "only escapes": b"\x1b[2J\x1b]0;owned\x07" * 1000,
+    "xml entities": b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><x>&b;</x>',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", list(READERS.built_in))
+def test_every_reader_answers_hostile_files_in_time(reader: str) -> None:
+    for what, data in PAYLOADS.items():
+        said, begun = "", time.process_time()
+        try:
+            READERS[reader]([SourceFile("a/x.json", "a/x.json", data)])
+        except LascaError as error:
+            said = str(error)
+        assert time.process_time() - begun < SECONDS, f"{reader}, {what}"
+        assert "\x1b" not in said, what
+        assert len(said) < 5000, what
+
+
+@pytest.mark.parametrize("reader", list(READERS.built_in))
+def test_the_long_fuzz_runs(reader: str) -> None:
+    assert fuzz_long.fuzz_reader(reader, 20, seed=1)["run"] == 20
+
+
+def test_the_long_fuzz_of_the_server_runs() -> None:
+    done = fuzz_long.fuzz_server(60, seed=1)
+    assert done["run"] == 60
+    assert done["read"] > 0
+
+
+def test_mutations_keep_some_inputs_valid() -> None:
+    rng = random.Random(0)
+    made = {fuzz_long.mutate(rng, b'{"a": [1, 2]}') for _ in range(200)}
+    assert len(made) > 100
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.conll", "w") as member:
+        for _ in range(300):
+            member.write(b"O" * (1 << 20))
+    assert path.stat().st_size < 1 << 20
+    begun = time.process_time()
+    with pytest.raises(FormatError, match="times its size"):
+        formats.read(path)
+    assert time.process_time() - begun < 1
+
+
+def test_a_zip_in_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    inner = tmp_path / "inner.zip"
+    with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.conll", "w") as member:
+        for _ in range(300):
+            member.write(b"O" * (1 << 20))
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
+        archive.write(inner, "inner.zip")
+    with pytest.raises(FormatError, match="times its size"):
+        formats.read(tmp_path / "outer.zip")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "\x1b[31mno\x1b[0m.json"],
+        ["inspect", "\u202egnp.json"],
+        ["inspect", "x" * 5000],
+        ["aggregate", "demo", "-m", "\x1b[2J", "-o", "out"],
+        ["aggregate", "demo", "-m", "mv", "-p", "seed=" + "9" * 5000, "-o", "out"],
+        ["aggregate", "demo", "-m", "mv", "-p", "=1", "-o", "out"],
+        ["inspect", "demo", "-r", "task=\x1b]0;owned\x07"],
+        ["simulate", "demo", "--seed", "-1", "-o", "out"],
+        ["run", "demo", "--fraction", "nan", "-o", "out"],
+    ],
+)
+def test_hostile_arguments_are_one_harmless_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["lasca", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code in (1, 2)
+    said = capsys.readouterr()
+    assert not {"\x1b", "\x07", "\u202e"} & set(said.err + said.out)
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_from_files_stay_text_everywhere(tmp_path: Path) -> None:
+    nasty = '=HYPERLINK("http://evil","x")<b>\u202e'
+    said = {nasty: [["X", nasty]], "bob": [["X", "X"]], "eve": [[nasty, "X"]]}
+    corpus = CrowdCorpus.from_sequences([[nasty, "b"]], said)
+    truth = MajorityVote().fit(corpus)
+    for format in ("table", "mace", "conll", "jsonl"):
+        formats.write(corpus, tmp_path / format, format, labels=truth.labels)
+    for file in (path for path in tmp_path.rglob("*.csv")):
+        assert not any(line.startswith(("=", '"=')) for line in file.read_text("utf-8").splitlines()), file
+    rows = [json.loads(line) for line in (tmp_path / "jsonl").read_text("utf-8").splitlines()]
+    assert rows[0]["tokens"][0] == nasty  # JSON is for programs: exact
