@@ -166,7 +166,7 @@ def compiling(tell: Callable[[bool], object], *, once: bool = False) -> Iterator
     """
     from numba.core import event
 
-    class Watch(event.Listener):  # type: ignore[misc]
+    class Watch(event.Listener):
         depth, told = 0, False
 
         def on_start(self, event: Any) -> None:
