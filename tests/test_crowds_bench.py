@@ -13,7 +13,8 @@ import pytest
 
 from lasca import evaluate, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.truth import MajorityVote, Truth
+from lasca.truth import MajorityVote, Truth, Votes
+from lasca.truth.families import find_families
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -129,3 +130,15 @@ def test_specs_of_models(bench: Any) -> None:
     assert bench.results.parse_spec("ds") == ("ds", {})
     name, params = bench.results.parse_spec("hc-seq:text=false,rounds=2,start=[1,2]")
     assert (name, params) == ("hc-seq", {"text": False, "rounds": 2, "start": [1, 2]})
+
+
+@pytest.mark.data
+def test_prompts_of_one_model_are_a_family(bench: Any) -> None:
+    if not bench.corpora.data_folder().is_dir():
+        pytest.skip("the real data are not there")
+    corpus = bench.corpora.prompts((7, 7, 1, 1, 1, 1))
+    found = find_families(Votes.of(corpus), corpus.families, corpus.labels.index("O"))
+    assert found.members() == [list(range(7)), list(range(7, 14))]
+    assert 1.5 < found.counts_as(range(7)) < 3.5
+    alone = bench.corpora.prompts((1,) * 6)
+    assert find_families(Votes.of(alone), alone.families, alone.labels.index("O")).members() == []

@@ -12,10 +12,11 @@ are few of anybody's pairs, do not count; common errors and difficult tokens rai
 
     c = (C_lm − g_l g_m) / (1 − g_l g_m)              how often l and m repeat each other beyond that
 
-The pair whose c is most clearly above `LEAST` is joined, with all who are linked to it; g is fitted anew, and so on
-until no pair is left. How far c strays by itself is seen from all pairs; a family's c is the mean over its pairs. In
-the fit of g a family of k is √k others: copies must not say what everybody else is worth, nor may a family that is not
-found yet be the majority because another one was. It takes four annotators who meet to say anything.
+The pair whose c is most clearly above `LEAST` is joined, with whoever repeats its members in the mean; or three and
+more who are above `LEAST_OF_THREE`. Then g is fitted anew, and so on. How far c strays by itself is seen from all
+pairs; a family's c is the mean over its pairs. In the fit of g a family of k is √k others: copies must not say what
+everybody else is worth, nor may a family that is not found yet be the majority because another one was. It takes four
+annotators who meet to say anything.
 A family of k members that vote on a token with repetition c weighs there as k / (1 + (k − 1) c) annotators, the number
 of independent ones whose mean is as sure as that of k with correlation c (the design effect of surveys): exact copies
 weigh as one, and seven prompts of one model that repeat each other four times in ten as two. (A latent vote per family,
@@ -39,9 +40,12 @@ from lasca.truth.evidence import Floats
 
 __all__ = ["Families", "declared_families", "find_families"]
 
-LEAST = {True: 0.15, False: 0.5}
-"""How often members of a family repeat each other at least: where spans are marked, and where every token has a label
-of its own (there the good agree more than g g says, being right together on what is easy)."""
+LEAST, LEAST_OF_THREE = 0.5, 0.15
+"""How often two members of a family repeat each other at least; and, where spans are marked, how often three or more
+do: two may agree because their texts are alike. (Where every token has a label the good agree more than g g says, being
+right together on what is easy: the second number is not for them.)"""
+GOOD = 0.65
+"""Whose expected agreement is above this agree because they are right, if they repeat each other less than `LEAST`."""
 MARKS = 40
 """How many marks of both it takes to say anything of a pair."""
 CERTAIN = 3.0
@@ -120,10 +124,10 @@ def find_families(votes: Votes, declared: Sequence[str | None], outside: int) ->
     family = known.family.copy()
     while True:
         excess, sure = _excess(agreement, size, family)
-        if sure.max() <= LEAST[outside >= 0]:
+        together = _closest(np.maximum(sure, sure.T), family, spans=outside >= 0)
+        if together is None:
             break
-        one, other = divmod(int(sure.argmax()), n)
-        family = _grown(family, one, other, np.maximum(sure, sure.T) > LEAST[outside >= 0])
+        family[together] = np.flatnonzero(together).min()
     repeats = known.repeats.copy()
     for members in Families(family, repeats).members():
         inside = excess[np.ix_(members, members)][np.triu_indices(len(members), 1)]
@@ -132,14 +136,22 @@ def find_families(votes: Votes, declared: Sequence[str | None], outside: int) ->
     return Families(family, np.clip(repeats, 0.0, 1.0))
 
 
-def _grown(family: npt.NDArray[np.int64], one: int, other: int, linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the families with two of them joined, and whoever is linked to the new one, and so on."""
-    inside = np.isin(family, family[[one, other]])
-    while True:
-        more = np.isin(family, family[inside | linked[inside].any(axis=0)])
-        if (more == inside).all():
-            return np.where(inside, np.flatnonzero(inside).min(), family)
-        inside = more
+def _closest(sure: Floats, family: npt.NDArray[np.int64], *, spans: bool) -> npt.NDArray[np.bool_] | None:
+    """Return a mask of those to join next: who most clearly repeat each other, and whoever repeats them in the mean."""
+    least = LEAST_OF_THREE if spans else LEAST
+    for pair in np.argsort(-np.triu(sure), axis=None, kind="stable"):
+        one, other = divmod(int(pair), len(sure))
+        if other <= one or sure[one, other] <= least:
+            return None
+        inside = np.isin(family, family[[one, other]])
+        while True:
+            near = np.where(inside, -np.inf, sure[inside].mean(axis=0))
+            if near.max() <= least:
+                break
+            inside |= family == family[near.argmax()]
+        if sure[one, other] > LEAST or inside.sum() > 2:
+            return inside
+    return None
 
 
 def _excess(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -153,7 +165,8 @@ def _excess(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> t
         return excess, np.full_like(excess, -np.inf)
     spread = np.sqrt(np.maximum(agreement * (1 - agreement), 0.05) / np.maximum(size, 1)) / (1 - expected)
     usual = float(np.median(np.abs(excess[tried] / spread[tried]))) / 0.6745  # texts differ, and so do pairs
-    return excess, np.where(tried, excess - CERTAIN * max(1.0, usual) * spread, -np.inf)
+    sure = np.where(tried, excess - CERTAIN * max(1.0, usual) * spread, -np.inf)
+    return excess, np.where((sure > LEAST) | (expected < GOOD), sure, -np.inf)
 
 
 def _agreement(same: Floats, marks: Floats) -> tuple[Floats, Floats]:
