@@ -12,11 +12,11 @@ are few of anybody's pairs, do not count; common errors and difficult tokens rai
 
     c = (C_lm − g_l g_m) / (1 − g_l g_m)              how often l and m repeat each other beyond that
 
-The pair whose c is most clearly above `LEAST` is joined, with whoever repeats its members in the mean; or three and
-more who are above `LEAST_OF_THREE`. Then g is fitted anew, and so on. How far c strays by itself is seen from all
-pairs; a family's c is the mean over its pairs. In the fit of g a family of k is √k others: copies must not say what
-everybody else is worth, nor may a family that is not found yet be the majority because another one was. It takes four
-annotators who meet to say anything.
+Pairs whose c is clearly above `LEAST` are joined, with whoever repeats them in the mean; so are three and more who are
+above `LEAST_OF_THREE`. Then g is fitted anew, and so on. How far c strays by itself is seen from all pairs; a family's
+c is the mean over its pairs. In the fit of g a family of k is √k others: copies must not say what everybody else is
+worth, nor may a family that is not found yet be the majority because another one was. It takes four annotators who
+meet to say anything.
 A family of k members that vote on a token with repetition c weighs there as k / (1 + (k − 1) c) annotators, the number
 of independent ones whose mean is as sure as that of k with correlation c (the design effect of surveys): exact copies
 weigh as one, and seven prompts of one model that repeat each other four times in ten as two. (A latent vote per family,
@@ -121,37 +121,40 @@ def find_families(votes: Votes, declared: Sequence[str | None], outside: int) ->
     same, marks = np.zeros((2, n, n))
     pair_counts(votes.start, votes.annotator, votes.label, outside, same, marks)
     agreement, size = _agreement(same, marks)
-    family = known.family.copy()
+    family, repeats = known.family.copy(), known.repeats.copy()
     while True:
         excess, sure = _excess(agreement, size, family)
-        together = _closest(np.maximum(sure, sure.T), family, spans=outside >= 0)
-        if together is None:
-            break
-        family[together] = np.flatnonzero(together).min()
-    repeats = known.repeats.copy()
-    for members in Families(family, repeats).members():
-        inside = excess[np.ix_(members, members)][np.triu_indices(len(members), 1)]
-        found = inside[~np.isnan(inside)]
-        repeats[members] = max(float(repeats[members].max()), float(found.mean()) if len(found) else 0.0)
-    return Families(family, np.clip(repeats, 0.0, 1.0))
+        groups = _groups(np.maximum(sure, sure.T), family, spans=outside >= 0)
+        for group in groups:
+            family[group] = group.min()
+        for members in Families(family, repeats).members():
+            pairs = excess[np.ix_(members, members)][np.triu_indices(len(members), 1)]
+            if not np.isnan(pairs).all():  # with few others left g is not known any more: what was found stays
+                repeats[members] = np.nanmean(pairs)
+        if not groups:
+            return Families(family, np.clip(repeats, 0.0, 1.0))
 
 
-def _closest(sure: Floats, family: npt.NDArray[np.int64], *, spans: bool) -> npt.NDArray[np.bool_] | None:
-    """Return a mask of those to join next: who most clearly repeat each other, and whoever repeats them in the mean."""
+def _groups(sure: Floats, family: npt.NDArray[np.int64], *, spans: bool) -> list[npt.NDArray[np.int64]]:
+    """Return who are to be joined: those who most clearly repeat each other, with whoever repeats them in the mean.
+
+    Beside strong families, which distort everything, weaker ones are not looked for yet.
+    """
     least = LEAST_OF_THREE if spans else LEAST
+    free, groups = sure.copy(), []
     for pair in np.argsort(-np.triu(sure), axis=None, kind="stable"):
         one, other = divmod(int(pair), len(sure))
         if other <= one or sure[one, other] <= least:
-            return None
+            break
         inside = np.isin(family, family[[one, other]])
-        while True:
-            near = np.where(inside, -np.inf, sure[inside].mean(axis=0))
-            if near.max() <= least:
-                break
+        while (near := np.where(inside, -np.inf, free[inside].mean(axis=0))).max() > least:
             inside |= family == family[near.argmax()]
-        if sure[one, other] > LEAST or inside.sum() > 2:
-            return inside
-    return None
+        if free[one, other] > LEAST or (free[one, other] > least and inside.sum() > 2):
+            groups.append(np.flatnonzero(inside))
+            free[inside] = free[:, inside] = -np.inf
+            if sure[one, other] > LEAST:
+                break
+    return groups
 
 
 def _excess(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
