@@ -44,8 +44,12 @@ def queue_part(path: Path, figure: Any) -> list[str]:
     seeds = [s for s in seeds if {r["order"] for r in results if r["seed"] == s} == set(ORDERS)]
     by = {(r["seed"], r["order"]): r for r in results}
     lines = [
-        f"### {asked['data']}: model `{asked['model']}`, {100 * asked['share']:g} % of the sequences per seed, a refit every "
-        f"{asked['refit']} decisions",
+        f"### {asked['data']}: model `{asked['model']}`, {100 * asked['share']:g} % of the sequences per seed, "
+        + (
+            f"a refit every {asked['refit']} decisions"
+            if asked["refit"]
+            else "no refits: the queue learns by itself alone"
+        ),
         "",
         "| seed | errors | queue | posterior entropy | vote entropy | queue / posterior | queue / vote | errors never shown |",
         "|---|---|---|---|---|---|---|---|",
@@ -63,12 +67,13 @@ def queue_part(path: Path, figure: Any) -> list[str]:
         shares = [f"{sign}{100 * r:.0f} %" for sign, r in zip(less, ratio)]
         lines.append(
             f"| {s} | {by[s, 'queue']['curve'][0]['errors']} | {' | '.join(cells)} | {' | '.join(shares)} | "
-            f"{last['unseen_before']} → {last['unseen']} |"
+            + (f"{last['unseen_before']} → {last['unseen']} |" if asked["refit"] else "– |")
         )
     mean = np.mean(ratios, axis=0)
     before, after = (sum(by[s, "queue"]["curve"][-1][k] for s in seeds) for k in ("unseen_before", "unseen"))
     lines += [
-        f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | {before} → {after} |",
+        f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | "
+        + (f"{before} → {after} |" if asked["refit"] else "– |"),
         "",
     ]
     for order, colour in zip(ORDERS, ("#0b6e4f", "#c2571a", "#5b5b8c")):
@@ -190,7 +195,8 @@ def main() -> None:
         "",
         "Decisions go through the server's own endpoints; errors are spans that are wrong plus spans that are missing. All orders are over",
         "the items the server offers, and get the same refits with what was decided. The numbers are decisions until half of the errors are",
-        "gone. “Never shown” are errors in sequences of which no item was decided, before and after what was learned from the others.",
+        "gone; “>” is where a replay was stopped before. “Never shown” are errors in sequences of which no item was decided, before and after",
+        "what was learned from the others. Seeds that are missing were not run.",
         "",
         "![errors left against decisions made](images/review-replays.png)",
         "",

@@ -109,6 +109,7 @@
         sentence.append(make("bdi", i >= current.start && i < current.stop ? "area" : "", token));
       }
     });
+    sentence.classList.toggle("more", sentence.scrollHeight > sentence.clientHeight + 4);
     const first = sentence.querySelector("mark, .area");
     if (first) sentence.scrollTop = Math.max(first.offsetTop - sentence.offsetTop - 60, 0);
     byId("candidates").replaceChildren(...current.candidates.map((candidate, i) => {
