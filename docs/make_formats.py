@@ -28,22 +28,35 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 
 | tool | read | counted, with an example | asked about or refused by name |
 |---|---|---|---|
-| Label Studio | JSON, JSON-MIN, JSON lines, CSV, TSV, `completions`; Text, HyperText by global offsets, Paragraphs; Choices, Taxonomy, Rating as labels of documents | drafts, skipped, results of other kinds by their type, other controls, ground truth | exports without text spans or choices; user numbers in several files; pages without global offsets; HTML nobody labelled |
-| doccano | JSONL of all versions, `label`, `labels`, `entities`, `annotations`, text under `data`; `cats` and plain labels as labels of documents | relations, comments, texts nobody labelled, empty documents | – |
-| Prodigy | `ner_manual`, `spans`, `review` with all versions as votes; `choice` and `textcat` as labels of documents | relations, rejected, ignored, blank tokens | yes or no to single spans |
+| Label Studio | JSON, JSON-MIN, JSON lines, CSV, TSV, `completions`; Text, HyperText by global offsets, Paragraphs; Choices, Taxonomy, Rating as labels of documents | drafts, skipped, results of other kinds by their type, other controls, ground truth, scores | exports without text spans or choices; choices in JSON-MIN and CSV; user numbers in several files; pages without global offsets; HTML nobody labelled |
+| doccano | JSONL of all versions, `label`, `labels`, `entities`, `annotations`, text under `data`; `cats` and plain labels as labels of documents | relations, comments, texts nobody labelled, empty documents | written answers |
+| Prodigy | `ner_manual`, `spans`, `review` with all versions as votes; `choice` and `textcat` as labels of documents | relations, rejected, ignored, blank tokens, other values, scores of suggestions | yes or no to single spans |
 | brat | folders of annotators, or one; fragments on request | relations, events, attributes, normalisations, notes, other files | folders without a common document |
 | INCEpTION, WebAnno | TSV 3, XMI, JSON CAS, project zips; curators as gold | relations, chains, slots, spans over sentences, files without the layer | several layers or features; Java objects; documents without a layer of spans |
 | spaCy | DocBin, training tuples, JSON of version 2; `cats` as labels of documents | tokens nothing is said of, span groups | – |
 | SageMaker | text manifests, classifications, consolidation requests | labels of the machine, other results | manifests that refer to files |
-| Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json` | drafts, discarded, columns that are no metadata | numbered tags without names |
+| Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json`; label questions as labels of documents | drafts, scores of suggestions, discarded, columns that are no metadata | numbered tags without names |
 | Mechanical Turk, CrowdFlower, Toloka | spans as JSON; words as labels of documents | rejected, missing | answers that are neither |
-| CoNLL | columns of annotators, one gold column of CoNLL-2003, -X, -U, TSV 2 | lines that are no tokens, columns left out, stacked labels | columns that hold different things |
-| MACE, long tables | items or sequences; unknown columns as metadata | columns left out, repeated and superseded rows | – |
-| GATE, Office, PDF, images | – | – | by name |
+| CoNLL | columns of annotators, one gold column of CoNLL-2003, -X, -U, TSV 2 | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things; CoNLL-2012 |
+| MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up |
+| GATE, LightTag, UBIAI, tagtog, Kili, Dataturks, Office, PDF, images | – | – | by name |
 
-Of the {n_files} entries in the table of real exports (`tests/test_exports.py`) {n_refused} are refusals or questions, each with the
-words its message must hold; with the option the message names, {n_options} of them are read. Labels in the hundreds, more
-than one for four tokens, are refused as free text.
+Labels in the hundreds, more than one for four tokens, are refused as free text. Where one annotator's own probabilities
+for the labels of a token add up to 1 (long tables, samples of language models) they are soft votes. A score of a single
+label leaves open what else it might be, so scores of predictions and suggestions (Label Studio, Argilla) and columns of
+certainty are counted, and read as soft votes on request (`scores="soft"`, `probability=NAME`): that share for the label, the
+rest evenly for all others. Scores that are not the annotator's own (Prodigy's suggestions, SageMaker's consolidated
+confidence, the score of a whole prediction) are counted or left as metadata, and never votes.
+
+## What of the real exports is refused
+
+Of {n_files} real exports (files, folders, or several together: `tests/test_exports.py` reads each of them) {n_refused} ({share} %) are
+refused or asked about as they are; of these, {n_options} are read with the option that the message names, and {n_left} ({left} %) are not read
+at all. Each with what its message says:
+
+| export | the message says | read with |
+|---|---|---|
+{refusals}
 
 Labels of whole documents (`unit="document"`) make each document a sequence of one token. Overlapping spans are read with
 `overlap="layers"` (a corpus for each label) or "depth": `lasca.read_layers`; `lasca inspect`, `convert` and `aggregate`
@@ -62,7 +75,21 @@ def page() -> str:
     read_after = {case.path for case in cases if isinstance(case, table["Read"]) and case.options} & refused
     writers = ", ".join(f"`{name}`" for name in WRITERS)
     paths = {case.path for case in cases}
-    parts = [HEAD.format(writers=writers, n_files=len(paths), n_refused=len(refused), n_options=len(read_after))]
+    told: dict[str, list[str]] = {}
+    for case in cases:
+        if isinstance(case, table["Refused"]) and not case.options:
+            told.setdefault(", ".join(case.says), []).append(case.path)
+    with_options = {case.path: case.options for case in reversed(cases) if isinstance(case, table["Read"])}
+    lines = []
+    for says, where in told.items():
+        options = " ".join(f"`{k}={v}`" for k, v in with_options.get(where[0], {}).items())
+        lines.append(f"| {', '.join(where)} | {says.replace('|', chr(92) + '|')} | {options or '–'} |")
+    left = refused - read_after
+    facts = {
+        "n_files": len(paths), "n_refused": len(refused), "share": round(100 * len(refused) / len(paths)),
+        "n_options": len(read_after), "n_left": len(left), "left": round(100 * len(left) / len(paths)),
+    }  # fmt: skip
+    parts = [HEAD.format(writers=writers, refusals="\n".join(lines), **facts)]
     for name, reader in READERS.items():
         module = import_module(reader.module)
         parts.append(f"## {name}\n\n{inspect.getdoc(module)}\n")

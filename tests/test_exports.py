@@ -42,6 +42,13 @@ class Refused:
 
 
 LONGEST = {"overlap": "longest"}
+WORKERS = (  # of the results without spans: file, items, workers
+    (1, 9, "1 10 11 12 13 16 17 18 19 2 20 3 4 5 6 7 8 9"),
+    (2, 7, "1 10 11 12 13 14 16 17 18 19 2 20 3 4 5 6 8"),
+    (3, 5, "1 10 11 12 13 14 15 16 17 18 19 2 3 5 6 7 8 9"),
+    (4, 2, "1 11 12 13 14 15 16 3 4 6 8"),
+    (5, 6, "10 13 14 15 16 19 2 4 5 8"),
+)
 CASES: list[Read | Refused] = [
     # Label Studio
     Read(
@@ -131,10 +138,23 @@ CASES: list[Read | Refused] = [
     Refused("other/gate.bdocjs", ("GATE document", "gate.bdocjs")),
     Refused("other/gate.xml", ("GATE document", "gate.xml")),
     Refused("other/gt_legal.manifest", ("SageMaker", "refer to files", "groundtruth/custom", ".pdf")),
-    *(Refused(f"other/load/platform_amt{k}.csv", ("Answer.* or OUTPUT:*",)) for k in range(1, 6)),
-    Refused("other/load/empty_rows.csv", ("Answer.* or OUTPUT:*",)),
+    *(Refused(f"other/load/platform_amt{k}.csv", ("Answer.* or OUTPUT:*", "unit=document")) for k in range(1, 6)),
+    Refused("other/load/empty_rows.csv", ("Answer.* or OUTPUT:*", "unit=document")),
     *(Refused(f"other/load/platform_cf{k}.csv", ("Answer.* or OUTPUT:*", "unit=document")) for k in range(1, 6)),
     *(Refused(f"other/load/dir/file{k}.csv", ("Answer.* or OUTPUT:*", "unit=document")) for k in (1, 2)),
+    *(
+        Read(f"other/load/{name}.csv", n, tuple(f"W{w}" for w in who.split()), options={"unit": "document"})
+        for name, n, who in (
+            *((f"platform_{tool}{k}", n, who) for tool in ("amt", "cf") for k, n, who in WORKERS),
+            ("empty_rows", 9, WORKERS[0][2]),
+            ("dir/file1", 1, "1 2 3 4 5 6"),
+            ("dir/file2", 1, "2 3 4 5 6 7"),
+        )
+    ),
+    Read("label-studio/stt/annotator1.json", 20, ("1",), options={"partial": "split"}),
+    Read("label-studio/stt/annotator2.json", 20, ("1",), options={"partial": "split"}),
+    Read("label-studio/lsed_classification_mixed.json", 1, ("unknown",), options={"unit": "document", "control": "choices"}),
+    Read("brat/BioNLP-ST_2011_GE", 20, ("annotator",), options=LONGEST),
     Read("label-studio/stt", 20, ("annotator1", "annotator2"), options={"annotator": "file", "partial": "split"}, counts={"tokens cut at the edges of spans": 3}),
     Refused("label-studio/stt/annotator1.json", ("share a token, though no character", "partial=split")),
     Refused("label-studio/stt/annotator2.json", ("share a token, though no character", "partial=split")),

@@ -175,8 +175,8 @@ def _without_bad(
             )
             if culprit is None or len(left) == 1:
                 raise
-            if not skip and len(left) == 2:
-                raise
+            if not skip and (len(left) == 2 or "-r " in (error.hint or "")):
+                raise  # there is nothing else to read, or an option that reads all of it
             if not skip:
                 raise FormatError(
                     error.what,

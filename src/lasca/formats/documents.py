@@ -130,7 +130,7 @@ def document_corpus(
         chars = [(0, len(verdict.text))]
         collector.sequence(verdict.id, [verdict.text], chars=chars, metadata=metadata, where=verdict.where)
         if not verdict.labels:
-            collector.count("answers without any label", 1, f"{verdict.where}: {verdict.name}")
+            collector.count("answers without any label", int(bool(verdict.name)), f"{verdict.where}: {verdict.name}")
             continue
         if len(verdict.labels) > 1:
             collector.count("several labels on one document, joined", 1, f"{verdict.where}: {verdict.labels}")

@@ -132,8 +132,9 @@ class _Rows:
             time = None if self.time is None else as_time(row[self.time])
             name = as_name(row[self.worker], "the annotator", where)
             shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
-            labels = (label,) if label and not rejected else ()
-            yield Verdict(id, shown, where, name, labels, time=time, metadata=self._metadata(row))
+            said = bool(label) and not rejected
+            labels = (label,) if said else ()
+            yield Verdict(id, shown, where, name if said else "", labels, time=time, metadata=self._metadata(row))
 
     def _metadata(self, row: list[str]) -> dict[str, str]:
         """Return what else the table says of the item: its other Input.* columns."""
@@ -213,12 +214,16 @@ class _Rows:
         cells = {c: [row[c].strip() for _, row in self.table if c < len(row)] for c in named}
         found = [c for c in named if any(cell.startswith(("[", "{")) for cell in cells[c])]
         if not found and (not named or any(any(cells[c]) for c in named)):
+            words = {self.header[c]: sorted({cell for cell in cells[c] if cell})[:3] for c in named}
+            shown = "; ".join(f"{name}: {', '.join(excerpt(word, 20) for word in few)}" for name, few in words.items())
+            column = f" -r answer={next(iter(words))}" if len(words) > 1 else "" if words else " -r answer=…"
             raise self.file.error(
-                "there is no column Answer.* or OUTPUT:* with JSON in it",
+                "there is no column Answer.* or OUTPUT:* with JSON in it"
+                + (f", but plain answers ({excerpt(shown, 200)})" if words else ""),
                 1,
                 got=", ".join(self.header),
-                hint="Spans must be given as JSON; name the column: answer=… (on the command line: -r answer=…). If "
-                "the answers are labels of whole documents, set unit=document (on the command line: -r unit=document)",
+                hint="If the answers are labels of whole documents, set unit=document and name their column (on the "
+                f"command line: -r unit=document{column}). Spans are read from JSON; answer=… names another column",
             )
         return found or named
 

@@ -212,7 +212,7 @@ def _choose_feature(layer: Layer | None, name: str | None, source: str) -> int:
     raise FormatError(
         f"{what}: {layer.name.rsplit('.', 1)[-1]} has {', '.join(plain) or 'slots only'}",
         path=source,
-        hint="Name one of them: feature=… (on the command line: -r feature=…)",
+        hint=f"Name one of them: feature=… (on the command line: -r feature={(plain or ['…'])[0]})",
     )
 
 
