@@ -16,13 +16,10 @@ import argparse
 import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,36 +37,42 @@ from lasca.truth import model_class
 ANNOTATORS, SHARD = 1000, 2_000_000
 
 
+WATCH = """
+import os, psutil, signal, sys, threading
+done, peak, root = threading.Event(), 0, psutil.Process(int(sys.argv[1]))
+signal.signal(signal.SIGTERM, lambda *_: done.set())
+print("ready", flush=True)
+while not done.wait(0.1):
+    total = 0
+    for process in [root, *root.children(recursive=True)]:
+        try:
+            total += process.memory_full_info().pss if process.pid != os.getpid() else 0
+        except psutil.Error:
+            pass
+    peak = max(peak, total)
+print(peak)
+"""
+
+
 class Watch:
     """CPU seconds and peak memory of this process and all below it; another process looks, so that looking is free."""
 
     def __enter__(self) -> Watch:
-        self.child = subprocess.Popen([sys.executable, __file__, "watch", str(os.getpid())], stdout=subprocess.PIPE)
+        self.child = subprocess.Popen([sys.executable, "-c", WATCH, str(os.getpid())], stdout=subprocess.PIPE)
+        assert self.child.stdout is not None
+        self.child.stdout.readline()
         self.cpu, self.wall = self.seconds(), time.perf_counter()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.cpu, self.wall = self.seconds() - self.cpu, time.perf_counter() - self.wall
         self.child.terminate()
-        self.peak = int(self.child.communicate()[0] or 0)
+        self.peak = int(self.child.communicate()[0])
 
     def seconds(self) -> float:
         """Return the CPU seconds of this process and of all below it but the one that looks."""
         found = [p for p in psutil.Process().children(recursive=True) if p.pid != self.child.pid and p.is_running()]
         return time.process_time() + sum(sum(p.cpu_times()[:2]) for p in found)
-
-
-def watch(pid: int) -> None:
-    """Look at the memory of a process and all below it, ten times a second, until terminated."""
-    peak, done = 0, threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: done.set())
-    while not done.wait(0.1):
-        total = 0
-        for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-            with suppress(psutil.Error):
-                total += process.memory_full_info().pss if process.pid != os.getpid() else 0
-        peak = max(peak, total)
-    print(peak, flush=True)
 
 
 def make(folder: Path, sizes: list[int]) -> None:
@@ -121,7 +124,7 @@ def _engine(name: str, limit: int | None) -> Any:
     cluster = distributed.LocalCluster(
         n_workers=int(name[5:]),
         threads_per_worker=1,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
         memory_limit=0 if limit is None else limit << 20,
     )
@@ -233,22 +236,33 @@ def crowd(folder: Path, n_annotators: int = 1_000_000, n: int = 10_000_000) -> N
 
 
 def page(results: Path) -> None:
-    """Print the measurements as tables."""
+    """Print the measurements as a table, and what the two smaller sizes say of the largest: fixed cost + votes · ns."""
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    print("| model | engine | votes | on disk, MB | CPU ns per vote and step | of 1e6 | peak, MB | CPU s | steps |")
+    print(
+        "| model | engine | votes | on disk, MB | steps | CPU s in all | CPU ns per vote and step | peak, MB | load |"
+    )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    base = {(r["model"], r["engine"]): r["ns_cpu"] for r in lines if r["votes"] == 1_000_000}
     for r in lines:
-        ratio = r["ns_cpu"] / base.get((r["model"], r["engine"]), float("nan"))
         print(
-            f"| {r['model']} | {r['engine']} | {r['votes']:.0e} | {r['disk_mb']} | {r['ns_cpu']} | {ratio:.2f} | "
-            f"{r['peak_mb']} | {r['cpu_s']} | {r['steps']} |"
+            f"| {r['model']} | {r['engine']} | {r['votes']:.0e} | {r['disk_mb']} | {r['steps']} | {r['cpu_s']} | "
+            f"{r['ns_cpu']} | {r['peak_mb']} | {r['load']} |"
         )
+    print("\n| model | engine | fixed, ms per step | ns per vote | predicted at the largest, s | measured, s |")
+    print("|---|---|---:|---:|---:|---:|")
+    for key in dict.fromkeys((r["model"], r["engine"]) for r in lines):
+        own = sorted((r["votes"], r["ns_cpu"] * r["votes"] / 1e9) for r in lines if (r["model"], r["engine"]) == key)
+        if len(own) >= 3:
+            (n0, t0), (n1, t1), (n2, t2) = own[0], own[-2], own[-1]
+            slope = (t1 - t0) / (n1 - n0)
+            fixed = t0 - slope * n0
+            print(
+                f"| {key[0]} | {key[1]} | {1e3 * fixed:.0f} | {1e9 * slope:.1f} | {fixed + slope * n2:.2f} | {t2:.2f} |"
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("simulate", "watch", "run", "kernel", "crowd", "page"))
+    parser.add_argument("what", choices=("simulate", "run", "kernel", "crowd", "page"))
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--engine", default="threads")
     parser.add_argument("--model", default="ds")
@@ -258,9 +272,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = Path(given.arguments[0]) if given.arguments else Path()
     sizes = [int(float(x)) for x in given.arguments[1:]]
-    if given.what == "watch":
-        watch(int(given.arguments[0]))
-    elif given.what == "simulate":
+    if given.what == "simulate":
         make(folder, sizes)
     elif given.what == "run":
         run(folder, sizes, given.engine, given.model, given.steps, given.limit, given.out)

@@ -8,6 +8,7 @@ lies in files (`Locals`), and what it describes is written by the workers.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lasca import __version__
-from lasca.engine.work import Engine, Locals, Threads, added, described, read_local, write_local
+from lasca.engine.work import Engine, Locals, added, described, read_local, write_local
 from lasca.errors import LascaError, ModelError, ParameterError
 
 __all__ = ["Cluster", "engine_of"]
@@ -26,19 +27,23 @@ BATCH = 16
 """So many statistics are fetched at a time."""
 WAIT = 10.0
 """Seconds to wait for a scheduler."""
+LOOK = 5.0
+"""Seconds after which it is looked whether there are still workers."""
+PATIENCE = 120.0
+"""Seconds to wait for a worker where none is left."""
 
 
 @contextmanager
 def engine_of(wanted: Any) -> Iterator[Engine | None]:
     """Give the engine that is meant, and let go of it at the end.
 
-    None: the usual one; "threads"; "dask": a cluster of processes on this machine; the address of a scheduler
+    None or "threads": the usual one; "dask": a cluster of processes on this machine; the address of a scheduler
     (tcp://…); a Dask client; or an engine.
     """
-    if wanted is None or hasattr(wanted, "open"):
+    if wanted is None or wanted == "threads":
+        yield None
+    elif hasattr(wanted, "open"):
         yield wanted
-    elif wanted == "threads":
-        yield Threads()
     elif type(wanted).__module__.split(".")[0] == "distributed":
         yield Cluster(wanted)
     elif wanted == "dask":
@@ -69,7 +74,7 @@ def _local() -> Iterator[Any]:
     distributed = _distributed()
     with (
         distributed.LocalCluster(
-            n_workers=available_threads(), threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=available_threads(), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -158,6 +163,7 @@ class ClusterWork:
         try:
             for first in range(0, len(futures), BATCH):
                 batch = futures[first : first + BATCH]
+                self._wait(batch)
                 yield from self.client.gather(batch)
                 for future in batch:
                     future.release()
@@ -167,6 +173,22 @@ class ClusterWork:
             raise _said(error) from error
         finally:
             self.client.cancel(futures, force=True)
+
+    def _wait(self, futures: list[Any]) -> None:
+        """Wait for tasks; a cluster that stays without workers would keep them waiting for ever."""
+        wait, left = _distributed().wait, time.monotonic()
+        while True:
+            try:
+                wait(futures, timeout=LOOK)
+                return
+            except TimeoutError:
+                if self.client.nthreads():
+                    left = time.monotonic()
+                elif time.monotonic() - left > PATIENCE:
+                    raise ModelError(
+                        "the cluster has no workers any more",
+                        hint="See their logs; then run again with --resume",
+                    ) from None
 
     def summary(self) -> tuple[Any, ...]:
         """Return the summaries of all blocks, added up."""
@@ -229,10 +251,8 @@ def _itself(value: Any) -> Any:
 def _check(version: str) -> None:
     """Refuse work of another version: a worker may have come to the cluster after the work began."""
     if version != __version__:
-        from distributed import get_worker
-
         raise ModelError(
-            f"the worker {get_worker().address} has another version of LASCA than the driver, {version}",
+            f"the worker {_distributed().get_worker().address} has another version of LASCA than the driver, {version}",
             got=__version__,
             hint="Install the same version everywhere",
         )

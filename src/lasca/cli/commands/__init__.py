@@ -11,7 +11,7 @@ from lasca.cli.app import app
 
 GROUPS = {
     "Start": ("demo", "run"),
-    "Read": ("inspect", "convert", "datasets"),
+    "Read": ("inspect", "convert", "shard", "datasets"),
     "Infer": ("aggregate", "compare", "ambiguity", "report"),
     "Decide": ("review", "decide", "accept", "finish", "next", "update"),
     "Learn": ("train", "tag", "evaluate"),
