@@ -21,6 +21,8 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "ds": {"max_iter": 4},
     "mace": {"max_iter": 3, "restarts": 2},
     "glad": {"max_iter": 3, "restarts": 2},
+    "hmm-crowd": {"max_iter": 3, "restarts": 2},
+    "bsc": {"max_iter": 3, "restarts": 2},
 }
 FIELDS = ("labels", "proba", "confusion", "trace")
 
@@ -123,8 +125,8 @@ def fitted(name: str, corpus: CrowdCorpus, **options: Any) -> Truth:
     return model_class(name)(**quick.get(name, {})).fit(corpus, **options)
 
 
-def test_at_least_the_token_models_take_known_labels() -> None:
-    assert {"mv", "ds", "mace", "glad"} <= set(KNOWING)
+def test_at_least_these_take_known_labels() -> None:
+    assert {"mv", "ds", "mace", "glad", "hmm-crowd", "bsc", "sembler"} <= set(KNOWING)
 
 
 @pytest.mark.parametrize("name", KNOWING)
@@ -146,7 +148,7 @@ def test_known_labels_hold_and_flags_too(name: str) -> None:
     assert not np.array_equal(truth.proba, fitted(name, corpus).proba)
 
 
-@pytest.mark.parametrize("name", ["ds", "mace"])
+@pytest.mark.parametrize("name", KNOWING)
 def test_gold_questions_bring_annotators_closer_to_the_truth(name: str) -> None:
     """Four of seven err the same way: votes alone mislead, 50 known labels tell who does."""
     rng = np.random.default_rng(3)
@@ -173,18 +175,18 @@ def test_gold_questions_bring_annotators_closer_to_the_truth(name: str) -> None:
     true /= true.sum(axis=2, keepdims=True)
     far = []
     for known in (None, gold_questions(corpus, 50)):
-        truth = model_class(name)().fit(corpus, known=known)
+        truth = fitted(name, corpus, known=known)
         far.append(np.abs(truth.confusion - true).mean())
     assert far[1] < far[0]
 
 
-@pytest.mark.parametrize("name", ["ds", "mace", "glad"])
+@pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("variational", [False, True])
 def test_the_objective_never_falls_with_all_evidence(name: str, variational: bool) -> None:
     corpus = rich_crowd().select(sequences=np.arange(60))
     if "soft" not in model_class(name).supports:
         corpus = corpus.select(annotators=corpus.annotators[:-1])
-    options = {"variational": variational} if name != "glad" else {}
+    options = {"variational": variational} if "variational" in model_class(name)().get_params() else {}
     trace = model_class(name)(max_iter=20, tol=0, **options).fit(corpus).trace
     assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
 
@@ -203,11 +205,17 @@ def softened(corpus: CrowdCorpus, who: int) -> CrowdCorpus:
     return corpus.select(annotators=others).with_soft(corpus.annotators[who], proba, kind="person")
 
 
-@pytest.mark.parametrize("name", [name for name in SOFT if name != "robust"])  # there a soft annotator has no memory
-@pytest.mark.parametrize("options", [{}, {"variational": False}, {"variational": True}])
+WITHOUT_MEMORY: list[tuple[str, dict[str, Any]]] = [
+    *[(name, {}) for name in SOFT if name not in ("robust", "bsc")],
+    *[(name, {"variational": flag}) for name in ("ds", "mace", "hmm-crowd") for flag in (False, True)],
+    ("hmm-crowd", {"crowd": "vector"}),
+    *[("bsc", {"annotator_model": kind}) for kind in ("acc", "spam", "cv", "cm")],
+]
+"""A soft annotator has no memory: what has one by default is another model with it."""
+
+
+@pytest.mark.parametrize(("name", "options"), WITHOUT_MEMORY)
 def test_one_hot_soft_votes_are_hard_votes(name: str, options: dict[str, Any]) -> None:
-    if "variational" in options and "variational" not in model_class(name)().get_params():
-        return
     corpus = crowd(n_sequences=30, n_annotators=5)
     options = options | ({"restarts": 1, "noise": 0.0} if name == "mace" else {})
     options |= {"max_iter": 10, "tol": 0} if name != "mv" else {}
@@ -317,6 +325,21 @@ class Plain(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Any:
         raise AssertionError("it must be refused before")
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_every_model_takes_what_it_says_or_refuses_it_by_name(name: str) -> None:
+    corpus = crowd(n_sequences=12)
+    given: dict[str, tuple[str, CrowdCorpus, dict[str, Any]]] = {
+        "known": ("known labels", corpus, {"known": gold_questions(corpus, 3)}),
+        "soft": ("soft votes", corpus.with_soft("s", np.tile([0.5, 0.3, 0.2], (corpus.n_tokens, 1))), {}),
+    }
+    for what, (words, rich, options) in given.items():
+        if what in model_class(name).supports:
+            assert fitted(name, rich, **options).labels.shape == (corpus.n_tokens,)
+        else:
+            with pytest.raises(ModelError, match=f"{name} cannot take {words}"):
+                fitted(name, rich, **options)
 
 
 def test_what_a_model_does_not_support_is_refused_by_name() -> None:

@@ -12,17 +12,17 @@ import pytest
 
 import naive
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ParameterError
+from lasca.errors import ModelError, ParameterError
 from lasca.schemes import is_legal, transitions
 from lasca.truth.annotator_models import ANNOTATOR_MODELS, memory_prior, scheme_rules
 from lasca.truth.base import Votes
 from lasca.truth.bayesian_sequence import BayesianSequence
+from lasca.truth.chain import Chain, StateSpace
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import annotation_rows, memory
 from lasca.truth.hmm_crowd import HmmCrowd
-from lasca.truth.sequence import Chain, drawn_paths, marginals
+from lasca.truth.sequence import drawn_paths, marginals
 from lasca.truth.sequence_model import start_evidence
-from lasca.truth.states import single_states
 from truth_cases import big_crowd, crowd
 
 LABELS = ("B-X", "B-Y", "I-X", "I-Y", "O")
@@ -59,11 +59,55 @@ def test_the_bound_and_the_posterior_equal_enumeration(kind: str, labels: tuple[
     assert np.diff(elbo).min() >= -1e-9
 
 
+def some_known(corpus: CrowdCorpus) -> np.ndarray:
+    """Return a mask of what is allowed: a legal path on the first tokens, one label ruled out elsewhere."""
+    known = np.ones((corpus.n_tokens, corpus.n_labels), bool)
+    known[0] = np.arange(corpus.n_labels) == 0
+    known[1, 1] = known[5, 2] = known[7, :2] = False
+    return known
+
+
+@pytest.mark.parametrize("kind", ANNOTATOR_MODELS)
+def test_what_is_known_rules_out_paths(kind: str) -> None:
+    corpus = tiny(3)
+    known = some_known(corpus)
+    votes = Votes.of(corpus.with_known(known))
+    start = start_evidence(corpus, votes, hard=False).astype(float)
+    q, elbo = naive.bayesian_sequence(
+        corpus, kind, start, transitions(LABELS), 3.0, 1.2, 0.7, 0.3, steps=5, known=known
+    )
+    model = BayesianSequence(
+        annotator_model=kind, prior_correct=3.0, prior_wrong=1.2, transition_prior=0.7, word_prior=0.3,
+        max_iter=4, tol=0, lone_votes=True,
+    )  # fmt: skip
+    truth = model.fit(corpus, known=known)
+    np.testing.assert_allclose(truth.trace, elbo[:4], rtol=1e-9)
+    np.testing.assert_allclose(truth.proba, q, rtol=1e-5, atol=1e-6)
+    assert (truth.proba[~known] == 0).all()
+    for decode in ("viterbi", "marginal"):
+        found = model.set_params(decode=decode).fit(corpus, known=known)
+        assert known[np.arange(corpus.n_tokens), found.labels].all()
+        assert all(is_legal(s, "IOB2") for s in found.sequences())
+
+
+@pytest.mark.parametrize("model", [BayesianSequence(), BayesianSequence(singles=True), HmmCrowd()])
+def test_a_known_path_that_the_scheme_forbids_is_refused_by_name(model: Any) -> None:
+    corpus = tiny(3)
+    known = np.full(corpus.n_tokens, -1)
+    known[4:6] = LABELS.index("O"), LABELS.index("I-Y")
+    with pytest.raises(ModelError, match=r"sequence 1, token 2 .*what is known breaks the tag scheme.*O I-Y"):
+        model.fit(corpus, known=known)
+    free = model.set_params(constrained=False).fit(corpus, known=known)
+    assert free.labels[4:6].tolist() == known[4:6].tolist()
+    known[4] = -1
+    assert model.set_params(constrained=True).fit(corpus, known=known).labels[4] in (1, 3)  # B-Y or I-Y comes before
+
+
 @pytest.mark.parametrize("kind", ANNOTATOR_MODELS)
 def test_states_of_single_tokens_equal_enumeration(kind: str) -> None:
     labels = ("B-X", "I-X", "O")
     corpus = tiny(4, labels)
-    states = single_states(labels)
+    states = StateSpace.of(labels, singles=True)
     start = start_evidence(corpus, Votes.of(corpus), hard=False).astype(float)
     rules, shows = (states.first, states.allowed, states.last), states.shows.tolist()
     q, elbo = naive.bayesian_sequence(
@@ -81,7 +125,7 @@ def test_states_of_single_tokens_equal_enumeration(kind: str) -> None:
 
 
 def test_single_states_tell_a_whole_span_from_a_beginning() -> None:
-    states = single_states(LABELS)
+    states = StateSpace.of(LABELS, singles=True)
     assert states.names == (*LABELS, "S-X", "S-Y")
     assert states.shows.tolist() == [0, 1, 2, 3, 4, 0, 1]
     after = {a: {b for b, may in zip(states.names, row) if may} for a, row in zip(states.names, states.allowed)}
@@ -91,7 +135,7 @@ def test_single_states_tell_a_whole_span_from_a_beginning() -> None:
     assert [n for n, may in zip(states.names, states.last) if not may] == ["B-X", "B-Y"]
     assert [n for n, may in zip(states.names, states.first) if not may] == ["I-X", "I-Y"]
     for labels in (("NOUN", "VERB"), ("B-X", "O"), ("I-X", "O"), ("B-X", "E-X", "I-X", "O", "S-X")):
-        assert single_states(labels).names == labels
+        assert StateSpace.of(labels, singles=True).names == labels
 
 
 @pytest.mark.parametrize("kind", ["cm", "seq"])

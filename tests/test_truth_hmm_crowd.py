@@ -37,6 +37,23 @@ def test_objective_and_posterior_equal_enumeration(kind: str, variational: bool,
 
 
 @pytest.mark.parametrize("kind", ["vector", "matrix"])
+def test_soft_votes_equal_enumeration_of_what_they_may_have_been(kind: str) -> None:
+    corpus = tiny(5)
+    proba = np.random.default_rng(2).dirichlet(np.ones(5), corpus.n_tokens)
+    proba[::3] = np.nan
+    rich = corpus.with_soft("soft", proba)
+    votes = Votes.of(rich)
+    assert votes.soft is not None
+    soft = [(int(i), int(a), p / p.sum()) for i, a, p in zip(votes.soft.token, votes.soft.annotator, votes.soft.proba)]
+    start = start_evidence(rich, votes, hard=True).astype(float)
+    q, trace = naive.hmm_crowd(rich, kind, True, start, transitions(LABELS), 0.7, 0.4, 0.3, steps=5, soft=soft)
+    truth = HmmCrowd(crowd=kind, smoothing=0.7, transition_prior=0.4, word_prior=0.3, max_iter=4, tol=0).fit(rich)
+    np.testing.assert_allclose(truth.proba, q, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.diff(truth.trace), np.diff(trace[:4]), rtol=1e-6, atol=1e-9)
+    assert np.diff(truth.trace).min() >= -1e-9
+
+
+@pytest.mark.parametrize("kind", ["vector", "matrix"])
 @pytest.mark.parametrize("options", [{}, {"variational": False}, {"words": False}, {"decode": "marginal"}])
 def test_the_objective_never_falls_and_results_are_probabilities(kind: str, options: dict[str, Any]) -> None:
     truth = HmmCrowd(crowd=kind, tol=1e-8, **options).fit(crowd(unlabelled=2))

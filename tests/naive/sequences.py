@@ -112,11 +112,12 @@ def bayesian_sequence(
     steps: int,
     shows: list[int] | None = None,
     label_rules=None,
+    known=None,
 ) -> tuple[np.ndarray, list[float]]:
     """Variational Bayes by enumeration from log evidence `start`: the posterior and the ELBO of each step.
 
     Where there are more states than labels, `rules` are those of the states, `shows` is the label of each state, and
-    `label_rules` are those of the labels.
+    `label_rules` are those of the labels. `known` (token, label) is False where a label is ruled out.
     """
     T, L, bounds = corpus.n_labels, corpus.n_annotators, corpus.offsets.tolist()
     first, allowed, last = (np.asarray(r, float) for r in rules)
@@ -129,6 +130,8 @@ def bayesian_sequence(
     luck = np.full((L, T), wrong / (wrong + T * correct))
     pi, A, evidence, elbo, kl = first, allowed, start[:, shows], [], 0.0
     for step in range(steps + 1):
+        if known is not None:
+            evidence = np.where(known[:, shows], evidence, -np.inf)
         q, n_first, n_moves, log_sum = np.zeros((corpus.n_tokens, K)), np.zeros(K), np.zeros((K, K)), 0.0
         for lo, hi in itertools.pairwise(bounds):
             part, q[lo:hi], expected = chain_sums(chain_paths(evidence[lo:hi], pi, A, last), K)
@@ -213,16 +216,19 @@ def hmm_crowd(
     words: float,
     steps: int,
     trust: float = 0.0,
+    soft=(),
 ) -> tuple[np.ndarray, list[float]]:
     """HMM-Crowd by enumeration: the posterior and the objective of each step, with all variable terms of the priors.
 
-    `trust` are more pseudo-counts of right labels.
+    `trust` are more pseudo-counts of right labels; `soft` are votes (token, annotator, probabilities of labels), whose
+    label is summed over (at the start by its probability alone).
     """
     T, L, bounds = corpus.n_labels, corpus.n_annotators, corpus.offsets.tolist()
     triples = sequence_annotations(corpus)
     codes = {w: k for k, w in enumerate(dict.fromkeys(corpus.tokens))}
     pi, A, last = (np.asarray(r, float) for r in rules)
     evidence, trace, penalty = start, [], 0.0
+    given = {(i, a): [np.array(p)] * T for i, a, p in soft}  # how probable each label was given, by true label
 
     def fitted(n: np.ndarray, pseudo: float) -> np.ndarray:
         nonlocal penalty
@@ -260,6 +266,8 @@ def hmm_crowd(
                 n = np.zeros(T)
                 for i, other, _, s in triples:
                     n[s] += q[i, t] * (other == a)
+                for i, other, _ in soft:
+                    n += q[i, t] * (other == a) * given[i, other][t]
                 if crowd == "matrix":
                     log = mode(n, smoothing + trust * np.eye(T)[t])
                 else:
@@ -268,4 +276,9 @@ def hmm_crowd(
                     log[t] = right
                 for i, other, _, s in triples:
                     evidence[i, t] += log[s] * (other == a)
+                for i, other, p in soft:
+                    if other == a:
+                        both = np.array(p) * np.exp(log)
+                        evidence[i, t] += math.log(both.sum())
+                        given[i, a] = [*given[i, a][:t], both / both.sum(), *given[i, a][t + 1 :]]
     return q, trace

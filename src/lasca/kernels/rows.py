@@ -15,7 +15,9 @@ from lasca.kernels.compiled import kernel, read_only
 __all__ = [
     "add_row",
     "add_rows",
+    "add_view",
     "add_weighted_rows",
+    "count_view",
     "expected_votes",
     "group_tokens",
     "group_votes",
@@ -142,3 +144,34 @@ def expected_votes(start, row, table, proba, out):  # type: ignore[no-untyped-de
             for t in range(T):
                 total += table[r, t] * proba[i, t]
             out[j] = total
+
+
+@kernel
+def add_view(start, row, table, out):  # type: ignore[no-untyped-def]
+    """Add to each token's row of `out` the rows of `table` that bear on it; `start` None: one row for each token.
+
+    `start` (n_tokens + 1) may begin anywhere: `row` has what lies between its first and its last entry.
+    """
+    T = table.shape[1]
+    for i in range(out.shape[0]):
+        first, last = i, i + 1
+        if start is not None:
+            first, last = start[i] - start[0], start[i + 1] - start[0]
+        for j in range(first, last):
+            r = row[j]
+            for t in range(T):
+                out[i, t] += table[r, t]
+
+
+@kernel
+def count_view(start, row, proba, out):  # type: ignore[no-untyped-def]
+    """Add the posterior of each token to the rows of `out` that bear on it: their expected counts, token by token."""
+    T = proba.shape[1]
+    for i in range(proba.shape[0]):
+        first, last = i, i + 1
+        if start is not None:
+            first, last = start[i] - start[0], start[i + 1] - start[0]
+        for j in range(first, last):
+            r = row[j]
+            for t in range(T):
+                out[r, t] += proba[i, t]

@@ -1,8 +1,8 @@
 """What an annotator does when t is true: accuracy, spamming, confusion vector, confusion matrix, matrix with memory.
 
-The five annotator models of Simpson & Gurevych (2019), each as a table of rows for the E step of `sequence`: an
-annotation points at the row of (annotator, label given s) – with memory of (annotator, label before, s) – which holds
-E log p(s | t) for every true label t. The expected counts of these rows are all a model needs to learn.
+The five annotator models of Simpson & Gurevych (2019), each a source of a chain (see `evidence`): a vote points at the
+row of (annotator, label given s) – with memory of (annotator, label before, s) – which holds E log p(s | k) for every
+state k. The expected counts of these rows are all a model needs to learn.
 
     acc    right with probability a_l, else any other label alike; a_l ~ Beta(correct, wrong)
     cv     the same with one probability per true label; a_lt ~ Beta(correct, wrong)
@@ -13,72 +13,203 @@ E log p(s | t) for every true label t. The expected counts of these rows are all
 With memory, the first token of a sequence, and one behind a token the annotator did not label, has a context of its
 own (the original counts it as O). A label that the tag scheme does not allow behind the label before has `FORBIDDEN` as
 pseudo-count: annotators can break the rules, but are not expected to.
+
+A soft vote p is a vote nobody saw: the label s was given with probability p_s, so its evidence is ln Σ_s p_s Ψ_ks and
+it counts for each s by p_s Ψ_ks. It has no label before it: with memory soft votes are a context of their own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from lasca.corpus.votes import Block
+from lasca.kernels import rows as kernels
+from lasca.kernels.compiled import read_only
+from lasca.kernels.products import crossed, times
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.schemes import detect, split_label, transitions
-from lasca.truth.base import Votes
-from lasca.truth.evidence import Floats, Rows, annotation_rows, context_borders, dirichlet_rows, memory
+from lasca.truth.evidence import (
+    Floats,
+    RowCounts,
+    View,
+    context_borders,
+    dirichlet_rows,
+    multinomial_rows,
+    numbered,
+)
 
-__all__ = ["ANNOTATOR_MODELS", "AnnotatorModel", "confusion_prior", "make_annotators"]
+__all__ = ["ANNOTATOR_MODELS", "Annotators", "Matrices", "VoteRows", "confusion_prior", "make_annotators"]
 
 FORBIDDEN = 0.01
+LEAST = 1e-300
 Labels = npt.NDArray[np.int64]
 
 
-class AnnotatorModel(ABC):
-    """A table of rows that learns from expected counts. Frozen: the tables live in the state of the model.
+@dataclass(frozen=True)
+class SoftGroup:
+    """The soft votes of one annotator in a block."""
 
-    `shows` says which label each state of the chain shows as: the label an annotator who is right gives.
-    """
+    row: int
+    """The place of (annotator, label 0) among the block's own rows; those of the other labels follow."""
+    token: npt.NDArray[np.int64]
+    proba: Floats
 
-    def __init__(self, votes: Votes, shows: Labels, correct: float, wrong: float) -> None:
-        self.n_annotators, self.n_labels, self.shows = votes.n_annotators, votes.n_labels, shows
-        self.correct, self.wrong = correct, wrong
-        self.rows = self._rows(votes)
 
-    def _rows(self, votes: Votes) -> Rows:
-        return annotation_rows(votes)
+@dataclass(frozen=True)
+class VoteView(View):
+    """The rows that votes of a block point at."""
+
+    soft: tuple[SoftGroup, ...] = ()
+
+
+@dataclass(frozen=True)
+class VoteRows:
+    """The rows that occur in a corpus."""
+
+    code: npt.NDArray[np.int64]
+    """(annotator · contexts + label before) · n_labels + label given, rising."""
+    n_annotators: int
+    n_labels: int
+    memory: bool
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], memory: bool = False) -> VoteRows:
+        """Collect the rows of all blocks."""
+        votes = blocks[0].votes
+        empty = cls(np.zeros(0, np.int64), votes.n_annotators, votes.n_labels, memory)
+        found = [numbered(np.concatenate(empty._codes(block)[:2]), empty.n_codes)[0] for block in blocks]
+        return cls(np.unique(np.concatenate(found)), votes.n_annotators, votes.n_labels, memory)
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @property
+    def contexts(self) -> int:
+        """How many labels before there are: with memory also none (n_labels), and none that counts (soft votes)."""
+        return self.n_labels + 2 if self.memory else 1
+
+    @property
+    def n_codes(self) -> int:
+        """One more than the largest code there may be."""
+        return self.n_annotators * self.contexts * self.n_labels
+
+    @cached_property
+    def parts(self) -> tuple[Labels, Labels, Labels]:
+        """The annotator, the label before and the label given of each row."""
+        rest, given = np.divmod(self.code, self.n_labels)
+        annotator, before = np.divmod(rest, self.contexts)
+        return annotator, before, given
+
+    @cached_property
+    def borders(self) -> npt.NDArray[np.int64]:
+        """Where the rows of each pair (annotator, label before) begin, and the end."""
+        return context_borders(self.code // self.n_labels)
+
+    def _codes(self, block: Block) -> tuple[Labels, Labels, Labels]:
+        """Return the codes of the hard votes, those of the soft annotators (all labels of each), and who these are."""
+        votes, T = block.votes, self.n_labels
+        start = votes.start[block.first : block.last + 1]
+        annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
+        code = annotator.astype(np.int64)
+        if self.memory:
+            before = np.empty(len(label), np.int16)
+            kernels.previous_labels(
+                read_only(block.offsets), read_only(start - start[0]), annotator, label, np.int16(T), before
+            )
+            code *= self.contexts
+            code += before
+        code *= T
+        code += label
+        soft = np.zeros(0, np.int64)
+        if votes.soft is not None:
+            soft = np.unique(votes.soft.annotator[block.part(votes.soft)]).astype(np.int64)
+        first = (soft * self.contexts + self.contexts - 1) * T
+        return code, (first[:, None] + np.arange(T)).ravel(), soft
+
+    def view(self, block: Block) -> VoteView:
+        """Find the rows of a block."""
+        votes, (hard, extra, who) = block.votes, self._codes(block)
+        own, row = numbered(np.concatenate((hard, extra)), self.n_codes)
+        groups = []
+        if votes.soft is not None:
+            part = block.part(votes.soft)
+            token, annotator = votes.soft.token[part] - block.first, votes.soft.annotator[part]
+            proba = votes.soft.proba[part].astype(np.float64)
+            proba /= proba.sum(axis=1, keepdims=True)
+            for k, a in enumerate(who):
+                mine = annotator == a
+                groups.append(SoftGroup(int(row[len(hard) + k * self.n_labels]), token[mine], proba[mine]))
+        start = votes.start[block.first : block.last + 1]
+        return VoteView(start, row[: len(hard)], np.searchsorted(self.code, own), tuple(groups))
+
+
+@dataclass(frozen=True)
+class Annotators(ABC):
+    """Annotators as a source: a table of rows that learns from expected counts."""
+
+    rows: VoteRows
+    shows: Labels
+    """Which label each state of the chain shows as: the label an annotator who is right gives."""
+    correct: float
+    wrong: float
+
+    def look(self, block: Block) -> VoteView:
+        """Find the rows of a block."""
+        return self.rows.view(block)
+
+    def evidence(self, table: Floats, view: VoteView, out: Floats) -> None:
+        """Add the rows of the votes, and what soft votes are worth."""
+        own = table[view.own]
+        view.add(own, out)
+        for group in view.soft:
+            psi = np.exp(own[group.row : group.row + self.rows.n_labels])
+            out[group.token] += np.log(np.maximum(times(group.proba, psi), LEAST))
+
+    def expected(self, table: Floats | None, view: VoteView, proba: Floats) -> RowCounts:
+        """Count votes by state, soft votes by what they may have been."""
+        counts = view.count(proba)
+        for group in view.soft:
+            mine, q = slice(group.row, group.row + self.rows.n_labels), proba[group.token]
+            if table is None:
+                counts[mine] += crossed(group.proba, q)
+            else:
+                psi = np.exp(table[view.own[mine]])
+                counts[mine] += psi * crossed(group.proba, q / np.maximum(times(group.proba, psi), LEAST))
+        return RowCounts(len(self.rows), view.own, counts)
+
+    def update(self, counts: RowCounts, table: Floats | None) -> tuple[Floats, float]:
+        """Return the table of E log p(given | state) after these counts, and KL(q || p)."""
+        return self.learn(counts.table(), table)
 
     @abstractmethod
-    def update(self, counts: Floats, table: Floats | None = None) -> tuple[Floats, float]:
-        """Return the table of E log p(given | true) after these expected counts, and KL(q || p).
+    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
+        """Do what `update` says; `table` is the one the counts were made with, None before the first E step."""
 
-        `table` is the one the counts were made with; None before the first E step.
-        """
+    def counts(self, counts: Floats) -> Floats:
+        """Return expected counts (annotator, true, given), whatever was given before."""
+        A, T = self.rows.n_annotators, self.rows.n_labels
+        annotator, _, given = self.rows.parts
+        flat = np.zeros((A * T, T))
+        for k, label in enumerate(self.shows):
+            flat[:, label] += np.bincount(annotator * T + given, counts[:, k], A * T)
+        return flat.reshape(A, T, T).transpose(0, 2, 1)
 
     def confusion(self, counts: Floats) -> Floats:
         """Return (annotator, true, given): the posterior mean confusion, whatever was given before."""
-        T = self.n_labels
-        annotator, _, given = self._parts()
-        flat = np.zeros((self.n_annotators * T, T))
-        for k, label in enumerate(self.shows):
-            flat[:, label] += np.bincount(annotator * T + given, counts[:, k], self.n_annotators * T)
-        sums = flat.reshape(self.n_annotators, T, T).transpose(0, 2, 1) + confusion_prior(T, self.correct, self.wrong)
+        sums = self.counts(counts) + confusion_prior(self.rows.n_labels, self.correct, self.wrong)
         return np.asarray(sums / sums.sum(axis=2, keepdims=True))
-
-    def _parts(self) -> tuple[Labels, Labels, Labels]:
-        """Return the annotator, the label before and the label given of each row."""
-        rest, given = np.divmod(self.rows.code, self.n_labels)
-        annotator, before = np.divmod(rest, self._contexts())
-        return annotator, before, given
-
-    def _contexts(self) -> int:
-        return 1
 
     def _dense(self, counts: Floats) -> Floats:
         """Return the rows as (annotator, given, state), 0 where there are none."""
-        dense = np.zeros((self.n_annotators * self.n_labels, len(self.shows)))
+        dense = np.zeros((self.rows.n_codes, len(self.shows)))
         dense[self.rows.code] = counts
-        return dense.reshape(self.n_annotators, self.n_labels, len(self.shows))
+        return dense.reshape(self.rows.n_annotators, self.rows.n_labels, len(self.shows))
 
     def _sparse(self, dense: Floats) -> Floats:
         return np.ascontiguousarray(dense.reshape(-1, len(self.shows))[self.rows.code])
@@ -89,7 +220,7 @@ class AnnotatorModel(ABC):
 
     def _is_right(self) -> npt.NDArray[np.bool_]:
         """Return whether a label given (row) is right in a state (column)."""
-        return np.asarray(np.arange(self.n_labels)[:, None] == self.shows[None, :])
+        return np.asarray(np.arange(self.rows.n_labels)[:, None] == self.shows[None, :])
 
 
 def confusion_prior(n_labels: int, correct: float, wrong: float) -> Floats:
@@ -99,10 +230,10 @@ def confusion_prior(n_labels: int, correct: float, wrong: float) -> Floats:
     return prior
 
 
-class Accuracy(AnnotatorModel):
+class Accuracy(Annotators):
     """One probability of being right per annotator."""
 
-    def update(self, counts: Floats, table: Floats | None = None) -> tuple[Floats, float]:
+    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
         """Count right and wrong labels."""
         dense = self._dense(counts)
         right = self._right(dense).sum(axis=1, keepdims=True)
@@ -112,7 +243,7 @@ class Accuracy(AnnotatorModel):
         """Take counts as (annotator, state), or (annotator, 1) for all states alike."""
         alpha = np.stack([right + self.correct, np.maximum(wrong, 0) + self.wrong], axis=-1)
         log = expected_log(alpha)
-        log[..., 1] -= np.log(max(self.n_labels - 1, 1))
+        log[..., 1] -= np.log(max(self.rows.n_labels - 1, 1))
         dense = np.where(self._is_right()[None], log[:, None, :, 0], log[:, None, :, 1])
         return self._sparse(dense), dirichlet_kl(alpha, [self.correct, self.wrong])
 
@@ -120,19 +251,19 @@ class Accuracy(AnnotatorModel):
 class ConfusionVector(Accuracy):
     """One probability of being right per annotator and true label."""
 
-    def update(self, counts: Floats, table: Floats | None = None) -> tuple[Floats, float]:
+    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
         """Count right and wrong labels by true label."""
         dense = self._dense(counts)
         right = self._right(dense)
         return self._beta(right, dense.sum(axis=1) - right)
 
 
-class Spam(AnnotatorModel):
+class Spam(Annotators):
     """MACE's annotator: knows the label, or draws one from an own distribution without looking."""
 
-    def update(self, counts: Floats, table: Floats | None = None) -> tuple[Floats, float]:
+    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
         """Share the annotations that are right between knowing and luck, as the current table has it."""
-        T, is_right = self.n_labels, self._is_right()
+        T, is_right = self.rows.n_labels, self._is_right()
         if T == 1:  # nothing to know or to guess
             return np.zeros_like(counts), 0.0
         dense = self._dense(counts)
@@ -148,49 +279,58 @@ class Spam(AnnotatorModel):
 
     def _luck(self, table: Floats | None) -> Floats:
         """Return the probability that a right label was a guess, (annotator, label)."""
-        T = self.n_labels
+        T = self.rows.n_labels
         if table is None:
-            return np.full((self.n_annotators, T), self.wrong / (self.wrong + T * self.correct))
+            return np.full((self.rows.n_annotators, T), self.wrong / (self.wrong + T * self.correct))
         dense, is_right, label = self._dense(table), self._is_right(), np.arange(T)
         right, wrong = is_right.argmax(axis=1), (~is_right).argmax(axis=1)  # a state in which it is right, one not
         return np.exp(dense[:, label, wrong] - dense[:, label, right])
 
 
-class ConfusionMatrix(AnnotatorModel):
-    """A confusion matrix per annotator."""
+@dataclass(frozen=True)
+class Matrices(Annotators):
+    """A confusion matrix per annotator, with memory one for each label the annotator gave before."""
 
-    def __init__(self, votes: Votes, shows: Labels, correct: float, wrong: float) -> None:
-        super().__init__(votes, shows, correct, wrong)
-        prior = confusion_prior(self.n_labels, correct, wrong)[shows]
-        annotator, _, given = self._parts()
-        self.prior = np.ascontiguousarray(prior.T[given])
-        self.borders = context_borders(annotator)
-        self.prior_total = np.broadcast_to(prior.sum(axis=1), (len(self.borders) - 1, len(shows)))
+    prior: Floats
+    """Pseudo-counts of the rows that occur, (n_rows, S)."""
+    totals: Floats
+    """Pseudo-counts of whole contexts, (n_contexts, S), rows that never occur included."""
+    variational: bool = True
+    """Whether rows have posteriors under Dir(prior), or are at their mode under Dir(1 + prior)."""
 
-    def update(self, counts: Floats, table: Floats | None = None) -> tuple[Floats, float]:
+    @classmethod
+    def of(
+        cls,
+        rows: VoteRows,
+        shows: Labels,
+        labels: Sequence[str],
+        levels: Sequence[tuple[float, float]],
+        variational: bool = True,
+    ) -> Matrices:
+        """Expect annotators to be right rather than wrong, within the scheme.
+
+        `levels` has pseudo-counts (correct, wrong) for each level of difficulty: states come level by level.
+        """
+        T = rows.n_labels
+        base = np.vstack(
+            [confusion_prior(T, *level)[own] for level, own in zip(levels, shows.reshape(len(levels), -1))]
+        )
+        _, before, given = rows.parts
+        prior = np.ascontiguousarray(base.T[given])
+        totals = np.broadcast_to(base.sum(axis=1), (rows.contexts, len(shows)))
+        if rows.memory:
+            seen = np.flatnonzero(before <= T)
+            pair, index = np.unique(before[seen] * T + given[seen], return_inverse=True)
+            prior[seen] = memory_prior(base, labels, *np.divmod(pair, T))[np.asarray(index).reshape(-1)]
+            _, broken = scheme_rules(labels)
+            totals = totals + FORBIDDEN * np.append(broken.sum(axis=1), 0)[:, None]
+        own = np.asarray(totals[before[rows.borders[:-1]]])
+        return cls(rows, shows, *levels[0], prior, own, variational)
+
+    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
         """Add the counts to the prior."""
-        return dirichlet_rows(counts, self.prior, self.prior_total, self.borders)
-
-
-class Sequential(ConfusionMatrix):
-    """A confusion matrix per annotator and label the annotator gave before."""
-
-    def __init__(self, votes: Votes, shows: Labels, correct: float, wrong: float, labels: Sequence[str]) -> None:
-        AnnotatorModel.__init__(self, votes, shows, correct, wrong)
-        base = confusion_prior(self.n_labels, correct, wrong)
-        annotator, before, given = self._parts()
-        pair, index = np.unique(before * self.n_labels + given, return_inverse=True)
-        self.prior = memory_prior(base, labels, *np.divmod(pair, self.n_labels))[:, shows][index]
-        self.borders = context_borders(annotator * self._contexts() + before)
-        _, broken = scheme_rules(labels)
-        total = base.sum(axis=1)[shows] + FORBIDDEN * broken.sum(axis=1)[:, None]
-        self.prior_total = total[before[self.borders[:-1]]]
-
-    def _rows(self, votes: Votes) -> Rows:
-        return annotation_rows(votes, memory(votes))
-
-    def _contexts(self) -> int:
-        return self.n_labels + 1
+        made = dirichlet_rows if self.variational else multinomial_rows
+        return made(counts, self.prior, self.totals, self.rows.borders)
 
 
 def scheme_rules(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -238,15 +378,11 @@ ANNOTATOR_MODELS = ("acc", "spam", "cv", "cm", "seq")
 
 
 def make_annotators(
-    name: str, votes: Votes, shows: Labels, labels: Sequence[str], correct: float, wrong: float
-) -> AnnotatorModel:
+    name: str, blocks: Sequence[Block], shows: Labels, labels: Sequence[str], correct: float, wrong: float
+) -> Annotators:
     """Return an annotator model by its name."""
-    if name == "seq":
-        return Sequential(votes, shows, correct, wrong, labels)
-    models: dict[str, type[AnnotatorModel]] = {
-        "acc": Accuracy,
-        "spam": Spam,
-        "cv": ConfusionVector,
-        "cm": ConfusionMatrix,
-    }
-    return models[name](votes, shows, correct, wrong)
+    rows = VoteRows.of(blocks, memory=name == "seq")
+    if name in ("cm", "seq"):
+        return Matrices.of(rows, shows, labels, ((correct, wrong),))
+    models: dict[str, type[Annotators]] = {"acc": Accuracy, "spam": Spam, "cv": ConfusionVector}
+    return models[name](rows, shows, correct, wrong)

@@ -24,56 +24,31 @@ Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from lasca.corpus import CrowdCorpus
 from lasca.estimator import check_choice, check_number
-from lasca.truth.annotator_models import ANNOTATOR_MODELS, AnnotatorModel, make_annotators
+from lasca.truth.annotator_models import ANNOTATOR_MODELS, make_annotators
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.evidence import Floats, Rows, dirichlet_rows, word_rows
-from lasca.truth.sequence import ChainPrior, chain_posterior
-from lasca.truth.sequence_model import Expected, Loop, State, fit_sequences, start_evidence, trust
-from lasca.truth.states import label_states, single_states
+from lasca.truth.chain import (
+    ChainLearner,
+    StateSpace,
+    blocks_of,
+    check_known,
+    dawid_skene_start,
+    decoder,
+    fit_chain,
+    lonely,
+    trust,
+)
+from lasca.truth.evidence import Source, Words
 
 __all__ = ["BayesianSequence"]
 
 PRIORS = {"acc": (11.0, 10.0), "spam": (11.0, 10.0), "cv": (20.0, 10.0), "cm": (110.0, 10.0), "seq": (11.0, 10.0)}
 """Pseudo-counts (correct, wrong) of the published experiments on named entities."""
-
-
 BELIEVED = 90.0
 """Pseudo-counts of right labels where no vote has company: who is right cannot be learned there."""
-
-
-def _lonely(votes: Votes) -> float:
-    """Return the share of votes that are alone on their token."""
-    n = np.diff(votes.start)
-    return float((n == 1).sum() / max(1, n.sum()))
-
-
-class BayesianLearner:
-    """Expected counts to Dirichlet posteriors."""
-
-    def __init__(
-        self, annotators: AnnotatorModel, words: Rows | None, prior: ChainPrior, legal: ChainPrior, word_prior: float
-    ) -> None:
-        self.annotators, self.crowd_rows, self.word_rows = annotators, annotators.rows, words
-        self.prior, self.legal, self.word_prior = prior, legal, word_prior
-
-    def maximise(self, expected: Expected) -> State:
-        """Return exp E log and E log of all parameters, and the KL of their posteriors from their priors."""
-        chain, penalty = chain_posterior(expected.chain, self.prior)
-        crowd, kl = self.annotators.update(expected.crowd, None if expected.state is None else expected.state.crowd)
-        penalty += kl
-        words = None
-        if expected.words is not None:
-            words, kl = dirichlet_rows(expected.words, self.word_prior)
-            penalty += kl
-        return State(chain, crowd, words, penalty)
-
-    def confusion(self, counts: Floats) -> Floats:
-        """Return the posterior mean confusion of each annotator, whatever they gave before."""
-        return self.annotators.confusion(counts)
 
 
 class BayesianSequence(TruthModel):
@@ -90,6 +65,7 @@ class BayesianSequence(TruthModel):
 
     name = "bsc"
     summary = "Bayesian sequence combination: annotators with a memory, label transitions, words"
+    supports = frozenset({"known", "soft"})
 
     def __init__(
         self,
@@ -136,21 +112,19 @@ class BayesianSequence(TruthModel):
             wrong = check_number("prior_wrong", self.prior_wrong, low=0, open_low=True)
         pseudo = check_number("transition_prior", self.transition_prior, low=0, open_low=True)
         word_prior = check_number("word_prior", self.word_prior, low=0, open_low=True)
-        loop = Loop.of(self)
-        plain = label_states(corpus.labels, self.constrained)
-        states = single_states(corpus.labels, self.constrained) if self.singles else plain
-        learner = BayesianLearner(
-            make_annotators(
-                model,
-                votes,
-                states.shows,
-                corpus.labels,
-                correct + trust(votes) + (0.0 if self.lone_votes else BELIEVED * _lonely(votes)),
-                wrong,
-            ),
-            word_rows(corpus) if self.words else None,
-            ChainPrior(states, pseudo),
-            ChainPrior(plain, pseudo),
-            word_prior,
-        )
-        return fit_sequences(learner, votes, start_evidence(corpus, votes, hard=False), loop, progress)
+        decode = decoder(self)
+        plain = StateSpace.of(corpus.labels, constrained=self.constrained)
+        space = StateSpace.of(corpus.labels, constrained=self.constrained, singles=self.singles)
+        check_known(corpus, votes, space)
+        word, names = corpus.tokens.codes()
+        votes = replace(votes, words=word) if self.words else votes
+        blocks = blocks_of(votes)
+        correct += trust(votes) + (0.0 if self.lone_votes else BELIEVED * lonely(votes))
+        annotators = make_annotators(model, blocks, space.shows, corpus.labels, correct, wrong)
+        words = Words(len(names), word_prior)
+        sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
+        start = dawid_skene_start(self, votes, hard=False)
+        learner = ChainLearner(space, sources, start, pseudo, decode=decode, rules=plain)
+        posterior = fit_chain(self, learner, annotators, blocks, progress)
+        numbers = {**posterior.diagnostics, "n_words": len(names) if self.words else 0}
+        return replace(posterior, diagnostics=numbers)

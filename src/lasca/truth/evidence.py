@@ -1,29 +1,42 @@
-"""Evidence on tokens as rows of tables: which rows bear on a token, their expected counts, tables made of these.
+"""What speaks of tokens, as rows of tables: which rows bear on a token, their expected counts, tables made of these.
 
-An annotation points at the row of (annotator, label given), with memory of (annotator, label before, label given); a
-token points at the row of its word. A table (n_rows, T) holds the (expected) log likelihood of each row given each true
-label. Only rows that occur are kept: with 300 labels the full table of annotators with memory would not fit.
+A *source* is anything that says something of tokens: annotators (`annotator_models`), words, taggers (`Texts`). A vote
+points at the row of (annotator, label given), with memory of (annotator, label before, label given); a token points at
+the row of its word. A table (n_rows, S) holds the (expected) log likelihood of each row given each state of the chain.
+Only rows that occur are kept: with 300 labels the full table of annotators with memory would not fit.
+
+A chain learner (`chain`) asks its sources block by block: `look` at a block once, then `evidence` on its tokens and
+`expected` counts of its rows, which add up; `update` makes the next table of the sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, psi
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
 from lasca.engine import chunks, run_ordered
 from lasca.kernels import rows as kernels
+from lasca.kernels.products import crossed, times
+from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.truth.base import Votes
 
 __all__ = [
     "CHUNK",
     "Floats",
+    "RowCounts",
     "Rows",
+    "Source",
     "Sources",
+    "Texts",
+    "View",
+    "Words",
     "add_evidence",
     "annotation_rows",
     "context_borders",
@@ -31,6 +44,7 @@ __all__ = [
     "expected_rows",
     "memory",
     "multinomial_rows",
+    "numbered",
     "word_rows",
 ]
 
@@ -57,17 +71,20 @@ class Rows:
         return len(self.code)
 
 
+def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the codes below `n_codes` that occur, in order, and the number of each entry's among them."""
+    if n_codes > max(1 << 18, 4 * len(code)):
+        kept, inverse = np.unique(code, return_inverse=True)
+        return kept.astype(np.int64), np.asarray(inverse, dtype=np.int32).reshape(-1)
+    present = np.zeros(n_codes, np.bool_)
+    present[code] = True
+    number = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(present), number[code]
+
+
 def _rows(start: npt.NDArray[np.int64], code: npt.NDArray[np.int64], n_codes: int, single: bool) -> Rows:
     """Number the codes that occur, in order, and list the tokens of each."""
-    if n_codes <= max(1 << 20, 4 * len(code)):
-        present = np.zeros(n_codes, np.bool_)
-        present[code] = True
-        kept = np.flatnonzero(present)
-        number = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        row = number[code]
-    else:
-        kept, inverse = np.unique(code, return_inverse=True)
-        row = inverse.astype(np.int32)
+    kept, row = numbered(code, n_codes)
     by_row_start, by_row = np.empty(len(kept) + 1, np.int64), np.empty(len(code), np.int32)
     kernels.group_tokens(start, row, by_row_start, by_row)
     return Rows(None if single else start, row, by_row_start, by_row, kept)
@@ -123,6 +140,131 @@ def add_evidence(first: int, last: int, sources: Sources, out: Floats) -> None:
             kernels.add_row(first, last, rows.row, table, out)
         else:
             kernels.add_rows(first, last, rows.start, rows.row, table, out)
+
+
+# --- sources, block by block --------------------------------------------------------------------------------------
+
+
+class Source(Protocol):
+    """Anything that speaks about tokens."""
+
+    def look(self, block: Block) -> Any:
+        """Return what the source says of a block, as the other calls want it."""
+
+    def evidence(self, table: Any, view: Any, out: Floats) -> None:
+        """Add the (expected) log likelihood of what is said of each token, given each state, to `out`."""
+
+    def expected(self, table: Any, view: Any, proba: Floats) -> Any:
+        """Return the expected counts of what is said under the states' posteriors; `table` None: at the start."""
+
+    def update(self, counts: Any, table: Any) -> tuple[Any, float]:
+        """Return the table after these counts, made with `table`, and KL(q || p), or minus the log prior density."""
+
+
+class RowCounts:
+    """Expected counts of the rows that occur in a block; added up, those of the whole table."""
+
+    __slots__ = ("n_rows", "own", "values")
+
+    def __init__(self, n_rows: int, own: npt.NDArray[np.int64], values: Floats) -> None:
+        self.n_rows, self.own, self.values = n_rows, own, values
+
+    def __iadd__(self, more: RowCounts) -> RowCounts:
+        self.values, self.own = self.table(), np.arange(self.n_rows)
+        self.values[more.own] += more.values
+        return self
+
+    def table(self) -> Floats:
+        """Return the counts of all rows."""
+        if len(self.own) == self.n_rows:
+            return self.values
+        table = np.zeros((self.n_rows, self.values.shape[1]))
+        table[self.own] = self.values
+        return table
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows of a table that bear on the tokens of a block."""
+
+    start: npt.NDArray[np.int64] | None
+    """CSR by token, or None: then each token has exactly one row."""
+    row: npt.NDArray[np.int32]
+    """Places in `own`."""
+    own: npt.NDArray[np.int64]
+    """The rows of the table that occur in the block."""
+
+    def add(self, table: Floats, out: Floats) -> None:
+        """Add the rows of the block's own table to the tokens they bear on."""
+        kernels.add_view(self.start, self.row, table, out)
+
+    def count(self, proba: Floats) -> Floats:
+        """Return the expected counts of the block's own rows."""
+        counts = np.zeros((len(self.own), proba.shape[1]))
+        kernels.count_view(self.start, self.row, proba, counts)
+        return counts
+
+
+@dataclass(frozen=True)
+class Words:
+    """Labels emit words: w ~ Mult(ρ_k). Words know the kind of a state, not its level of difficulty."""
+
+    n_words: int
+    prior: float
+    """Pseudo-count of each word."""
+    levels: int = 1
+    variational: bool = True
+    """Whether ρ has a posterior under Dir(prior), or is at its mode under Dir(1 + prior)."""
+
+    def look(self, block: Block) -> View:
+        """Find the words of a block."""
+        assert block.votes.words is not None
+        own, row = numbered(block.votes.words[block.first : block.last], self.n_words)
+        return View(None, row, own)
+
+    def evidence(self, table: Floats, view: View, out: Floats) -> None:
+        """Add the row of each token's word."""
+        view.add(np.tile(table[view.own], (1, self.levels)), out)
+
+    def expected(self, table: Floats | None, view: View, proba: Floats) -> RowCounts:
+        """Count words by kind of state."""
+        if self.levels > 1:
+            proba = proba.reshape(len(proba), self.levels, -1).sum(axis=1)
+        return RowCounts(self.n_words, view.own, view.count(proba))
+
+    def update(self, counts: RowCounts, table: Floats | None) -> tuple[Floats, float]:
+        """Add the counts to the prior."""
+        return (dirichlet_rows if self.variational else multinomial_rows)(counts.table(), self.prior)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A tagger as one more annotator, Π_s Φ_ts^{q_is}: its probabilities q are fractions of votes, Φ is learned."""
+
+    number: int
+    """Which of `Votes.texts` it is."""
+    prior: Floats
+    """Pseudo-counts (true, said by the tagger)."""
+    levels: int = 1
+
+    def look(self, block: Block) -> npt.NDArray[np.float32]:
+        """Take the tagger's probabilities of a block."""
+        return block.votes.texts[self.number][block.first : block.last]
+
+    def evidence(self, table: Floats, view: npt.NDArray[np.float32], out: Floats) -> None:
+        """Add what the tagger's words are worth."""
+        out += np.tile(times(view, np.ascontiguousarray(table.T)), (1, self.levels))
+
+    def expected(self, table: Floats | None, view: npt.NDArray[np.float32], proba: Floats) -> Floats:
+        """Count (true, said)."""
+        if self.levels > 1:
+            proba = proba.reshape(len(proba), self.levels, -1).sum(axis=1)
+        counts: Floats = crossed(proba, view)
+        return counts
+
+    def update(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
+        """Add the counts to the prior."""
+        return expected_log(counts + self.prior), dirichlet_kl(counts + self.prior, self.prior)
 
 
 # --- tables from expected counts --------------------------------------------------------------------------------

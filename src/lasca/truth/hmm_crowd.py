@@ -19,100 +19,59 @@ the labels of a short Dawid–Skene run with a prior for right labels. A sole an
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.estimator import check_choice, check_number
+from lasca.truth.annotator_models import Annotators, Matrices, VoteRows
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.evidence import (
-    Floats,
-    Rows,
-    annotation_rows,
-    context_borders,
-    dirichlet_rows,
-    multinomial_rows,
-    word_rows,
+from lasca.truth.chain import (
+    ChainLearner,
+    StateSpace,
+    blocks_of,
+    check_known,
+    dawid_skene_start,
+    decoder,
+    fit_chain,
+    trust,
 )
-from lasca.truth.sequence import ChainPrior, chain_mode, chain_posterior
-from lasca.truth.sequence_model import Expected, Loop, State, fit_sequences, start_evidence, trust
-from lasca.truth.states import label_states
+from lasca.truth.evidence import Floats, Source, Words
 
 __all__ = ["HmmCrowd"]
 
 CROWDS = ("vector", "matrix")
 
 
-class HmmLearner:
-    """Expected counts to the crowd's mode and the HMM's posterior or mode."""
+class EvenErrors(Annotators):
+    """One accuracy per annotator and true label, at its mode; `correct` and `wrong` are its pseudo-counts."""
 
-    def __init__(
-        self,
-        votes: Votes,
-        words: Rows | None,
-        prior: ChainPrior,
-        *,
-        crowd: str,
-        smoothing: float,
-        word_prior: float,
-        variational: bool,
-    ) -> None:
-        self.crowd_rows, self.word_rows = annotation_rows(votes), words
-        self.prior = self.legal = prior
-        self.n_annotators, self.n_labels = votes.n_annotators, votes.n_labels
-        self.crowd, self.smoothing, self.word_prior, self.variational = crowd, smoothing, word_prior, variational
-        self.trust = trust(votes)
-        self.right = smoothing + self.trust
+    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
+        """Count right labels by true label."""
+        T = self.rows.n_labels
+        right, met = self._met(counts)
+        log_all = np.log(met + self.correct + self.wrong)
+        log_right = np.log(right + self.correct) - log_all
+        log_wrong = np.log(np.maximum(met - right, 0) + self.wrong) - log_all
+        annotator, _, given = self.rows.parts
+        new = log_wrong[annotator] - np.log(max(T - 1, 1))
+        new[np.arange(len(given)), given] = log_right[annotator, given]
+        return new, float(-(self.correct * log_right + self.wrong * log_wrong).sum())
 
-    def maximise(self, expected: Expected) -> State:
-        """Return the next parameters and minus their log prior density, or KL(q || p)."""
-        chain, penalty = (chain_posterior if self.variational else chain_mode)(expected.chain, self.prior)
-        crowd, cost = (self._vector if self.crowd == "vector" else self._matrix)(expected.crowd)
-        penalty += cost
-        words = None
-        if expected.words is not None:
-            words, cost = (dirichlet_rows if self.variational else multinomial_rows)(expected.words, self.word_prior)
-            penalty += cost
-        return State(chain, crowd, words, penalty)
-
-    def _matrix(self, counts: Floats) -> tuple[Floats, float]:
-        borders = context_borders(self.crowd_rows.code // self.n_labels)
-        total = np.full((len(borders) - 1, self.n_labels), self.smoothing * self.n_labels + self.trust)
-        prior = np.full(counts.shape, self.smoothing)
-        prior[np.arange(len(prior)), self.crowd_rows.code % self.n_labels] = self.right
-        return multinomial_rows(counts, prior, total, borders)
-
-    def _vector(self, counts: Floats) -> tuple[Floats, float]:
-        T = self.n_labels
-        right, all_given = self._right(counts)
-        log_all = np.log(all_given + self.right + self.smoothing)
-        log_right = np.log(right + self.right) - log_all
-        log_wrong = np.log(np.maximum(all_given - right, 0) + self.smoothing) - log_all
-        annotator, given = np.divmod(self.crowd_rows.code, T)
-        table = log_wrong[annotator] - np.log(max(T - 1, 1))
-        table[np.arange(len(given)), given] = log_right[annotator, given]
-        return table, float(-(self.right * log_right + self.smoothing * log_wrong).sum())
-
-    def _right(self, counts: Floats) -> tuple[Floats, Floats]:
+    def _met(self, counts: Floats) -> tuple[Floats, Floats]:
         """Return how often each annotator met each true label and named it, and how often they met it."""
-        annotator, given = np.divmod(self.crowd_rows.code, self.n_labels)
-        right, all_given = np.zeros((2, self.n_annotators, self.n_labels))
-        right[annotator, given] = counts[np.arange(len(given)), given]
-        np.add.at(all_given, annotator, counts)
-        return right, all_given
+        dense = self._dense(counts)
+        return self._right(dense), dense.sum(axis=1)
 
     def confusion(self, counts: Floats) -> Floats:
         """Return the crowd component as (annotator, true, given)."""
-        T = self.n_labels
-        if self.crowd == "vector":
-            right, all_given = self._right(counts)
-            accuracy = (right + self.right) / (all_given + self.right + self.smoothing)
-            confusion = np.repeat(((1 - accuracy) / max(T - 1, 1))[:, :, None], T, axis=2)
-            confusion[:, np.arange(T), np.arange(T)] = accuracy if T > 1 else 1.0
-            return confusion
-        dense = np.zeros((self.n_annotators * T, T))
-        dense[self.crowd_rows.code] = counts
-        sums = dense.reshape(self.n_annotators, T, T).transpose(0, 2, 1) + self.smoothing + self.trust * np.eye(T)
-        return np.asarray(sums / sums.sum(axis=2, keepdims=True))
+        T = self.rows.n_labels
+        right, met = self._met(counts)
+        accuracy = (right + self.correct) / (met + self.correct + self.wrong)
+        confusion = np.repeat(((1 - accuracy) / max(T - 1, 1))[:, :, None], T, axis=2)
+        confusion[:, np.arange(T), np.arange(T)] = accuracy if T > 1 else 1.0
+        return confusion
 
 
 class HmmCrowd(TruthModel):
@@ -126,6 +85,7 @@ class HmmCrowd(TruthModel):
 
     name = "hmm-crowd"
     summary = "HMM-Crowd: label transitions, and one confusion matrix per annotator"
+    supports = frozenset({"known", "soft"})
 
     def __init__(
         self,
@@ -163,14 +123,23 @@ class HmmCrowd(TruthModel):
         pseudo = check_number("transition_prior", self.transition_prior, low=0, open_low=True)
         word_prior = check_number("word_prior", self.word_prior, low=0, open_low=True)
         smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
-        loop = Loop.of(self)
-        learner = HmmLearner(
-            votes,
-            word_rows(corpus) if self.words else None,
-            ChainPrior(label_states(corpus.labels, self.constrained), pseudo),
-            crowd=crowd,
-            smoothing=smoothing,
-            word_prior=word_prior,
-            variational=self.variational,
-        )
-        return fit_sequences(learner, votes, start_evidence(corpus, votes, hard=True), loop, progress)
+        decode = decoder(self)
+        space = StateSpace.of(corpus.labels, constrained=self.constrained)
+        check_known(corpus, votes, space)
+        word, names = corpus.tokens.codes()
+        votes = replace(votes, words=word) if self.words else votes
+        blocks = blocks_of(votes)
+        rows, right = VoteRows.of(blocks), smoothing + trust(votes)
+        annotators: Annotators
+        if crowd == "vector":
+            annotators = EvenErrors(rows, space.shows, right, smoothing)
+        else:
+            level = (right, smoothing * (votes.n_labels - 1))
+            annotators = Matrices.of(rows, space.shows, corpus.labels, [level], variational=False)
+        words = Words(len(names), word_prior, variational=self.variational)
+        sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
+        start = dawid_skene_start(self, votes, hard=True)
+        learner = ChainLearner(space, sources, start, pseudo, self.variational, decode, space)
+        posterior = fit_chain(self, learner, annotators, blocks, progress)
+        numbers = {**posterior.diagnostics, "n_words": len(names) if self.words else 0}
+        return replace(posterior, diagnostics=numbers)

@@ -20,29 +20,16 @@ import numpy.typing as npt
 from lasca.engine import chunks, run_ordered, run_summed
 from lasca.errors import ModelError
 from lasca.kernels import lattice
-from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.truth.chain import Chain
 from lasca.truth.evidence import CHUNK, Floats, Sources, add_evidence
-from lasca.truth.states import States
 
 __all__ = [
     "Chain",
     "ChainCounts",
-    "ChainPrior",
     "best_paths",
-    "chain_mode",
-    "chain_posterior",
     "drawn_paths",
     "marginals",
 ]
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Weights of first labels, moves and last labels: probabilities, or exp E log of them; 0 forbids."""
-
-    start: Floats
-    move: Floats
-    end: Floats
 
 
 @dataclass(frozen=True)
@@ -52,19 +39,6 @@ class ChainCounts:
     log_sum: float
     starts: Floats
     moves: Floats
-
-
-@dataclass(frozen=True)
-class ChainPrior:
-    """The states with their rules, and the Dirichlet pseudo-count of each allowed start and move."""
-
-    states: States
-    pseudo: float
-
-    def flat(self) -> Chain:
-        """Return a chain in which all that is allowed weighs the same."""
-        rules = self.states.first, self.states.allowed, self.states.last
-        return Chain(*(rule.astype(np.float64) for rule in rules))
 
 
 def marginals(
@@ -150,31 +124,3 @@ def _gathered(
         rows += evidence[first:last]
     add_evidence(first, last, sources, rows)
     return own - first, first, last, rows
-
-
-def chain_posterior(counts: ChainCounts, prior: ChainPrior) -> tuple[Chain, float]:
-    """Return exp E log of starts and moves under their Dirichlet posteriors, and the KL from their priors."""
-    chain = prior.flat()
-    kl = 0.0
-    first = prior.states.first
-    starts = counts.starts[first] + prior.pseudo
-    chain.start[first] = np.exp(expected_log(starts))
-    kl += dirichlet_kl(starts, np.full_like(starts, prior.pseudo))
-    for t, may in enumerate(prior.states.allowed):
-        moves = counts.moves[t, may] + prior.pseudo
-        chain.move[t, may] = np.exp(expected_log(moves))
-        kl += dirichlet_kl(moves, np.full_like(moves, prior.pseudo))
-    return chain, kl
-
-
-def chain_mode(counts: ChainCounts, prior: ChainPrior) -> tuple[Chain, float]:
-    """Return starts and moves at their posterior mode under Dir(1 + pseudo), and minus their log prior density."""
-    chain = prior.flat()
-    penalty = 0.0
-    rules = prior.states
-    rows = [(chain.start, rules.first, counts.starts), *zip(chain.move, rules.allowed, counts.moves)]
-    for row, may, n in rows:
-        p = n[may] + prior.pseudo
-        row[may] = p / p.sum()
-        penalty -= prior.pseudo * float(np.log(row[may]).sum())
-    return chain, penalty

@@ -1,0 +1,405 @@
+"""The one learner of chain models: a Markov chain of hidden states, and any number of sources that speak of tokens.
+
+    z_1 ~ Mult(π), z_i ~ Mult(A_{z_{i-1}})          over the states of a `StateSpace`; moves the scheme forbids are 0
+    everything said of token i ~ p(· | z_i)         annotators, words, taggers: the sources (`evidence`)
+
+States are labels; or labels at levels of difficulty (at a hard token annotators fail together – they all miss the same
+name, or guess – which annotators who err each by themselves cannot explain); or, with `singles`, an IOB2 label B-X is
+two states, S-X (the whole span) and B-X (I-X must follow): a name of one token is another thing than the beginning of
+a longer one. Each state *shows* as a label.
+
+q(z) q(parameters): a visit does the E step of a block – sources' log evidence, forward–backward with exp E log of the
+chain – and returns expected counts; the update adds them to the priors. The objective, the log sum over all paths minus
+KL(q || p) of the parameters (or plus their log prior density, where they are at their mode), never falls.
+
+What is known rules states out (evidence −∞); it thus enters all statistics. A known path that the tag scheme forbids is
+refused by name (`check_known`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes, cut_into_blocks
+from lasca.errors import ModelError
+from lasca.estimator import check_choice
+from lasca.kernels import lattice
+from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.learn import loop_settings, run_learner
+from lasca.schemes import detect, split_label, transitions
+from lasca.truth import dawid_skene as ds
+from lasca.truth.annotator_models import Annotators
+from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.evidence import Floats, Source
+
+__all__ = [
+    "Chain",
+    "ChainLearner",
+    "ChainState",
+    "Start",
+    "StateSpace",
+    "blocks_of",
+    "check_known",
+    "dawid_skene_start",
+    "fit_chain",
+    "lonely",
+    "trust",
+]
+
+Bools = npt.NDArray[np.bool_]
+DECODERS = ("viterbi", "marginal")
+NOISE = 0.5
+"""How far a restart leaves the first start: the standard deviation of the noise on the log evidence."""
+SOLE = 1e6
+"""Pseudo-counts of right labels for an annotator who is alone."""
+
+
+# --- states and their rules -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Weights of first states, moves and last states: probabilities, or exp E log of them; 0 forbids."""
+
+    start: Floats
+    move: Floats
+    end: Floats
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    """The states of a chain, which label each shows as, and which may come first, follow which, and come last."""
+
+    names: tuple[str, ...]
+    n_labels: int
+    shows: npt.NDArray[np.int64]
+    first: Bools
+    allowed: Bools
+    last: Bools
+    levels: int = 1
+    """Levels of difficulty: states come level by level."""
+    markov: bool = True
+    """False: one distribution of states for all tokens."""
+
+    @classmethod
+    def of(
+        cls,
+        labels: Sequence[str],
+        *,
+        constrained: bool = True,
+        singles: bool = False,
+        levels: int = 1,
+        markov: bool = True,
+    ) -> StateSpace:
+        """Return the states of labels, with the rules of the tag scheme, or none.
+
+        `singles` is possible for IOB2 labels (BIOES labels have them apart already), with the scheme's rules, for the
+        types that have both B and I; it changes nothing elsewhere.
+        """
+        T = len(labels)
+        first, allowed, last = transitions(labels, "auto" if constrained and markov else None)
+        names, shows = list(labels), np.arange(T)
+        if singles and constrained and detect(labels) == "IOB2":
+            part = [split_label(label) for label in labels]
+            goes_on = [t for t, (letter, type_) in enumerate(part) if letter == "B" and ("I", type_) in part]
+            shows = np.concatenate((shows, goes_on)).astype(np.int64)
+            first, last, allowed = first[shows], last[shows], allowed[np.ix_(shows, shows)]
+            for k, t in enumerate(goes_on, start=T):
+                inside = part.index(("I", part[t][1]))
+                names.append("S-" + part[t][1] if part[t][1] else "S")
+                allowed[k, inside] = False  # the single one ends here
+                allowed[t] = False  # the other one must go on
+                allowed[t, inside] = True
+                last[t] = False
+        return cls(
+            tuple(names) * levels,
+            T,
+            np.tile(shows, levels),
+            np.tile(first, levels),
+            np.tile(allowed, (levels, levels)),
+            np.tile(last, levels),
+            levels,
+            markov,
+        )
+
+    def __len__(self) -> int:
+        return len(self.shows)
+
+    def by_label(self, proba: Floats) -> Floats:
+        """Add up the columns of states that show as the same label."""
+        if len(self) == self.n_labels:
+            return proba
+        out = np.zeros((len(proba), self.n_labels))
+        for k, label in enumerate(self.shows):
+            out[:, label] += proba[:, k]
+        return out
+
+    def flat(self) -> Chain:
+        """Return a chain in which all that is allowed weighs the same."""
+        return Chain(*(rule.astype(np.float64) for rule in (self.first, self.allowed, self.last)))
+
+    def learned(self, starts: Floats, moves: Floats, prior: float, variational: bool) -> tuple[Chain, float]:
+        """Return the weights after expected counts of first states and moves, and what they cost.
+
+        `prior` is the pseudo-count of a label, shared by its levels. Variational: exp E log under the posterior, and
+        its KL from the prior; else the mode under Dir(1 + prior), and minus its log prior density.
+        """
+        pseudo = prior / self.levels
+        chain, penalty = self.flat(), 0.0
+        rows = [(chain.start, self.first, starts), *zip(chain.move, self.allowed, moves)]
+        if not self.markov:
+            rows = [(chain.start, self.first, starts + moves.sum(axis=0))]
+        for row, may, n in rows:
+            alpha = n[may] + pseudo
+            if variational:
+                row[may] = np.exp(expected_log(alpha))
+                penalty += dirichlet_kl(alpha, np.full_like(alpha, pseudo))
+            else:
+                row[may] = alpha / alpha.sum()
+                penalty -= pseudo * float(np.log(row[may]).sum())
+        if not self.markov:
+            chain.move[:] = chain.start
+        return chain, penalty
+
+
+def check_known(corpus: CrowdCorpus, votes: Votes, space: StateSpace) -> None:
+    """Refuse known labels that no path within the rules of the states can have."""
+    if votes.known is None:
+        return
+    row = np.full(votes.n_tokens, -1)
+    row[votes.known.token] = np.arange(len(votes.known))
+    for s in np.unique(np.searchsorted(votes.offsets, votes.known.token, side="right") - 1):
+        first, last = votes.offsets[s], votes.offsets[s + 1]
+        may = space.first
+        for i in range(first, last):
+            may = may if i == first else np.asarray(space.allowed[may].any(axis=0))
+            if row[i] >= 0:
+                may = may & votes.known.allowed[row[i]][space.shows]
+            if i == last - 1:
+                may = may & space.last
+            if not may.any():
+                raise ModelError(
+                    "what is known breaks the tag scheme",
+                    where=f"sequence {corpus.sequence_ids[s]}, token {i - first + 1} ({corpus.tokens[int(i)]})",
+                    got=" ".join(_known_names(corpus, votes.known.allowed, row[max(first, i - 2) : i + 1])),
+                    hint="Correct the known labels; constrained=False, where a model has it, allows every move",
+                )
+
+
+def _known_names(corpus: CrowdCorpus, allowed: Bools, rows: npt.NDArray[np.int64]) -> list[str]:
+    return ["?" if r < 0 else "/".join(np.array(corpus.labels)[allowed[r]]) for r in rows]
+
+
+# --- starts ---------------------------------------------------------------------------------------------------------
+
+
+class Start(Protocol):
+    """Where a run begins."""
+
+    def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
+        """Return log evidence on the states of a block's tokens."""
+
+
+@dataclass(frozen=True)
+class DawidSkeneStart:
+    """The log posteriors of a short Dawid–Skene run; `hard`: its labels alone where anything is said."""
+
+    learner: ds.ConfusionLearner
+    parameters: ds.Parameters
+    hard: bool
+
+    def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
+        """Return them, each state as the label it shows as."""
+        proba = np.empty((len(block), space.n_labels), np.float32)
+        self.learner.describe(self.parameters, block, None, proba)
+        if self.hard:
+            voted = np.flatnonzero(block.voices)
+            best = proba[voted].argmax(axis=1)
+            proba[voted] = 0
+            proba[voted, best] = 1
+        return np.log(np.maximum(proba, np.float32(1e-30)))[:, space.shows]
+
+
+def dawid_skene_start(model: TruthModel, votes: Votes, *, hard: bool) -> DawidSkeneStart:
+    """Run Dawid–Skene for ten steps, on the engine of a model.
+
+    Its prior expects annotators to be right, so that small crowds and rare labels have a sensible start too.
+    """
+    short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=1.0 / votes.n_labels, max_iter=10, tol=0)
+    learner = short._learner(votes)
+    with model._work(learner, ds.blocks_of(votes)) as work:
+        run = run_learner(learner, work, loop_settings(short), scale=votes.n_votes)
+    return DawidSkeneStart(learner, run.state, hard)
+
+
+def trust(votes: Votes) -> float:
+    """Return pseudo-counts of right labels that a sole annotator gets: nobody is there to doubt them, the text is not.
+
+    Neighbours and words then only speak where the annotator is silent, or where the tag scheme forbids what they said.
+    """
+    who = votes.annotator if votes.soft is None else np.concatenate((votes.annotator, votes.soft.annotator))
+    return SOLE if len(np.unique(who)) == 1 else 0.0
+
+
+def lonely(votes: Votes) -> float:
+    """Return the share of votes that are alone on their token."""
+    voices = Block(votes, 0, votes.n_tokens).voices
+    alone = voices == 1
+    if votes.known is not None:
+        alone[votes.known.token] = False
+    return float(alone.sum() / max(1, votes.n_votes))
+
+
+# --- the learner ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChainState:
+    """What the next visit needs: the chain, a table for each source; at the start, where to begin."""
+
+    chain: Chain
+    tables: tuple[Any, ...]
+    penalty: float
+    start: Start | None = None
+    noise: int | None = None
+    """The key of the noise on the start, None for none."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """What is kept of a block: its sequences, what each source says of it, and which states are ruled out where."""
+
+    offsets: npt.NDArray[np.int64]
+    views: tuple[Any, ...]
+    known: npt.NDArray[np.int64]
+    ruled_out: Bools
+
+
+@dataclass(frozen=True)
+class ChainLearner:
+    """A chain with its sources as a learner (see `lasca.learn`)."""
+
+    space: StateSpace
+    sources: tuple[Source, ...]
+    first: Start
+    transition_prior: float
+    variational: bool = True
+    """Whether the chain has a posterior, or is at its mode."""
+    decode: str = "viterbi"
+    """"viterbi": the most probable path of states; "marginal": the legal path with the most labels expected right."""
+    rules: StateSpace | None = None
+    """For "marginal": the rules for labels."""
+
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return nothing: the start is another learner's."""
+        return ()
+
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> ChainState:
+        """Begin with all moves alike, from the start, or from a noisy copy of it."""
+        noise = None if rng is None else int(rng.integers(2**63))
+        return ChainState(self.space.flat(), (None,) * len(self.sources), 0.0, self.first, noise)
+
+    def visit(self, state: ChainState, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
+        """Return the log sum over all paths, expected first states and moves, and each source's expected counts."""
+        local = local or self.look(block)
+        rows = self.evidence(state, block, local)
+        return self.counted(state, local, rows), local
+
+    def update(self, state: ChainState, statistics: tuple[Any, ...]) -> tuple[ChainState, float]:
+        """Add the counts to the priors; the objective is that of the state given."""
+        log_sum, starts, moves, *counts = statistics
+        chain, penalty = self.space.learned(starts, moves, self.transition_prior, self.variational)
+        tables = []
+        for source, own, table in zip(self.sources, counts, state.tables):
+            new, cost = source.update(own, table)
+            tables.append(new)
+            penalty += cost
+        return ChainState(chain, tuple(tables), penalty), float(log_sum) - state.penalty
+
+    def describe(
+        self, state: ChainState, block: Block, local: Local | None, out: Any
+    ) -> tuple[npt.NDArray[np.int16], tuple[Any, ...]]:
+        """Write the labels' probabilities to `out`; return the decoded labels, and the statistics."""
+        local = local or self.look(block)
+        rows, path = self.evidence(state, block, local), np.empty(len(block), np.int16)
+        if self.decode == "viterbi":
+            lattice.viterbi(local.offsets, rows, state.chain.start, state.chain.move, state.chain.end, path)
+            path = self.space.shows.astype(np.int16)[path]
+        statistics = self.counted(state, local, rows)
+        labels = self.space.by_label(rows)
+        out[:] = labels
+        if self.decode == "marginal":
+            assert self.rules is not None
+            path = _decoded(local, labels, self.rules)
+        return path, statistics
+
+    # --- the steps of a visit -----------------------------------------------------------------------------------------
+
+    def look(self, block: Block) -> Local:
+        """Ask every source for what it says of a block."""
+        known, part = block.votes.known, block.part(block.votes.known)
+        token, ruled_out = np.zeros(0, np.int64), np.zeros((0, len(self.space)), np.bool_)
+        if known is not None:
+            token, ruled_out = known.token[part] - block.first, ~known.allowed[part][:, self.space.shows]
+        return Local(block.offsets, tuple(source.look(block) for source in self.sources), token, ruled_out)
+
+    def evidence(self, state: ChainState, block: Block, local: Local) -> Floats:
+        """Return the log evidence on the states of each token, (n_tokens, S)."""
+        rows = np.zeros((len(block), len(self.space)))
+        if state.start is not None:
+            start = state.start.evidence(block, self.space)
+            if state.noise is not None:
+                draw = np.random.Generator(np.random.Philox(key=[state.noise, block.number]))
+                noise = draw.standard_normal(start.shape, dtype=np.float32)
+                start = np.maximum(start, np.float32(-5)) + noise * np.float32(NOISE)
+            rows[:] = start
+        else:
+            for source, table, view in zip(self.sources, state.tables, local.views):
+                source.evidence(table, view, rows)
+        rows[local.known] = np.where(local.ruled_out, -np.inf, rows[local.known])
+        return rows
+
+    def counted(self, state: ChainState, local: Local, rows: Floats) -> tuple[Any, ...]:
+        """Go forward and backward: the evidence in `rows` becomes the states' posteriors; return the statistics."""
+        S, chain = len(self.space), state.chain
+        starts, moves = np.zeros(S), np.zeros((S, S))
+        log_sum = lattice.marginals(local.offsets, rows, chain.start, chain.move, chain.end, rows, starts, moves)
+        if log_sum == -np.inf:
+            raise ModelError("the tag scheme leaves a sequence no possible path", hint="Set constrained=False")
+        counts = [
+            source.expected(table, view, rows) for source, table, view in zip(self.sources, state.tables, local.views)
+        ]
+        return float(log_sum), starts, moves, *counts
+
+
+def _decoded(local: Local, labels: Floats, rules: StateSpace) -> npt.NDArray[np.int16]:
+    """Return the legal path with the most tokens expected to be right."""
+    gain, path, chain = labels.copy(), np.empty(len(labels), np.int16), rules.flat()
+    known = gain[local.known]
+    gain[local.known] = np.where(known > 0, known, -np.inf)
+    lattice.viterbi(local.offsets, gain, chain.start, chain.move, chain.end, path)
+    return path
+
+
+def blocks_of(votes: Votes) -> list[Block]:
+    """Cut votes into blocks whose posteriors fit into a cache; no more than a few hundred."""
+    return cut_into_blocks(votes, max(20_000, votes.n_tokens // 256), by_tokens=True)
+
+
+def decoder(model: Any) -> str:
+    """Check and take the parameter `decode` of an estimator."""
+    return check_choice("decode", model.decode, DECODERS)
+
+
+def fit_chain(
+    model: TruthModel, learner: ChainLearner, annotators: Annotators, blocks: Sequence[Block], progress: Progress
+) -> Posterior:
+    """Run a chain learner, whose first source are annotators, on the engine of a model."""
+    _, posterior, statistics = model._learned(learner, blocks, blocks[0].votes, progress, decodes=True, settle=True)
+    return replace(posterior, confusion=annotators.confusion(statistics[3].table()))
