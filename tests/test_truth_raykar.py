@@ -22,7 +22,7 @@ def learner_of(corpus: CrowdCorpus) -> Learner:
     features = crf.Extractor(templates="word[-1..1] bias").fit(corpus.tokens, corpus.offsets)
     prior = np.full((3, 3), 0.1) + 0.4 * np.eye(3)
     voted = np.flatnonzero(np.diff(votes.start))
-    return Learner(_tokens_alone(features, voted), votes, prior, l2=L2, crf_iter=5, n_threads=1)
+    return Learner(_tokens_alone(features, voted), votes, voted, prior, l2=L2, crf_iter=5, n_threads=1)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,8 +12,9 @@ EM to the posterior mode, objective Σ_i ln Σ_t p(t | x_i, θ) Π_l Ψ^l_{t y_i
   falls.
 
 Differences from the paper: several labels at once, a prior on Ψ without which rare labels get stuck, and L-BFGS with
-warm starts for Newton's method. Tokens are independent given the text. Tokens nobody labelled take no part in EM and
-get what the classifier says. The start is the shares of the votes, as in the paper.
+warm starts for Newton's method. Tokens are independent given the text. Tokens of which nothing is said or known take
+no part in EM and get what the classifier says. What is known rules labels out in the E step, and so teaches Ψ and θ.
+The start is the shares of the votes, as in the paper.
 """
 
 from __future__ import annotations
@@ -49,25 +50,38 @@ class State:
 
 
 class Learner:
-    """The EM steps on the tokens somebody labelled."""
+    """The EM steps on the tokens of which something is said, or known."""
 
     def __init__(
-        self, features: crf.Features, votes: Votes, prior: Floats, *, l2: float, crf_iter: int, n_threads: int
+        self,
+        features: crf.Features,
+        votes: Votes,
+        tokens: npt.NDArray[np.int64],
+        prior: Floats,
+        *,
+        l2: float,
+        crf_iter: int,
+        n_threads: int,
     ) -> None:
         self.features, self.prior, self.l2, self.crf_iter, self.n_threads = features, prior, l2, crf_iter, n_threads
         self.annotator, self.label = votes.annotator, votes.label
-        per_token = np.diff(votes.start)
-        self.token = np.repeat(np.arange(features.n_tokens), per_token[per_token > 0])
-        self.shape = (features.n_tokens, votes.n_labels)
+        self.token = np.repeat(np.arange(len(tokens)), np.diff(votes.start)[tokens])
+        self.shape = (len(tokens), votes.n_labels)
+        self.known, self.allowed = np.zeros(0, np.int64), np.zeros((0, votes.n_labels), np.bool_)
+        if votes.known is not None:
+            self.known, self.allowed = np.searchsorted(tokens, votes.known.token), votes.known.allowed
         given = np.zeros(self.shape, np.bool_)
         given[self.token, self.label] = True
+        given[self.known] |= self.allowed
         self.space = crf.ParameterSpace.observed(features, given, votes.n_labels)
         self.table = votes.n_annotators, votes.n_labels, votes.n_labels
 
     def shares(self) -> Floats:
-        """Return the shares of the votes."""
+        """Return the shares of the votes, of what is allowed; all of that alike where no vote is for it."""
         found = np.zeros(self.shape)
         np.add.at(found, (self.token, self.label), 1.0)
+        inside = found[self.known] * self.allowed
+        found[self.known] = np.where(inside.any(axis=1, keepdims=True), inside, self.allowed)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def counts(self, mu: Floats) -> Floats:
@@ -100,6 +114,7 @@ class Learner:
         for first in range(0, len(self.token), BLOCK):
             votes = slice(first, first + BLOCK)
             np.add.at(found, self.token[votes], log_psi[self.annotator[votes], :, self.label[votes]])
+        found[self.known] = np.where(self.allowed, found[self.known], -np.inf)
         total = np.logaddexp.reduce(found, axis=1, keepdims=True)
         return np.exp(found - total), float(total.sum())
 
@@ -126,6 +141,7 @@ class Raykar(TruthModel):
 
     name = "raykar"
     summary = "Raykar et al. 2010: confusion matrices, and a token classifier in the place of label frequencies"
+    supports = frozenset({"known"})
 
     def __init__(
         self,
@@ -165,10 +181,10 @@ class Raykar(TruthModel):
         if templates == "auto":
             templates = "pos" if schemes.detect(corpus.labels) is None else "ner"
         features = crf.Extractor(templates=templates).fit(corpus.tokens, corpus.offsets)
-        voted = np.flatnonzero(np.diff(votes.start))
+        voted = np.flatnonzero(votes.voted)
         prior = np.full((T, T), smoothing) + agreement * np.eye(T)
         learner = Learner(
-            _tokens_alone(features, voted), votes, prior, l2=l2, crf_iter=crf_iter, n_threads=n_threads
+            _tokens_alone(features, voted), votes, voted, prior, l2=l2, crf_iter=crf_iter, n_threads=n_threads
         )  # fmt: skip
 
         def initial(rng: np.random.Generator) -> State:
