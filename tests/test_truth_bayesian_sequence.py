@@ -22,6 +22,7 @@ from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import annotation_rows, memory
 from lasca.truth.hmm_crowd import HmmCrowd
 from lasca.truth.sequence import drawn_paths, marginals
+from lasca.truth.sequence_clusters import SequenceClusters
 from lasca.truth.sequence_model import start_evidence
 from truth_cases import big_crowd, crowd
 
@@ -88,6 +89,14 @@ def test_what_is_known_rules_out_paths(kind: str) -> None:
         found = model.set_params(decode=decode).fit(corpus, known=known)
         assert known[np.arange(corpus.n_tokens), found.labels].all()
         assert all(is_legal(s, "IOB2") for s in found.sequences())
+
+
+def test_hc_seq_refuses_a_forbidden_path_too() -> None:
+    corpus = tiny(3)
+    known = np.full(corpus.n_tokens, -1)
+    known[0] = LABELS.index("I-X")
+    with pytest.raises(ModelError, match=r"sequence 0, token 1 .*what is known breaks the tag scheme.*I-X"):
+        SequenceClusters(text=False).fit(corpus, known=known)
 
 
 @pytest.mark.parametrize("model", [BayesianSequence(), BayesianSequence(singles=True), HmmCrowd()])

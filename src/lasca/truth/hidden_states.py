@@ -11,6 +11,7 @@ all miss the same name, or guess – which annotators who err each by themselves
 
 q(z) q(parameters): the E step is forward–backward with exp E log of the parameters, the M step adds expected counts to
 priors. The objective, log sum over paths − KL(q || p) of the parameters, never falls while texts and priors are fixed.
+What is known rules states out.
 """
 
 from __future__ import annotations
@@ -237,11 +238,16 @@ class HiddenStates:
         return sources
 
     def evidence(self, parameters: Parameters | None, texts: Sequence[Text]) -> npt.NDArray[np.float32] | None:
-        """Return the log evidence of the texts, (n_tokens, S), or None."""
-        if parameters is None or not texts or not parameters.texts:
-            return None
-        total = sum(times(text.proba, np.ascontiguousarray(table.T)) for text, table in zip(texts, parameters.texts))
-        return np.tile(np.asarray(total, dtype=np.float32), (1, self.H))
+        """Return the log evidence of the texts and of what is known, (n_tokens, S), or None."""
+        total: npt.NDArray[np.float32] | None = None
+        if parameters is not None and texts and parameters.texts:
+            each = (times(text.proba, np.ascontiguousarray(table.T)) for text, table in zip(texts, parameters.texts))
+            total = np.tile(np.asarray(sum(each), dtype=np.float32), (1, self.H))
+        known = self.votes.known
+        if known is not None:
+            total = np.zeros((self.votes.n_tokens, self.S), np.float32) if total is None else total
+            total[known.token] = np.where(np.tile(known.allowed, (1, self.H)), total[known.token], -np.inf)
+        return total
 
     def label_proba(self, proba: Floats) -> Floats:
         """Sum the states' probabilities over the levels."""
@@ -251,6 +257,9 @@ class HiddenStates:
 
     def decode(self, labels: Floats) -> npt.NDArray[np.int16]:
         """Return the legal path with the most tokens expected to be right, from labels' probabilities."""
+        if self.votes.known is not None:
+            labels = labels.copy()
+            labels[self.votes.known.token] = np.where(self.votes.known.allowed, labels[self.votes.known.token], -np.inf)
         return best_paths(self.votes.offsets, self.label_rules, (), self.n_threads, labels)
 
     def confusion_counts(self, crowd: Floats) -> Floats:

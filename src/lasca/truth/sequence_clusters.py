@@ -28,6 +28,7 @@ from lasca.errors import ParameterError
 from lasca.estimator import check_choice, check_int, check_number, generator
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.chain import StateSpace, check_known
 from lasca.truth.hidden_fit import Fit, Samples, sample_states
 from lasca.truth.hidden_states import Settings, Text
 from lasca.truth.sequence_rounds import LEAN, Plan, Rounds
@@ -60,6 +61,7 @@ class SequenceClusters(TruthModel):
 
     name = "hc-seq"
     summary = "clusters of annotators with levels of difficulty, label transitions, words and a text model"
+    supports = frozenset({"known"})
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class SequenceClusters(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         plan = self._plan(votes)
+        check_known(corpus, votes, StateSpace.of(corpus.labels))
         sampled = self._sampling()
         rng = generator(self.seed)
         run = Rounds(corpus, votes, plan, rng, progress)

@@ -119,7 +119,8 @@ def held_out_votes(fit: Fit) -> tuple[float, Floats]:
 def without_text(fit: Fit) -> Floats:
     """Return the labels' probabilities by votes and words alone, under the parameters of a fit."""
     model, out = fit.model, np.empty((fit.model.votes.n_tokens, fit.model.S))
-    marginals(model.votes.offsets, fit.parameters.chain, model.sources(fit.parameters), out, model.n_threads, None)
+    known = model.evidence(fit.parameters, ())
+    marginals(model.votes.offsets, fit.parameters.chain, model.sources(fit.parameters), out, model.n_threads, known)
     return model.label_proba(out)
 
 
