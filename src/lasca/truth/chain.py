@@ -216,14 +216,18 @@ class DawidSkeneStart:
 
     def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
         """Return them, each state as the label it shows as."""
-        proba = np.empty((len(block), space.n_labels), np.float32)
+        return self.labels(block)[:, space.shows]
+
+    def labels(self, block: Block) -> npt.NDArray[np.float32]:
+        """Return them by label."""
+        proba = np.empty((len(block), block.votes.n_labels), np.float32)
         self.learner.describe(self.parameters, block, None, proba)
         if self.hard:
             voted = np.flatnonzero(block.voices)
             best = proba[voted].argmax(axis=1)
             proba[voted] = 0
             proba[voted, best] = 1
-        return np.log(np.maximum(proba, np.float32(1e-30)))[:, space.shows]
+        return np.log(np.maximum(proba, np.float32(1e-30)))
 
 
 def dawid_skene_start(model: TruthModel, votes: Votes, *, hard: bool) -> DawidSkeneStart:
