@@ -248,7 +248,8 @@ def test_a_run_of_other_parameters_is_not_taken_up(tmp_path: Path) -> None:
     sharded = write_shards([crowd(n_sequences=30)], tmp_path / "c")
 
     def stop(share: float, words: str) -> None:
-        raise StoppedError
+        if "iteration 2" in words:
+            raise StoppedError
 
     with pytest.raises(StoppedError):
         aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), every=1, progress=stop)
