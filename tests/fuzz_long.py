@@ -168,7 +168,7 @@ def fuzz_server(count: int, seed: int) -> dict[str, Any]:
             "search",
             "..%2f..%2fetc",
             "' OR 1=1 --",
-            "\x00",
+            "%00",
         )
         slowest, statuses = 0.0, dict.fromkeys(range(2, 5), 0)
         for number in range(count):
