@@ -109,3 +109,10 @@ def test_tasks_that_refer_to_files_are_refused() -> None:
 def test_any_bytes_as_a_manifest(max_examples: int) -> None:
     data = json.dumps(line("Ada saw Rome")).encode()
     assert_only_lasca_errors(lambda b: sagemaker.read(source("x.manifest", b)), data, max_examples=max_examples)
+
+
+@pytest.mark.parametrize("answers", [None, 3, "x"])
+def test_a_request_without_a_list_of_answers(answers: object) -> None:
+    row = {"dataObject": {"content": "Ada ran"}} | ({} if answers is None else {"annotations": answers})
+    with pytest.raises(FormatError, match="no list of annotations"):
+        sagemaker.read(source("x.json", json.dumps([row]).encode()))

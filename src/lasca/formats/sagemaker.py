@@ -123,7 +123,10 @@ def _request(row: dict[str, Any], where: str, collector: Collector) -> Iterator[
         raise FormatError("a request has no text in its dataObject", path=where, got=repr(row["dataObject"]))
     id = text_id(content) if row.get("datasetObjectId") is None else as_name(row["datasetObjectId"], "the id", where)
     yield Answer(id, content, where)
-    for given in row["annotations"]:
+    answers = row.get("annotations")
+    if not isinstance(answers, list):
+        raise FormatError("a request has no list of annotations", path=where, got=repr(answers))
+    for given in answers:
         data = given.get("annotationData") if isinstance(given, dict) else None
         if not isinstance(data, dict):
             collector.count("answers without content", 1, where)
