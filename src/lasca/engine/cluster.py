@@ -113,15 +113,14 @@ def _allow_failures(dask_scheduler: Any, n: int) -> None:
 
 def _check_versions(client: Any) -> None:
     """Refuse workers that have another version of LASCA, or none."""
-    found = client.get_versions(packages=["lasca"])["workers"]
+    found = client.run(_own_version, on_error="return")
     if not found:
         raise ModelError("the cluster has no workers", where=client.scheduler.address, hint="Start some: dask worker")
-    for address, versions in sorted(found.items()):
-        version = (versions or {}).get("packages", {}).get("lasca")
+    for address, version in sorted(found.items()):
         if version != __version__:
             raise ModelError(
                 f"the worker {address} has another version of LASCA than this one, {__version__}",
-                got=version or "none",
+                got=version,
                 hint="Install the same version everywhere",
             )
 
@@ -242,6 +241,12 @@ def _said(error: Exception) -> LascaError:
 
 
 # --- what runs on workers -------------------------------------------------------------------------------------------
+
+
+def _own_version() -> str:
+    import lasca
+
+    return lasca.__version__
 
 
 def _itself(value: Any) -> Any:
