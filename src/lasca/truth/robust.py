@@ -277,8 +277,10 @@ class _Average:
         fits = []
         for i, structure in enumerate(structures):
             self.progress(begin + (end - begin) * i / len(structures), structure.name)
-            chain = RobustChain(self.crowd, structure, self.soft + texts)
-            fits.append((structure, chain.fit(_meeting(self.crowd, start), self.max_iter, self.tol)))
+            fit = RobustChain(self.crowd, structure, self.soft + texts).fit(  # one chain in memory at a time
+                _meeting(self.crowd, start), self.max_iter, self.tol
+            )
+            fits.append((structure, fit))
         return fits
 
     def mean(self, fits: Sequence[tuple[Structure, ChainFit]]) -> Floats:
