@@ -22,7 +22,7 @@ from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
 from lasca.corpus.shards import MANIFEST, VERSION, ShardedCorpus
 from lasca.corpus.store import by_label, write_arrow
-from lasca.corpus.votes import Block, Votes, cuts_between
+from lasca.corpus.votes import Votes, cuts_between
 from lasca.errors import CorpusError
 from lasca.files import whole_folder
 
@@ -137,6 +137,8 @@ class _Writer:
             shard = _recoded(CrowdCorpus.load(place), labels, annotators, code)
             votes = Votes.of(shard)
             given += np.bincount(votes.annotator, minlength=len(annotators))
+            if votes.soft is not None:
+                given += np.bincount(votes.soft.annotator, minlength=len(annotators))
             target = self.folder / "shards" / f"{number:05d}"
             target.mkdir(parents=True)
             for name, table in _tables(shard, votes, words, several=len(self.documents) > 1).items():
@@ -275,9 +277,6 @@ def _tables(shard: CrowdCorpus, votes: Votes, words: dict[str, int], *, several:
 
 
 def _sizes(shard: CrowdCorpus, votes: Votes) -> dict[str, int]:
-    alone = Block(votes, 0, votes.n_tokens).voices == 1
-    if votes.known is not None:
-        alone[votes.known.token] = False
     return {
         "sequences": shard.n_sequences,
         "tokens": shard.n_tokens,
@@ -286,5 +285,5 @@ def _sizes(shard: CrowdCorpus, votes: Votes) -> dict[str, int]:
         "soft": 0 if votes.soft is None else len(votes.soft),
         "soft_rows": 0 if shard.soft is None else len(shard.soft),
         "known": 0 if shard.known is None else len(shard.known),
-        "lonely": int(alone.sum()),
+        "lonely": round(votes.lonely * max(1, votes.n_votes)),
     }

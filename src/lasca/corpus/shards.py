@@ -61,7 +61,7 @@ class ShardedCorpus:
     families: tuple[str | None, ...]
     votes: tuple[bool, ...]
     n_votes_of: npt.NDArray[np.int64] = field(repr=False)
-    """How many hard votes each annotator gave (0 for those who do not vote)."""
+    """How many votes each annotator gave, hard and soft (0 for those who do not vote)."""
     sizes: dict[str, npt.NDArray[np.int64]] = field(repr=False)
     """What is in each shard: sequences, tokens, votes (hard ones, of those who vote), soft ones that say something,
     rows of soft votes, known labels, lonely votes."""
@@ -343,7 +343,12 @@ class VotesOnDisk:
     @property
     def is_sole(self) -> bool:
         """Whether one annotator gave all votes, which are all there is to go by."""
-        return int((self.corpus.n_votes_of > 0).sum()) == 1 and self.soft is None and self.known is None
+        return self.n_voters == 1 and self.soft is None and self.known is None
+
+    @property
+    def n_voters(self) -> int:
+        """How many annotators gave a vote, hard or soft."""
+        return int((self.corpus.n_votes_of > 0).sum())
 
     @property
     def lonely(self) -> float:

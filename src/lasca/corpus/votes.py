@@ -70,6 +70,20 @@ class Votes:
         """Whether anybody said anything of a token, or something is known of it."""
         return Block(self, 0, self.n_tokens).voted
 
+    @property
+    def n_voters(self) -> int:
+        """How many annotators gave a vote, hard or soft."""
+        who = self.annotator if self.soft is None else np.concatenate((self.annotator, self.soft.annotator))
+        return len(np.unique(who))
+
+    @property
+    def lonely(self) -> float:
+        """The share of votes that are alone on their token, of which nothing is known."""
+        alone = Block(self, 0, self.n_tokens).voices == 1
+        if self.known is not None:
+            alone[self.known.token] = False
+        return float(alone.sum() / max(1, self.n_votes))
+
     @classmethod
     def of(cls, corpus: CrowdCorpus) -> Votes:
         """Take the votes out of a corpus; annotators keep their codes."""

@@ -81,9 +81,9 @@ class VoteRows:
     @classmethod
     def of(cls, blocks: Sequence[Block], memory: bool = False) -> VoteRows:
         """Collect the rows of all blocks."""
-        votes = blocks[0].votes
+        votes = blocks[0].load().votes
         empty = cls(np.zeros(0, np.int64), votes.n_annotators, votes.n_labels, memory)
-        found = [numbered(np.concatenate(empty._codes(block)[:2]), empty.n_codes)[0] for block in blocks]
+        found = [numbered(np.concatenate(empty._codes(block.load())[:2]), empty.n_codes)[0] for block in blocks]
         return cls(np.unique(np.concatenate(found)), votes.n_annotators, votes.n_labels, memory)
 
     def __len__(self) -> int:

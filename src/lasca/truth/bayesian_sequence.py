@@ -24,8 +24,6 @@ Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lasca.corpus import CrowdCorpus
 from lasca.estimator import check_choice, check_number
 from lasca.truth.annotator_models import ANNOTATOR_MODELS, make_annotators
@@ -38,8 +36,8 @@ from lasca.truth.chain import (
     dawid_skene_start,
     decoder,
     fit_chain,
-    lonely,
     trust,
+    with_words,
 )
 from lasca.truth.evidence import Source, Words
 
@@ -65,7 +63,7 @@ class BayesianSequence(TruthModel):
 
     name = "bsc"
     summary = "Bayesian sequence combination: annotators with a memory, label transitions, words"
-    supports = frozenset({"known", "soft"})
+    supports = frozenset({"known", "soft", "shards"})
 
     def __init__(
         self,
@@ -116,15 +114,12 @@ class BayesianSequence(TruthModel):
         plain = StateSpace.of(corpus.labels, constrained=self.constrained)
         space = StateSpace.of(corpus.labels, constrained=self.constrained, singles=self.singles)
         check_known(corpus, votes, space)
-        word, names = corpus.tokens.codes()
-        votes = replace(votes, words=word) if self.words else votes
+        votes, n_words = with_words(corpus, votes) if self.words else (votes, 0)
         blocks = blocks_of(votes)
-        correct += trust(votes) + (0.0 if self.lone_votes else BELIEVED * lonely(votes))
+        correct += trust(votes) + (0.0 if self.lone_votes else BELIEVED * votes.lonely)
         annotators = make_annotators(model, blocks, space.shows, corpus.labels, correct, wrong)
-        words = Words(len(names), word_prior)
+        words = Words(n_words, word_prior)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=False)
         learner = ChainLearner(space, sources, start, pseudo, decode=decode, rules=plain)
-        posterior = fit_chain(self, learner, annotators, blocks, progress)
-        numbers = {**posterior.diagnostics, "n_words": len(names) if self.words else 0}
-        return replace(posterior, diagnostics=numbers)
+        return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
 from lasca.estimator import check_choice
@@ -48,8 +49,8 @@ __all__ = [
     "check_known",
     "dawid_skene_start",
     "fit_chain",
-    "lonely",
     "trust",
+    "with_words",
 ]
 
 Bools = npt.NDArray[np.bool_]
@@ -170,7 +171,7 @@ class StateSpace:
 
 def check_known(corpus: CrowdCorpus, votes: Votes, space: StateSpace) -> None:
     """Refuse known labels that no path within the rules of the states can have."""
-    if votes.known is None:
+    if votes.known is None or not isinstance(votes, Votes):  # on disk: a visit refuses a block without a path
         return
     row = np.full(votes.n_tokens, -1)
     row[votes.known.token] = np.arange(len(votes.known))
@@ -247,17 +248,15 @@ def trust(votes: Votes) -> float:
 
     Neighbours and words then only speak where the annotator is silent, or where the tag scheme forbids what they said.
     """
-    who = votes.annotator if votes.soft is None else np.concatenate((votes.annotator, votes.soft.annotator))
-    return SOLE if len(np.unique(who)) == 1 else 0.0
+    return SOLE if votes.n_voters == 1 else 0.0
 
 
-def lonely(votes: Votes) -> float:
-    """Return the share of votes that are alone on their token."""
-    voices = Block(votes, 0, votes.n_tokens).voices
-    alone = voices == 1
-    if votes.known is not None:
-        alone[votes.known.token] = False
-    return float(alone.sum() / max(1, votes.n_votes))
+def with_words(corpus: Any, votes: Any) -> tuple[Any, int]:
+    """Return votes that know the words of their tokens, and how many words there are."""
+    if isinstance(corpus, ShardedCorpus):
+        return votes, len(corpus.words)
+    word, names = corpus.tokens.codes()
+    return replace(votes, words=word), len(names)
 
 
 # --- the learner ----------------------------------------------------------------------------------------------------
@@ -402,8 +401,15 @@ def decoder(model: Any) -> str:
 
 
 def fit_chain(
-    model: TruthModel, learner: ChainLearner, annotators: Annotators, blocks: Sequence[Block], progress: Progress
+    model: TruthModel,
+    learner: ChainLearner,
+    annotators: Annotators,
+    blocks: Sequence[Block],
+    votes: Votes,
+    progress: Progress,
+    n_words: int,
 ) -> Posterior:
     """Run a chain learner, whose first source are annotators, on the engine of a model."""
-    _, posterior, statistics = model._learned(learner, blocks, blocks[0].votes, progress, decodes=True, settle=True)
-    return replace(posterior, confusion=annotators.confusion(statistics[3].table()))
+    _, posterior, statistics = model._learned(learner, blocks, votes, progress, decodes=True, settle=True)
+    confusion = annotators.confusion(statistics[3].table())
+    return replace(posterior, confusion=confusion, diagnostics={**posterior.diagnostics, "n_words": n_words})

@@ -19,8 +19,6 @@ the labels of a short Dawid–Skene run with a prior for right labels. A sole an
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
@@ -36,6 +34,7 @@ from lasca.truth.chain import (
     decoder,
     fit_chain,
     trust,
+    with_words,
 )
 from lasca.truth.evidence import Floats, Source, Words
 
@@ -85,7 +84,7 @@ class HmmCrowd(TruthModel):
 
     name = "hmm-crowd"
     summary = "HMM-Crowd: label transitions, and one confusion matrix per annotator"
-    supports = frozenset({"known", "soft"})
+    supports = frozenset({"known", "soft", "shards"})
 
     def __init__(
         self,
@@ -126,8 +125,7 @@ class HmmCrowd(TruthModel):
         decode = decoder(self)
         space = StateSpace.of(corpus.labels, constrained=self.constrained)
         check_known(corpus, votes, space)
-        word, names = corpus.tokens.codes()
-        votes = replace(votes, words=word) if self.words else votes
+        votes, n_words = with_words(corpus, votes) if self.words else (votes, 0)
         blocks = blocks_of(votes)
         rows, right = VoteRows.of(blocks), smoothing + trust(votes)
         annotators: Annotators
@@ -136,10 +134,8 @@ class HmmCrowd(TruthModel):
         else:
             level = (right, smoothing * (votes.n_labels - 1))
             annotators = Matrices.of(rows, space.shows, corpus.labels, [level], variational=False)
-        words = Words(len(names), word_prior, variational=self.variational)
+        words = Words(n_words, word_prior, variational=self.variational)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=True)
         learner = ChainLearner(space, sources, start, pseudo, self.variational, decode, space)
-        posterior = fit_chain(self, learner, annotators, blocks, progress)
-        numbers = {**posterior.diagnostics, "n_words": len(names) if self.words else 0}
-        return replace(posterior, diagnostics=numbers)
+        return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)
