@@ -9,8 +9,8 @@ training or any choice; with --gold the same taggers are trained on the gold of 
 Sets: `dev` are the sentences of eng.train that are not in the corpus, `testb` is eng.testb, `testa2000` the first 2,000
 sentences of eng.testa (the published protocol). Span F1 as conlleval counts it. CPU seconds are of this process.
 
-With --save the truth and the taggers are kept, and --load scores them again, on other sets. `crf+lexicons,
-self-training` also reads the sentences of dev, without their labels.
+With --save the truth and the taggers are kept; --load takes those that are there and scores them on other sets.
+`crf+lexicons, self-training` also reads the sentences of dev, without their labels.
 
 The data are found as the tests find them: LASCA_DATA, else ../shared/data beside the project.
 """
@@ -147,7 +147,7 @@ def main() -> None:
     for name in options.candidates.split(";"):
         for source, target in [("truth", truth), *([("gold", "gold")] if options.gold else [])]:
             row: dict[str, Any] = {"tagger": name, "trained on": source}
-            if options.load:
+            if options.load and (options.load / f"{name}-{source}").is_dir():
                 tagger = load_tagger(options.load / f"{name}-{source}")
             else:
                 start = time.process_time()
