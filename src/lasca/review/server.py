@@ -206,6 +206,7 @@ def serve(
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # before anybody is told the address: who comes early waits
         address = Address(listener.getsockname()[1], token)
         app = make_app(session, address, title)
         config = uvicorn.Config(

@@ -235,4 +235,4 @@ def _only(votes: Votes, used: npt.NDArray[Any]) -> Votes:
     code[used] = np.arange(len(used))
     annotator = code[votes.annotator]
     annotator.flags.writeable = False
-    return replace(votes, annotator=annotator, n_annotators=len(used))
+    return replace(votes, annotator=annotator, n_annotators=len(used), silent=None)

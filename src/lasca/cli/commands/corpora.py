@@ -39,8 +39,8 @@ app.add_typer(datasets_app, name="datasets")
 
 MAX_ROWS = 60
 WRITTEN = (
-    "conll, jsonl, parquet, huggingface, label-studio, doccano, prodigy, brat, webanno, xmi, spacy, offsets, mace, "
-    "table, llm-batch (requests for language models), or lasca: the package's own folder."
+    "conll, jsonl, parquet, huggingface, label-studio, doccano, prodigy, brat, webanno, xmi, cas-json, spacy, offsets, "
+    "mace, table, llm-batch (requests for language models), or lasca: the package's own folder."
 )
 FOLDERS = ("lasca", "brat", "webanno", "xmi")
 
