@@ -181,7 +181,7 @@ def test_gold_questions_bring_annotators_closer_to_the_truth(name: str) -> None:
     for known in (None, gold_questions(corpus, 50)):
         truth = fitted(name, corpus, known=known)
         far.append(np.abs(truth.confusion - true).mean())
-    assert far[1] < far[0] or max(far) < 0.005  # robust finds the four out without help
+    assert far[1] < far[0]
 
 
 @pytest.mark.parametrize("name", LEARNERS)

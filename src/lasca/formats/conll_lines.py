@@ -134,8 +134,7 @@ def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool
     if not line.startswith("# "):
         return False
     labels = [cell for cell in cells[1:] if cell not in ("?", "")]
-    fits = len(cells) == len(known) and all(any(cell in column for column in known[1:]) for cell in labels)
-    return not fits
+    return len(cells) != len(known) or not set().union(*known[1:]).issuperset(labels)
 
 
 def _is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bool:
@@ -144,7 +143,7 @@ def _is_header(cells: list[str], known: list[set[str]], header: bool | str) -> b
         names = cells[0].lower() in TOKEN_NAMES and len(cells) > 1
         if len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:]):
             return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
-        return names and not any(cell in column for cell in cells[1:] for column in known[1:])
+        return names and set().union(*known[1:]).isdisjoint(cells[1:])
     return header
 
 
