@@ -42,7 +42,7 @@ BUGS = [  # file, what stands there, the bug, the tests that should see it
         HERE,
         "input_has_changed",
     ),
-    ("report/text.py", "range(0x2066, 0x206A)", "range(0x2066, 0x2069)", HERE, "direction"),
+    ("report/render.py", "range(0x2066, 0x206A)", "range(0x2066, 0x2069)", HERE, "direction"),
     (
         "kernels/crf.py",
         "if in_logs:\n",

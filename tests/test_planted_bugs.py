@@ -22,7 +22,7 @@ from lasca.files import write_sums
 from lasca.formats import brat, doccano, label_studio, label_studio_write
 from lasca.kernels import gibbs
 from lasca.kernels import random as rnd
-from lasca.report.text import clean
+from lasca.report.render import clean
 from lasca.runs.checkpoints import is_finished
 from lasca.schemes import transitions
 from lasca.truth.base import Votes

@@ -18,8 +18,7 @@ from lasca.errors import CorpusError
 from lasca.report.annotators import expected_counts
 from lasca.report.headline import span_scores
 from lasca.report.plots import heat, sparkline, trace_plot
-from lasca.report.render import embedded_json
-from lasca.report.text import clean, context, percent
+from lasca.report.render import clean, context, embedded_json, percent
 from lasca.review.queue import make_queue
 from report_cases import NASTY, Case, case_of, demo_case, nasty_corpus
 

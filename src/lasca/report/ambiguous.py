@@ -9,7 +9,7 @@ from typing import Any
 
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
-from lasca.report.text import clean, context
+from lasca.report.render import clean, context
 from lasca.truth import Truth
 
 __all__ = ["ambiguous_section"]

@@ -1,4 +1,7 @@
-"""Results in, plain data out: everything the page shows, as dictionaries, lists, numbers and text."""
+"""Results in, plain data out: everything the page shows, as dictionaries, lists, numbers and text.
+
+Sections of people, labels and ambiguous tokens are files of their own; models side by side and diagnostics are here.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,19 @@ from lasca import __version__
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
+from lasca.report import plots
 from lasca.report.ambiguous import ambiguous_section
-from lasca.report.annotators import alternative_section, annotator_section
-from lasca.report.clusters import cluster_section
-from lasca.report.confused import confusion_section
-from lasca.report.diagnostics import diagnostics_section
+from lasca.report.annotators import alternative_section, annotator_section, cluster_section
 from lasca.report.headline import first_items, headline, next_steps, span_scores, warnings_on_top
-from lasca.report.labels import gold_section, label_section
-from lasca.report.models import model_section
-from lasca.report.palette import label_styles
-from lasca.report.text import clean
+from lasca.report.labels import confusion_section, gold_section, label_section
+from lasca.report.plots import label_styles
+from lasca.report.render import clean
 from lasca.review.queue import make_queue
 from lasca.truth import Truth
 
 __all__ = ["build"]
+
+GOOD_RHAT, GOOD_ESS = 1.05, 100.0
 
 
 def build(
@@ -108,3 +110,92 @@ def _reproduce(truth: Truth, ambiguity: Ambiguity, record: Mapping[str, Any]) ->
             {"name": clean(k, 200), "value": clean(str(v), 100)} for k, v in dict(record.get("input", {})).items()
         ],
     }
+
+
+def model_section(models: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return a table per part of the corpus, the best value of each column marked; None if nothing was compared."""
+    if not models:
+        return None
+    names = list(models[0].get("scores", {}))
+    parts = [_part(name, models) for name in names]
+    return {
+        "parts": parts,
+        "times": [] if parts else [{"model": clean(m["model"]), "cpu": m["cpu_seconds"]} for m in models],
+        "warnings": [clean(f"{m['model']}: {w}", 400) for m in models for w in m.get("warnings", ())],
+    }
+
+
+def _part(name: str, models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    rows = [{"model": clean(m["model"]), "cpu": m["cpu_seconds"], **m["scores"][name]} for m in models]
+    best = {}
+    for column, sign in (("accuracy", 1), ("f1", 1), ("macro_f1", 1), ("cross_entropy", -1), ("ece", -1)):
+        values = [sign * row[column] for row in rows if row.get(column) is not None]
+        best[column] = sign * max(values) if values else None
+    return {"name": clean(name), "rows": rows, "best": best, "n_tokens": rows[0]["n_tokens"]}
+
+
+def diagnostics_section(truth: Truth, ambiguity: Ambiguity, tagger_trace: Any) -> dict[str, Any]:
+    """Return traces, the table of R-hat and ESS where there are chains, and the plain numbers of the model."""
+    found = dict(truth.diagnostics)
+    traces = [
+        {"title": f"Truth model ({truth.model})", "plot": plots.trace_plot(truth.trace)},
+        {"title": f"Ambiguity ({ambiguity.method})", "plot": plots.trace_plot(ambiguity.trace)},
+        {"title": "Tagger", "plot": plots.trace_plot(tagger_trace)},
+    ]
+    quantities = _quantities(found)
+    bic = found.get("bic")
+    return {
+        "traces": [trace for trace in traces if trace["plot"] is not None],
+        "quantities": quantities,
+        "verdict": _verdict(quantities, found),
+        "numbers": _numbers(found),
+        "bic": [dict(row) for row in bic] if isinstance(bic, list | tuple) else [],
+    }
+
+
+def _quantities(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rhat, ess = found.get("rhat"), found.get("ess")
+    if not isinstance(rhat, Mapping) or not isinstance(ess, Mapping):
+        return []
+    details = found.get("quantities")
+    details = details if isinstance(details, Mapping) else {}
+    return [
+        {
+            "name": str(name).replace("_", " "),
+            "mean": _float(details.get(name, {}).get("mean")),
+            "mcse": _float(details.get(name, {}).get("mcse")),
+            "rhat": _float(value),
+            "ess": _float(ess.get(name)),
+        }
+        for name, value in rhat.items()
+    ]
+
+
+def _verdict(quantities: list[dict[str, Any]], found: Mapping[str, Any]) -> str:
+    if quantities:
+        worst = max((q["rhat"] for q in quantities if q["rhat"] is not None), default=1.0)
+        least = min((q["ess"] for q in quantities if q["ess"] is not None), default=0.0)
+        good = worst <= GOOD_RHAT and least >= GOOD_ESS
+        verdict = "The chains agree" if good else "The chains do not agree well: take more sweeps"
+        return f"{verdict} (largest R-hat {worst:.3f}, smallest effective sample size {least:.0f})."
+    if "converged" in found:
+        return "The inference converged." if found["converged"] else "The inference stopped before it converged."
+    return ""
+
+
+def _numbers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    numbers = []
+    for name, value in found.items():
+        if isinstance(value, bool | np.bool_):
+            numbers.append({"name": name.replace("_", " "), "value": "yes" if value else "no"})
+        elif isinstance(value, int | np.integer):
+            numbers.append({"name": name.replace("_", " "), "value": f"{int(value):,}"})
+        elif isinstance(value, float | np.floating | str):
+            numbers.append(
+                {"name": name.replace("_", " "), "value": f"{value:.6g}" if not isinstance(value, str) else value}
+            )
+    return numbers
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)

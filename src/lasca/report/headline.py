@@ -10,7 +10,7 @@ from scipy.special import betaincinv
 
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.report.text import clean, context, count, percent
+from lasca.report.render import clean, context, count, percent
 from lasca.review.queue import REASONS, Queue, said
 from lasca.review.spans import Labels, said_by_everybody
 from lasca.truth import Truth

@@ -1,4 +1,8 @@
-"""Geometry of the small pictures: numbers in, coordinates and SVG paths out. The template draws them."""
+"""Colours and geometry of the small pictures: numbers in, coordinates and SVG paths out. The template draws them.
+
+Labels of one entity type share a hue, beginnings are fuller than insides, O is grey. Colour is never the only sign:
+wherever it is used the label is written as well.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,67 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["calibration_plot", "heat", "line", "scatter", "sparkline", "trace_plot"]
+from lasca import schemes
 
+__all__ = [
+    "MAX_LABELS",
+    "calibration_plot",
+    "confusion_map",
+    "heat",
+    "label_order",
+    "label_styles",
+    "line",
+    "scatter",
+    "sparkline",
+    "trace_plot",
+]
+
+HUES = (212, 28, 142, 276, 344, 178, 52, 236, 100, 312, 8, 196)
+"""Far apart in the order in which they are given out."""
+LETTERS = "BSUILEMIO"
 LEVELS = 10
+MAX_LABELS = 24
+
+
+def _parts(name: str, has_scheme: bool) -> tuple[str, str]:
+    if not has_scheme:
+        return "", name
+    if name == schemes.OUTSIDE:
+        return "O", ""
+    letter, dash, kind = name.partition("-")
+    return (letter, kind) if dash else (name, "")
+
+
+def label_styles(labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Return hue and kind ("full", "light", "grey") of each label."""
+    has_scheme = schemes.detect(labels) is not None
+    parts = [_parts(name, has_scheme) for name in labels]
+    kinds = sorted({kind for letter, kind in parts if letter != "O"})
+    hue = {kind: HUES[i % len(HUES)] for i, kind in enumerate(kinds)}
+    styles = []
+    for (letter, kind), name in zip(parts, labels):
+        grey = letter == "O" or name == schemes.OUTSIDE
+        styles.append(
+            {
+                "hue": 0 if grey else hue[kind],
+                "kind": "grey" if grey else "light" if letter in ("I", "E", "L", "M") else "full",
+            }
+        )
+    return styles
+
+
+def label_order(labels: Sequence[str], weight: Sequence[float], limit: int) -> list[int]:
+    """Return the codes of at most `limit` labels (the heaviest), those of one type side by side, O last."""
+    has_scheme = schemes.detect(labels) is not None
+    kept = sorted(range(len(labels)), key=lambda i: (-weight[i], i))[:limit]
+
+    def place(code: int) -> tuple[Any, ...]:
+        letter, kind = _parts(labels[code], has_scheme)
+        return (letter == "O", kind, LETTERS.find(letter[:1]), labels[code])
+
+    return sorted(kept, key=place)
 
 
 def heat(value: float, highest: float = 1.0) -> int:
@@ -129,3 +190,18 @@ def trace_plot(trace: Any, width: float = 560, height: float = 130, points: int 
         "width": width, "height": height, "paths": paths, "low": low, "high": high, "n": int(rows.shape[1]),
         "chains": len(rows), "digits": min(max(1, 1 - math.floor(math.log10(spread))), 6),
     }  # fmt: skip
+
+
+def confusion_map(matrix: npt.NDArray[np.float64], order: list[int]) -> dict[str, Any]:
+    """Return rows (the truth) of cells (what is given); the diagonal has a colour scale of its own.
+
+    With a part of the labels only, rows need not add up to 1: the rest went to labels that are not shown.
+    """
+    rows = []
+    for true in order:
+        cells = [
+            {"value": float(matrix[true, gave]), "heat": heat(float(matrix[true, gave])), "right": true == gave}
+            for gave in order
+        ]
+        rows.append({"label": true, "cells": cells})
+    return {"order": order, "rows": rows}
