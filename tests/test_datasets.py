@@ -16,7 +16,7 @@ from seqeval.metrics import f1_score
 from lasca import datasets, schemes
 from lasca.corpus import CrowdCorpus
 from lasca.datasets import transfer
-from lasca.datasets.tags import PENN_TO_UNIVERSAL, normalised
+from lasca.datasets.registry import PENN_TO_UNIVERSAL, normalised
 from lasca.datasets.transfer import download
 from lasca.errors import DatasetError, FormatError, LascaWarning, ParameterError
 

@@ -8,7 +8,7 @@ import pytest
 from lasca import evaluate, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
-from lasca.simulate import span_slips
+from lasca.simulate import slips
 
 SURE = {"sure": (1.0, 1.0)}
 NEVER = {"never": (0.0, 0.0)}
@@ -43,9 +43,9 @@ def test_the_generator_makes_legal_gold(corpus: CrowdCorpus) -> None:
 
 def test_reading_spans_equals_the_scorer(corpus: CrowdCorpus) -> None:
     rng = np.random.default_rng(0)
-    tables = span_slips.SpanLabels.of(corpus.labels)
+    tables = slips.SpanLabels.of(corpus.labels)
     for codes in (corpus.golds["gold"], rng.integers(0, 9, corpus.n_tokens).astype(np.int16)):
-        start, end, kind = span_slips.read_spans(codes, corpus.offsets, tables)
+        start, end, kind = slips.read_spans(codes, corpus.offsets, tables)
         ours = {(int(a), int(b), tables.types[k]) for a, b, k in zip(start, end, kind)}
         assert ours == span_set(codes, corpus)
 
@@ -112,9 +112,9 @@ def test_hard_cases_are_taken_whole() -> None:
 
 def test_cases_join_what_a_span_of_either_gold_holds_together() -> None:
     labels = ("B-X", "I-X", "O")
-    tables = span_slips.SpanLabels.of(labels)
+    tables = slips.SpanLabels.of(labels)
     first, second = np.array([0, 1, 2, 2, 0, 2], np.int16), np.array([2, 0, 1, 2, 0, 2], np.int16)
-    case, differ = span_slips.cases(first, second, np.array([0, 4, 6]), tables)
+    case, differ = slips.cases(first, second, np.array([0, 4, 6]), tables)
     np.testing.assert_array_equal(case, [0, 0, 0, 1, 2, 3])
     np.testing.assert_array_equal(differ, [True, False, False, False])
 

@@ -1,6 +1,5 @@
 """Characters and tokens: offset units, tokenisers, spans to labels, and two tokenisations of one text."""
 
-from lasca.align.sequences import Alignment, align_sequences
 from lasca.align.spans import (
     OVERLAP,
     PARTIAL,
@@ -23,7 +22,7 @@ from lasca.align.units import (
     same_words,
     to_codepoints,
 )
-from lasca.align.words import align_tokens, same_characters, transfer_labels
+from lasca.align.words import Alignment, align_sequences, align_tokens, same_characters, transfer_labels
 
 __all__ = [
     "OVERLAP",

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lasca.corpus import CrowdCorpus
-from lasca.datasets.find import check_options, find, given
 from lasca.datasets.registry import REGISTRY, DataFile, Dataset, dataset
-from lasca.datasets.transfer import Progress, cache_folder, download
+from lasca.datasets.transfer import Progress, cache_folder, check_options, download, find, given
 
 __all__ = ["REGISTRY", "DataFile", "Dataset", "cache_folder", "dataset", "fetch", "load", "names", "path"]
 

@@ -1,19 +1,134 @@
-"""The table of data sets: files with public address and SHA-256, licence, what they are, and their loader."""
+"""The table of data sets: files with public address and SHA-256, licence, what they are, and their loader.
+
+RITTER-TEST is read with universal parts of speech and with tokens as INHOUSE and T-DGA write them. The Penn tags follow
+the mapping of Petrov, Das, McDonald (A universal part-of-speech tagset, LREC 2012), except where INHOUSE, the corpus
+RITTER-TEST is compared with, does otherwise:
+
+| tag | here | Petrov et al. | why |
+|---|---|---|---|
+| TO | ADP | PRT | all 65 "to" of INHOUSE are ADP |
+| PRP$ | DET | PRON | "my", "your" are DET in INHOUSE |
+| EX | PRON | DET | "there" is PRON in INHOUSE and T-DGA |
+| USR | NOUN | – | all @USER of INHOUSE are NOUN |
+| HT | NOUN | – | all hashtags of INHOUSE are NOUN |
+| URL | NOUN | – | all URL of INHOUSE are NOUN |
+| RT | X | – | a mark of Twitter, no word (INHOUSE has one, tagged VERB; T-DGA four) |
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 
 from lasca.corpus import CrowdCorpus
-from lasca.datasets import loaders
-from lasca.errors import DatasetError, ParameterError
+from lasca.errors import DatasetError, FormatError, ParameterError
+from lasca.estimator import check_choice
+from lasca.formats import conll_columns, conll_folder
+from lasca.formats.base import files_of
+from lasca.schemes import convert_corpus
 
-__all__ = ["REGISTRY", "DataFile", "Dataset", "dataset"]
+__all__ = [
+    "PENN_TO_UNIVERSAL",
+    "REGISTRY",
+    "DataFile",
+    "Dataset",
+    "conll2003",
+    "dataset",
+    "inhouse",
+    "normalised",
+    "tdga",
+]
 
+_TAGS = {
+    ".": "# $ '' `` ( ) , . : -LRB- -RRB-",
+    "ADJ": "JJ JJR JJS",
+    "ADP": "IN TO",
+    "ADV": "RB RBR RBS WRB",
+    "CONJ": "CC",
+    "DET": "DT PDT PRP$ WDT",
+    "NOUN": "NN NNP NNPS NNS USR HT URL",
+    "NUM": "CD",
+    "PRON": "EX PRP WP WP$",
+    "PRT": "POS RP",
+    "VERB": "MD VB VBD VBG VBN VBP VBZ",
+    "X": "FW LS RT SYM UH",
+}
+PENN_TO_UNIVERSAL: Mapping[str, str] = MappingProxyType(
+    {penn: tag for tag, row in _TAGS.items() for penn in row.split()}
+)
+
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9][0-9.,:/]*")
+ENTITY_LABELS = ("B-LOC", "B-MISC", "B-ORG", "B-PER", "I-LOC", "I-MISC", "I-ORG", "I-PER", "O")
 GITHUB = "https://raw.githubusercontent.com"
 TWEETS = "No licence is named for the data, and the tweets belong to their writers: for research, not to be passed on."
+
+
+def normalised(token: str, tag: str | None, numbers: bool = False) -> str:
+    """Return a token as INHOUSE writes it: @USER for users, URL for addresses, on request NUMBER (but 2 and 4 stay)."""
+    if tag == "USR":
+        return "@USER"
+    if _ADDRESS.fullmatch(token):
+        return "URL"
+    if numbers and _NUMBER.fullmatch(token) and token not in ("2", "4"):
+        return "NUMBER"
+    return token
+
+
+def tdga(path: Path) -> CrowdCorpus:
+    """Read T-DGA: two golds, "gold1" and "gold2" (one cell of gold2 is empty)."""
+    return conll_columns.read(files_of(path), golds=("gold1", "gold2"), separator="tab", header=False)
+
+
+def inhouse(path: Path) -> CrowdCorpus:
+    """Read INHOUSE: the parts of speech are "gold", the supersenses in column 3 are left out."""
+    return conll_columns.read(files_of(path), columns=("token", "gold", "_"), separator="tab", header=False)
+
+
+def ritter_test(path: Path, tags: str = "universal", normalise: bool = True, numbers: bool = False) -> CrowdCorpus:
+    """Read RITTER-TEST as "gold": Penn tags turned into the universal ones INHOUSE has (`tags="penn"` keeps them).
+
+    `normalise` writes users as @USER and addresses as URL, as INHOUSE and T-DGA do; `numbers` also writes NUMBER for
+    numbers but 2 and 4, which these corpora do as well.
+    """
+    check_choice("tags", tags, ("universal", "penn"))
+    corpus = conll_columns.read(files_of(path), columns=("token", "gold", "_"), separator="tab", header=False)
+    names = corpus.label_names(corpus.golds["gold"])
+    tokens = [corpus.sequence(s) for s in range(corpus.n_sequences)]
+    counts = dict(corpus.load_report.counts)
+    if normalise:
+        new = [[normalised(t, n, numbers) for t, n in zip(*pair)] for pair in zip(tokens, names)]
+        counts["tokens normalised"] = sum(a != b for x, y in zip(tokens, new) for a, b in zip(x, y))
+        tokens = new
+    if tags == "universal":
+        names = [[_universal(path, name) for name in row] for row in names]
+        counts["tags mapped from Penn"] = corpus.n_tokens
+    report = replace(corpus.load_report, counts=counts)
+    return CrowdCorpus.from_sequences(tokens, {}, golds={"gold": names}, load_report=report)
+
+
+def _universal(path: Path, tag: str | None) -> str | None:
+    if tag is not None and tag not in PENN_TO_UNIVERSAL:
+        raise FormatError("this is no tag of RITTER-TEST", path=path, got=tag)
+    return None if tag is None else PENN_TO_UNIVERSAL[tag]
+
+
+def conll2003_mturk(path: Path, typed_labels: bool = False, partial: str = "shrink") -> CrowdCorpus:
+    """Read the labels of the Turk workers; the gold is "gold", the labels are the nine IOB2 labels."""
+    corpus = conll_folder.read(files_of(path), typed_labels=typed_labels, partial=partial)
+    if corpus.labels != ENTITY_LABELS:
+        raise FormatError(f"the labels should be {', '.join(ENTITY_LABELS)}", path=path, got=", ".join(corpus.labels))
+    return corpus
+
+
+def conll2003(path: Path, split: str = "train", scheme: str = "IOB2") -> CrowdCorpus:
+    """Read eng.train or eng.testb: entities of column 4 as "gold", from IOB1 into `scheme` ("IOB1" as they are)."""
+    corpus = conll_columns.read(files_of(path), columns=("token", "_", "_", "gold"), separator="space", header=False)
+    report = replace(corpus.load_report, notes=(f"split {split}; the entities were IOB1 and are {scheme} now",))
+    return convert_corpus(replace(corpus, load_report=report), scheme)
 
 
 @dataclass(frozen=True)
@@ -67,7 +182,7 @@ _ALL = (
         ),
         TWEETS,
         "Plank, Hovy, Søgaard: Learning part-of-speech taggers with inter-annotator agreement loss. EACL 2014",
-        loaders.tdga,
+        tdga,
     ),
     Dataset(
         "inhouse",
@@ -83,7 +198,7 @@ _ALL = (
         TWEETS,
         "Johannsen, Hovy, Martínez Alonso, Plank, Søgaard: More or less supervised supersense tagging of Twitter. "
         "*SEM 2014",
-        loaders.inhouse,
+        inhouse,
     ),
     Dataset(
         "ritter-test",
@@ -97,7 +212,7 @@ _ALL = (
         ),
         TWEETS,
         "Ritter, Clark, Mausam, Etzioni: Named entity recognition in tweets. EMNLP 2011; Johannsen et al., *SEM 2014",
-        loaders.ritter_test,
+        ritter_test,
     ),
     Dataset(
         "conll2003-mturk",
@@ -112,7 +227,7 @@ _ALL = (
         ),
         "Reuters text, for research only (see the Reuters Corpora of NIST); the labels came without a licence.",
         "Rodrigues, Pereira, Ribeiro: Sequence labeling with multiple annotators. Machine Learning 95, 2014",
-        loaders.conll2003_mturk,
+        conll2003_mturk,
     ),
     Dataset(
         "conll2003",
@@ -123,7 +238,7 @@ _ALL = (
         ),
         "Reuters text under an agreement with NIST: it cannot be downloaded here, bring your own copy.",
         "Tjong Kim Sang, De Meulder: Introduction to the CoNLL-2003 shared task. CoNLL 2003",
-        loaders.conll2003,
+        conll2003,
     ),
 )
 

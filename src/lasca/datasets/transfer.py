@@ -1,24 +1,27 @@
-"""Downloads that can be taken up again, checked by SHA-256 (pooch), moved into place whole.
+"""Where a file of a data set is: a path the user gave, LASCA_DATA, the cache, or a download.
 
-What has come so far stays in a file `NAME.part`; the next attempt asks for the rest (an HTTP Range request). A server
-that cannot do this sends all again. Only a file with the right checksum gets its name.
+Downloads can be taken up again, are checked by SHA-256 (pooch), and moved into place whole. What has come so far stays
+in a file `NAME.part`; the next attempt asks for the rest (an HTTP Range request). A server that cannot do this sends
+all again. Only a file with the right checksum gets its name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.client
+import inspect
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lasca.datasets.registry import DataFile, Dataset
-from lasca.errors import DatasetError
+from lasca.errors import DatasetError, LascaWarning, ParameterError
 
-__all__ = ["Progress", "cache_folder", "checksum", "download"]
+__all__ = ["Progress", "cache_folder", "check_options", "checksum", "download", "find", "given"]
 
 Progress = Callable[[int, int | None], None]
 ATTEMPTS = 3
@@ -145,3 +148,48 @@ class _Resuming:
                     self.progress(done, total)
         if total is not None and done < total:
             raise _CutOffError(f"{done:,} of {total:,} bytes came")
+
+
+def given(entry: Dataset, file: DataFile, path: str | Path) -> Path:
+    """Return the file a user's path means: the file itself, or a folder laid out like LASCA_DATA or holding it."""
+    root = Path(path)
+    if root.is_file():
+        return root
+    for candidate in (root / file.path, root / Path(file.path).name):
+        if candidate.is_file():
+            return candidate
+    raise DatasetError(
+        f"{entry.name} is not there",
+        where=str(root),
+        hint=f"Expected the file {Path(file.path).name}, or a folder with {file.path}",
+    )
+
+
+def find(entry: Dataset, file: DataFile) -> Path | None:
+    """Return the file in LASCA_DATA or in the cache, or None; in LASCA_DATA another checksum is a warning."""
+    folder = os.environ.get("LASCA_DATA")
+    if folder and (local := Path(folder) / file.path).is_file():
+        if file.sha256 is not None and checksum(local) != file.sha256:
+            warnings.warn(
+                LascaWarning(f"{local}: this is not the published file of {entry.name} (its SHA-256 differs)"),
+                stacklevel=3,
+            )
+        return local
+    cached = cache_folder() / file.path
+    if not cached.is_file():
+        return None
+    if file.sha256 is not None and checksum(cached) != file.sha256:
+        return None
+    return cached
+
+
+def check_options(entry: Dataset, options: Mapping[str, Any]) -> None:
+    """Say which options a loader has when it is given another one."""
+    allowed = list(inspect.signature(entry.loader).parameters)[1:]
+    for name in options:
+        if name not in allowed:
+            raise ParameterError(
+                f"an option of {entry.name}",
+                name,
+                f"one of {', '.join(allowed)}" if allowed else "left out: it has none",
+            )

@@ -9,12 +9,10 @@ from lasca.evaluate.agreement_scores import (
 )
 from lasca.evaluate.alternative import AlternativeTest, PersonTest, alternative_annotator
 from lasca.evaluate.ambiguity_scores import AmbiguityScores, ambiguity, auroc, average_precision
-from lasca.evaluate.base import Prf
-from lasca.evaluate.calibration_scores import Calibration, calibration
 from lasca.evaluate.crowdtruth_scores import CrowdTruth, crowdtruth
 from lasca.evaluate.span_scores import SCHEMES, SpanScores, find_spans, spans, spans_from_codes
-from lasca.evaluate.token_scores import TokenScores, confusion_counts, tokens, tokens_from_codes
-from lasca.evaluate.truth_scores import Scores, truth_scores
+from lasca.evaluate.token_scores import Prf, TokenScores, confusion_counts, tokens, tokens_from_codes
+from lasca.evaluate.truth_scores import Calibration, Scores, calibration, truth_scores
 
 __all__ = [
     "SCHEMES",

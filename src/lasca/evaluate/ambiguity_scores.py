@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.errors import CorpusError
-from lasca.evaluate.base import ratio
+from lasca.evaluate.token_scores import ratio
 
 __all__ = ["AmbiguityScores", "ambiguity", "auroc", "average_precision"]
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from lasca.errors import CorpusError
 from lasca.estimator import check_choice
-from lasca.evaluate.base import Labelled, Prf, check_codes, check_offsets, encode, ratio, sequence_mask
+from lasca.evaluate.token_scores import Labelled, Prf, check_codes, check_offsets, encode, ratio, sequence_mask
 
 __all__ = ["SCHEMES", "SpanScores", "find_spans", "spans", "spans_from_codes"]
 

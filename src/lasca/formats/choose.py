@@ -18,7 +18,7 @@ from lasca.formats.layers import Layers
 from lasca.formats.outcome import outcome
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
-from lasca.schemes.mixed import LOWER, PLAIN
+from lasca.schemes.corpora import LOWER, PLAIN
 
 __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 

@@ -9,8 +9,7 @@ any other letter that does not continue a span of its own type; it ends where th
 label (None), and behind E and S. `repair` writes down what was read so, in legal tags.
 """
 
-from lasca.schemes.corpora import convert_corpus, count_illegal, detect_corpus, repair_corpus
-from lasca.schemes.mixed import mixed_schemes
+from lasca.schemes.corpora import convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
 from lasca.schemes.tables import (
     OUTSIDE,
     SCHEMES,

@@ -1,9 +1,7 @@
 """Simulated crowds: on a corpus with gold labels, from the models themselves, and large ones for benchmarks."""
 
-from lasca.simulate.calibrate import Calibrated, calibrate_to
-from lasca.simulate.crowds import Simulation, crowd, groups_of, simulation
-from lasca.simulate.demo import demo_crowd
-from lasca.simulate.majority import majority_accuracy, majority_labels
+from lasca.simulate.calibrate import Calibrated, calibrate_to, majority_accuracy, majority_labels
+from lasca.simulate.crowds import Simulation, crowd, demo_crowd, groups_of, simulation
 from lasca.simulate.models import ClusterDraw, big, big_shards, from_clusters, from_confusions
 from lasca.simulate.settings import CROWDS, ERRORS, RANGES, SPAMMERS, SPAN_ERRORS, WRONG, CrowdSettings
 

@@ -6,13 +6,15 @@ The order of what happens to a token, each step documented where it is done:
    annotator by itself;
 3. `common`: at that share of the tokens (exactly, up to rounding) everybody starts from one and the same wrong label
    instead, drawn by label frequency, or as `wrong` says if that is "uniform" or "shared";
-4. slips (`slips.py`, `span_slips.py`): the annotator keeps the label it starts from with its precision, or not;
+4. slips (`slips.py`): the annotator keeps the label it starts from with its precision, or not;
 5. spammers never look, and a copying annotator writes down what another one would write, with probability
    `copy_rate`, and its own work otherwise;
 6. what is missing is left out.
 
 Every annotator has a random stream of its own: the same seed gives the same crowd, and the choice of who labels what
 changes nothing about the labels.
+
+The crowd of the demo (`demo_crowd`) is twelve people in three groups on the corpus that ships with the package.
 """
 
 from __future__ import annotations
@@ -24,13 +26,19 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.datasets import demo
 from lasca.estimator import generator
 from lasca.simulate.settings import RANGES, SPAN_ERRORS, CrowdSettings, Person
 from lasca.simulate.work import Scene, Work
 
-__all__ = ["Simulation", "crowd", "groups_of", "simulation"]
+__all__ = ["Simulation", "crowd", "demo_crowd", "groups_of", "simulation"]
 
 Codes = npt.NDArray[np.int16]
+DEMO_GROUPS = {"careful": 5, "quick": 4, "careless": 3}
+DEMO_RANGES = {
+    "ner": {"careful": (0.82, 0.95), "quick": (0.6, 0.78), "careless": (0.3, 0.5)},
+    "pos": {"careful": (0.88, 0.96), "quick": (0.7, 0.85), "careless": (0.4, 0.6)},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,3 +212,24 @@ def _report(corpus: CrowdCorpus, gold: Codes, settings: CrowdSettings) -> LoadRe
     if without:
         counts["without gold"] = without
     return replace(old, counts=counts, notes=(*old.notes, note))
+
+
+def demo_crowd(task: str = "ner", *, seed: int | np.random.Generator = 0) -> CrowdCorpus:
+    """Return the demo corpus ("ner" or "pos") labelled by a simulated crowd, five people on each sequence.
+
+    Entities are missed, cut, lengthened or given another type; parts of speech are mixed up as label frequency has
+    it. Where the second gold differs, people take its reading in four cases of ten.
+    """
+    corpus = demo.load(task)
+    return crowd(
+        corpus,
+        gold="gold",
+        groups=DEMO_GROUPS,
+        ranges=DEMO_RANGES[task],
+        errors="spans" if task == "ner" else "independent",
+        wrong="prior",
+        hard_cases=0.4,
+        second_gold="gold2",
+        annotators_per_sequence=5,
+        seed=seed,
+    )

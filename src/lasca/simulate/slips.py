@@ -1,25 +1,40 @@
-"""Slips at single tokens: who is wrong where, and which wrong label is written.
+"""Slips at single tokens and with spans: who is wrong where, and what is written instead.
 
-An annotator l starts from a label t and keeps it with its precision p_lt; otherwise it writes s ≠ t drawn from a row
-W_ts of a matrix with an empty diagonal:
+*Single tokens.* An annotator l starts from a label t and keeps it with its precision p_lt; otherwise it writes s ≠ t
+drawn from a row W_ts of a matrix with an empty diagonal:
 
 - `uniform`: every other label that occurs in the gold is equally likely;
 - `prior`: a label is drawn by its frequency γ in the gold; where that happens to be the right one, any other label
   evenly: W_ts = γ_s + γ_t / (T − 1);
 - `annotator`: each annotator has an own row per label, drawn from a Dirichlet with equal parameters `concentration`;
 - `shared`: one such row per label, the same for all annotators.
+
+*Entities*: a span missed, a border one token off, another type, a span too many. A span of the labels an annotator
+starts from is kept with the annotator's precision. Otherwise one of these befalls it, chosen by weight: `miss` (all its
+tokens become O), `short` (its first or last token is left out), `long` (one token more at either side), `type` (another
+type that occurs in the gold; which one follows `wrong`). A `short` span of one token is missed; a `long` one with no
+free token beside it inside the sequence becomes `short`. On top, single tokens that are O become spans of their own:
+for each kept or spoiled span (1 − precision) · false_spans on average, spread evenly over the O tokens.
+
+Hard cases are taken or left whole: tokens that a span of either gold holds together are one case.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-__all__ = ["label_shares", "off_diagonal", "pick", "right", "wrong_rows"]
+from lasca.errors import ParameterError
+
+__all__ = ["SpanLabels", "cases", "label_shares", "off_diagonal", "pick", "read_spans", "right", "spoil", "wrong_rows"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
+Ints = npt.NDArray[np.int64]
 
 
 def label_shares(gold: Codes, n_labels: int) -> Floats:
@@ -84,3 +99,138 @@ def right(
     noise = np.sqrt(rho) * difficulty + np.sqrt(1 - rho) * rng.standard_normal(n)
     kept: npt.NDArray[np.bool_] = ndtri(precision) > noise
     return kept
+
+
+@dataclass(frozen=True, eq=False)
+class SpanLabels:
+    """IOB2 labels as tables: the type of each label (-1 for O), whether it begins a span, and the codes per type."""
+
+    types: tuple[str, ...]
+    kind: Ints
+    begins: npt.NDArray[np.bool_]
+    begin_code: Ints
+    inside_code: Ints
+    outside: int
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> SpanLabels:
+        """Read the labels of a corpus, or say that they are not IOB2."""
+        position = {label: i for i, label in enumerate(labels)}
+        strange = [x for x in labels if x != "O" and x[:2] not in ("B-", "I-")]
+        if strange or "O" not in position:
+            raise ParameterError("errors", "spans", "'independent' or 'difficulty' where labels are not O, B-X and I-X")
+        types = sorted({label[2:] for label in labels if label != "O"})
+        lacking = [p + t for t in types for p in ("B-", "I-") if p + t not in position]
+        if lacking:
+            raise ParameterError("labels", ", ".join(lacking), "in the corpus for errors='spans' (B- and I- of a type)")
+        return cls(
+            tuple(types),
+            np.array([-1 if x == "O" else types.index(x[2:]) for x in labels], np.int64),
+            np.array([x[:2] == "B-" for x in labels]),
+            np.array([position["B-" + t] for t in types], np.int64),
+            np.array([position["I-" + t] for t in types], np.int64),
+            position["O"],
+        )
+
+
+def read_spans(codes: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, Ints, Ints]:
+    """Return start, end (half-open) and type of the spans; an I- without a beginning begins one."""
+    kind = np.where(codes >= 0, tables.kind[codes], -1)
+    before = np.concatenate(([-1], kind[:-1]))
+    before[offsets[:-1][offsets[:-1] < len(codes)]] = -1
+    begins = (kind >= 0) & (tables.begins[codes] | (kind != before))
+    continues = (kind >= 0) & ~begins
+    start = np.flatnonzero(begins)
+    length = np.ones(len(start), np.int64)
+    np.add.at(length, np.searchsorted(start, np.flatnonzero(continues), side="right") - 1, 1)
+    return start, start + length, kind[start]
+
+
+def cases(first: Codes, second: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return for every token the case it belongs to, and for every case whether the two golds differ in it."""
+    joined = np.zeros(len(first), np.bool_)
+    for codes in (first, second):
+        start, end, _ = read_spans(codes, offsets, tables)
+        inside = np.zeros(len(first) + 1, np.int64)
+        np.add.at(inside, start + 1, 1)  # from the second token of a span …
+        np.add.at(inside, np.maximum(end, start + 1), -1)  # … to its last
+        joined |= np.cumsum(inside)[:-1] > 0
+    case = np.cumsum(~joined) - 1
+    differ = np.zeros(int(case[-1]) + 1 if len(case) else 0, np.bool_)
+    differ[case[(first != second) & (first >= 0) & (second >= 0)]] = True
+    return case, differ
+
+
+def spoil(
+    codes: Codes,
+    offsets: Ints,
+    tables: SpanLabels,
+    *,
+    precision: npt.NDArray[np.float64],
+    weights: Mapping[str, float],
+    wrong: npt.NDArray[np.float64],
+    false_spans: float,
+    rng: np.random.Generator,
+) -> Codes:
+    """Return what one annotator writes; `precision` is per label (the B- of a span counts), `wrong` (types, types)."""
+    start, end, kind = read_spans(codes, offsets, tables)
+    n = len(start)
+    names = list(weights)
+    share = np.array([weights[name] for name in names], np.float64)
+    kept = rng.random(n) < precision[tables.begin_code[kind]]
+    drawn = rng.choice(len(names), n, p=share / share.sum())
+    befalls = {name: ~kept & (drawn == i) for i, name in enumerate(names)}
+    nobody = np.zeros(n, np.bool_)
+    new_start, new_end = _move(
+        start, end, offsets, befalls.get("short", nobody), befalls.get("long", nobody), rng.random(n) < 0.5
+    )
+    kind = np.where(befalls.get("type", nobody), pick(wrong, kind, rng.random(n)), kind)
+    stays = ~befalls.get("miss", nobody) & (new_end > new_start)
+    result = _write(codes, new_start[stays], new_end[stays], kind[stays], tables)
+    return _add_false(result, n, float(np.mean(1 - precision)) * false_spans, wrong, tables, rng)
+
+
+def _move(
+    start: Ints,
+    end: Ints,
+    offsets: Ints,
+    short: npt.NDArray[np.bool_],
+    long: npt.NDArray[np.bool_],
+    at_front: npt.NDArray[np.bool_],
+) -> tuple[Ints, Ints]:
+    """Move one border by one token; a token is free if it lies in the sequence and in no span, not even a grown one."""
+    sequence = np.searchsorted(offsets, start, side="right") - 1
+    first, last = offsets[sequence], offsets[sequence + 1]
+    upper = np.minimum(np.append(start[1:], offsets[-1]), last)[: len(start)]
+    no_room = start - 1 < np.maximum(np.concatenate(([0], end))[:-1], first)
+    grows_right = long & (end < upper) & (~at_front | no_room)
+    grown = end + grows_right
+    grows_left = long & ~grows_right & (start - 1 >= np.maximum(np.concatenate(([0], grown))[:-1], first))
+    shrinks = short | (long & ~grows_left & ~grows_right)
+    return start - grows_left + (shrinks & at_front), grown - (shrinks & ~at_front)
+
+
+def _write(codes: Codes, start: Ints, end: Ints, kind: Ints, tables: SpanLabels) -> Codes:
+    result = np.where(codes >= 0, tables.outside, -1).astype(np.int16)
+    length = end - start
+    at = np.arange(int(length.sum())) + np.repeat(start - np.concatenate(([0], np.cumsum(length)[:-1])), length)
+    result[at] = np.repeat(tables.inside_code[kind], length)
+    result[start] = tables.begin_code[kind]
+    return result
+
+
+def _add_false(
+    codes: Codes,
+    n_spans: int,
+    rate: float,
+    wrong: npt.NDArray[np.float64],
+    tables: SpanLabels,
+    rng: np.random.Generator,
+) -> Codes:
+    free = np.flatnonzero(codes == tables.outside)
+    chance = min(1.0, n_spans * rate / max(len(free), 1))
+    chosen = free[rng.random(len(free)) < chance]
+    possible = np.flatnonzero(wrong.sum(axis=0) > 0)
+    if len(chosen) and len(possible):
+        codes[chosen] = tables.begin_code[rng.choice(possible, len(chosen))]
+    return codes

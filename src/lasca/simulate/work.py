@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.simulate import slips, span_slips
+from lasca.simulate import slips
 from lasca.simulate.settings import CrowdSettings, Person
 
 __all__ = ["Scene", "Work"]
@@ -30,7 +30,7 @@ class Scene:
     common: npt.NDArray[np.bool_]
     common_label: Codes
     difficulty: npt.NDArray[np.float64] | None
-    spans: span_slips.SpanLabels | None
+    spans: slips.SpanLabels | None
     cases: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None
 
     @classmethod
@@ -49,10 +49,10 @@ class Scene:
         everywhere = np.where(gold >= 0, slips.pick(rows, np.maximum(gold, 0), rng.random(len(gold))), gold)
         label[hit] = everywhere[hit]
         hard = rng.standard_normal(len(gold))
-        spans = span_slips.SpanLabels.of(corpus.labels) if settings.errors == "spans" else None
+        spans = slips.SpanLabels.of(corpus.labels) if settings.errors == "spans" else None
         by_case = None
         if spans is not None and second is not None:
-            by_case = span_slips.cases(gold, second, corpus.offsets, spans)
+            by_case = slips.cases(gold, second, corpus.offsets, spans)
         return cls(
             settings=settings,
             n_labels=corpus.n_labels,
@@ -119,7 +119,7 @@ class Work:
         scene, settings = self.scene, self.scene.settings
         start = self._start()
         if scene.spans is not None:
-            return span_slips.spoil(
+            return slips.spoil(
                 start,
                 scene.offsets,
                 scene.spans,
