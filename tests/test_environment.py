@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import lasca
-from lasca.cli.lines import Lines
+from lasca.cli.common import Lines
 from lasca.kernels.places import private_folder
 
 CONLL = "token eve bob zoë\nZoë B-PER B-PER O\nruns O O O\n\nNew B-LOC B-LOC O\nYörk I-LOC O I-LOC\n\n"
@@ -165,7 +165,7 @@ def test_a_long_command_in_a_pipe_says_what_it_does(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_of_quick_work(crowd: Path) -> None:
-    from lasca.cli.lines import lines
+    from lasca.cli.common import lines
 
     said: list[str] = []
     with lines("reading", said.append) as report:

@@ -1,9 +1,15 @@
-"""What the commands share: getting a corpus, talking to a terminal, progress, and text that cannot do harm."""
+"""What the commands share: getting a corpus, talking to a terminal, progress, and text that cannot do harm.
+
+Progress in logs and pipes is plain lines, for steps of more than a second, and now and then within long ones.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +22,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from lasca.cli.lines import lines
 from lasca.errors import CorpusError, ParameterError, excerpt
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ __all__ = [
     "DataArgument",
     "FormatOption",
     "JsonOption",
-    "OneDataArgument",
+    "Lines",
     "OutOption",
     "OverwriteOption",
     "ReaderOption",
@@ -39,6 +44,7 @@ __all__ = [
     "get_corpus",
     "get_data",
     "get_model",
+    "lines",
     "out",
     "print_json",
     "progress_bar",
@@ -53,7 +59,6 @@ DATA = "A file, folder or zip; - for stdin; or the name of a known data set."
 DataArgument = Annotated[
     list[str], typer.Argument(metavar="DATA...", help=f"{DATA} Several files are read as exports of one project.")
 ]
-OneDataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="The format of DATA, or auto.")]
 ReaderOption = Annotated[
     list[str] | None,
@@ -66,6 +71,9 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an o
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+FIRST = 1.0  # seconds a step takes before it is worth a line
+AGAIN = 10.0  # seconds to the next line of the same step; more when the whole takes long
+TICK = 0.2
 
 
 def safe(text: object, limit: int = 60) -> Text:
@@ -235,3 +243,47 @@ def print_json(value: Any) -> None:
 
 def _jsonable(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+class Lines:
+    """What is being done, and when to say so next."""
+
+    def __init__(self, title: str, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.title, self.write, self.clock = title, write, clock
+        self.share, self.words, self.step = 0.0, "", ""
+        self.began = clock()
+        self.due = self.began + FIRST
+
+    def report(self, share: float, words: str = "") -> None:
+        """Take note of how far it is; a step is what stands before a colon, whatever the numbers in it."""
+        step = re.sub(r"[\d.,]+", "", words.partition(":")[0])
+        if step != self.step:
+            self.due = min(self.due, self.clock() + FIRST)
+        self.share, self.words, self.step = min(share, 1.0), words, step
+
+    def tick(self) -> None:
+        """Write a line if it is time."""
+        now = self.clock()
+        if now >= self.due:
+            self.due = now + max(AGAIN, (now - self.began) / 20)
+            share = f"{100 * self.share:.0f} %" if self.share > 0 else ""
+            said = " – ".join(part for part in (excerpt(self.title), share, excerpt(self.words, 160)) if part)
+            self.write(f"{said} ({now - self.began:.0f} s)")
+
+
+@contextmanager
+def lines(title: str, write: Callable[[str], None]) -> Iterator[Callable[..., None]]:
+    """Give a callback (share, words); what it is told is written as lines when they are due."""
+    shown, stop = Lines(title, write), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(TICK):
+            shown.tick()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield shown.report
+    finally:
+        stop.set()
+        thread.join()

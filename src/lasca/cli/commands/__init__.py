@@ -1,8 +1,6 @@
 """The verbs; importing this package registers them with the application, in the order in which people need them."""
 
-import lasca.cli.commands.ambiguous
 import lasca.cli.commands.corpora
-import lasca.cli.commands.demo
 import lasca.cli.commands.infer
 import lasca.cli.commands.review
 import lasca.cli.commands.run

@@ -1,4 +1,4 @@
-"""Verbs that infer the truth: aggregate, compare."""
+"""Verbs that infer: aggregate, compare (the truth), ambiguity (which tokens are truly ambiguous, and who said what)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from lasca.cli.app import app
 from lasca.cli.common import (
@@ -32,7 +33,9 @@ from lasca.errors import excerpt
 from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
+    from lasca.ambiguity import Ambiguity
     from lasca.comparison import Comparison
+    from lasca.corpus import CrowdCorpus
     from lasca.truth import Truth, TruthModel
 
 MODELS = f"{', '.join((*BUILT_IN_MODELS, *plugin_names('lasca.truth_models')))}: docs/models."
@@ -47,6 +50,7 @@ EngineOption = Annotated[
     ),
 ]
 MAX_ROWS = 30
+COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 
 
 @app.command()
@@ -181,3 +185,64 @@ def _show_part(part: str, lines: list[Comparison]) -> None:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
+
+
+@app.command()
+def ambiguity(
+    folder: Annotated[str, typer.Argument(help="A folder that `lasca aggregate` or `lasca run` wrote.")],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="A folder to write them to: CSV, JSONL, Parquet, Label Studio tasks."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="two-truths, rank-1, vote-entropy, posterior-entropy or crowdtruth.")
+    ] = "two-truths",
+    fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of tokens to flag.")] = 0.10,
+    top: Annotated[int, typer.Option(min=0, help="How many to print.")] = 20,
+    json: JsonOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Find the tokens where reliable people disagree, and the labels that compete there."""
+    from lasca.ambiguity import find_ambiguity
+    from lasca.ambiguity.write import rows, write_all
+    from lasca.files import check_output
+    from lasca.pipeline import load_truth
+
+    if output is not None:
+        check_output(output, folder, overwrite=overwrite)
+    corpus, truth = load_truth(folder)
+    with progress_bar("finding ambiguous tokens") as report:
+        found = find_ambiguity(corpus, truth, method=method, fraction=fraction, progress=report)
+    if output is not None:
+        write_all(corpus, truth, found, output, overwrite=overwrite)
+        say(f"wrote {len(found.tokens):,} tokens to {output}")
+    if json:
+        print_json(rows(corpus, truth, found, limit=top))
+    else:
+        show_ambiguous(corpus, truth, found, top)
+
+
+def show_ambiguous(corpus: CrowdCorpus, truth: Truth, found: Ambiguity, top: int) -> None:
+    """Print the most ambiguous tokens in context: marked by style, or [so] where there is none."""
+    from lasca.ambiguity.write import rows
+
+    for row in rows(corpus, truth, found, limit=top):
+        out.print(_line(row), soft_wrap=True)
+    if len(found.tokens) > top:
+        out.print(f"… and {len(found.tokens) - top:,} more", style="dim")
+
+
+def _line(row: dict[str, Any]) -> Text:
+    names = [c["label"] for c in row["candidates"]]
+    colour = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    line = Text(f"{row['score']:.3f}  ")
+    line.append(excerpt(row["before"], 50) + " ", style="dim")
+    token = excerpt(row["token"], 40)
+    line.append(f"[{token}]" if out.color_system is None else token, style="bold reverse")
+    line.append(" " + excerpt(row["after"], 50), style="dim")
+    line.append("\n       ")
+    for name, people in row["votes"].items():
+        line.append(f"{excerpt(name, 20)} ", style=colour.get(name, "dim"))
+        shown = ", ".join(excerpt(p, 24) for p in people[:8])
+        line.append(f"({shown}{', …' if len(people) > 8 else ''})  ", style="dim")
+    return line
