@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from browser import chromium, resize
 from lasca import simulate
 from lasca.corpus import CrowdCorpus, Strings
-from lasca.pipeline import save_truth
+from lasca.pipeline.folder import save_truth
 from lasca.truth import model_class
 
 TOKENS = 100_000

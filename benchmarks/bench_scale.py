@@ -31,7 +31,7 @@ from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.engine.cluster import engine_of
-from lasca.runs.sharded import aggregate_shards
+from lasca.pipeline.sharded import aggregate_shards
 from lasca.truth import model_class
 
 ANNOTATORS, SHARD = 1000, 2_000_000

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lasca.pipeline import Run
+from lasca.pipeline.way import Run
 from reproduction import entities, tweets
 from reproduction.jobs import rounded
 

@@ -26,13 +26,13 @@ from starlette.testclient import TestClient
 
 from crowds.corpora import pico
 from lasca.corpus import CrowdCorpus
+from lasca.pipeline.folder import save_truth
+from lasca.pipeline.source import read
 from lasca.review.project import Project
 from lasca.review.queue import order_by
 from lasca.review.server import Address, make_app
 from lasca.review.session import RANK_AFTER, Session
 from lasca.review.spans import Labels
-from lasca.runs.source import read
-from lasca.runs.truth_folder import save_truth
 from lasca.truth import model_class
 
 ORDERS = ("queue", "posterior-entropy", "vote-entropy")

@@ -31,8 +31,8 @@ import numpy as np
 
 from lasca import evaluate, schemes
 from lasca.corpus import CrowdCorpus
-from lasca.runs.source import read
-from lasca.runs.truth_folder import load_truth, save_truth
+from lasca.pipeline.folder import load_truth, save_truth
+from lasca.pipeline.source import read
 from lasca.tagger import CrfTagger, choose_tagger, load_tagger
 from lasca.truth import model_class
 

@@ -36,7 +36,7 @@ BUGS = [  # file, what stands there, the bug, the tests that should see it
     ("formats/doccano.py", "if name.lower() in NOBODY", "if name in NOBODY", HERE, "nobody"),
     ("formats/brat.py", "max(p[1] for p in places)", "places[-1][1]", HERE, "cover"),
     (
-        "runs/checkpoints.py",
+        "pipeline/checkpoints.py",
         'same.items()) and source == dict(key["input"])',
         "same.items())",
         HERE,

@@ -136,7 +136,7 @@ def fuzz_server(count: int, seed: int) -> dict[str, Any]:
     """Send mutated requests to the review server: nothing above 499, and what is not a decision changes nothing."""
     from starlette.testclient import TestClient
 
-    from lasca.pipeline import save_truth
+    from lasca.pipeline.folder import save_truth
     from lasca.review.project import Project
     from lasca.review.server import Address, make_app
     from lasca.review.session import Session

@@ -223,7 +223,7 @@ def test_the_ambiguous_token_is_seen_without_colour(lasca_, crowd: Path, tmp_pat
 
 def test_a_run_with_other_settings_cannot_be_resumed_and_says_so_well(tmp_path: Path) -> None:
     from lasca.errors import StoreError
-    from lasca.runs.checkpoints import Checkpoints
+    from lasca.pipeline.checkpoints import Checkpoints
 
     first = Checkpoints(tmp_path / "out", {"parameters": 1, "seeds": 1}, resume=False)
     first.step("corpus", lambda: 1, lambda value, path: path.mkdir(), lambda path: 1)

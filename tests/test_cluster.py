@@ -17,7 +17,7 @@ from lasca.corpus.shards import ShardedCorpus
 from lasca.engine import cluster as engines
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, ParameterError, StoreError
-from lasca.runs.sharded import WritePart, aggregate_shards
+from lasca.pipeline.sharded import WritePart, aggregate_shards
 from lasca.truth import model_class, supporting
 from lasca.truth.dawid_skene import ConfusionLearner
 from shard_cases import OPTIONS, in_pieces, small_blocks
@@ -139,7 +139,7 @@ def test_workers_that_are_killed_change_nothing(
     mortal = _Mortal(**{name: getattr(learner, name) for name in learner.__dataclass_fields__})
     object.__setattr__(mortal, "where", tmp_path)
     monkeypatch.setattr(type(model), "_learner", lambda self, votes, history=None: mortal)
-    monkeypatch.setattr("lasca.runs.sharded.WritePart", _MortalPart)
+    monkeypatch.setattr("lasca.pipeline.sharded.WritePart", _MortalPart)
     before = set(client.scheduler_info(n_workers=-1)["workers"])
     aggregate_shards(sharded, tmp_path / "dask", model, engine=client)
     assert (tmp_path / "visit").exists()
@@ -163,7 +163,7 @@ def test_a_damaged_shard_is_one_clear_error(client: Any, sharded: ShardedCorpus,
 
 
 def test_a_full_disk_is_one_clear_error(client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("lasca.runs.sharded.WritePart", _Full)
+    monkeypatch.setattr("lasca.pipeline.sharded.WritePart", _Full)
     with pytest.raises(StoreError, match="cannot write: No space left on device"):
         aggregate_shards(sharded, tmp_path / "out", model_class("ds")(max_iter=2), engine=client)
     assert not (tmp_path / "out").exists()

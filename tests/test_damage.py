@@ -19,7 +19,7 @@ from lasca.confusion import LabelConfusion
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, StoreError
 from lasca.files import check_sums, sums_of, whole_folder, write_sums
-from lasca.pipeline import Run, _load_models, _save_models, run
+from lasca.pipeline.way import Run, _load_models, _save_models, run
 from lasca.tagger import CrfTagger
 from lasca.truth import Truth
 from report_cases import files_below

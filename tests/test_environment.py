@@ -37,7 +37,7 @@ def crowd(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def truth(crowd: Path, tmp_path: Path) -> Path:
-    from lasca.pipeline import save_truth
+    from lasca.pipeline.folder import save_truth
 
     corpus = lasca.read(crowd)
     save_truth(corpus, lasca.MajorityVote().fit(corpus), tmp_path / "truth")

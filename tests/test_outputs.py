@@ -22,7 +22,8 @@ from lasca.cli.app import main
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
 from lasca.files import check_output, check_sums, is_page, whole_file, whole_folder
-from lasca.pipeline import run, save_truth
+from lasca.pipeline.folder import save_truth
+from lasca.pipeline.way import run
 from lasca.truth import model_class
 from report_cases import files_below
 
@@ -180,7 +181,7 @@ def test_a_demo_replaces_demos_only(here: Path, lasca_: Command, monkeypatch: py
         seen.append((data, title))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lasca.pipeline.run", fake)
+    monkeypatch.setattr("lasca.pipeline.way.run", fake)
     assert lasca_("demo", "-o", "run") == 1
     assert not seen
     lasca_("demo", "-o", "run", "--overwrite")

@@ -22,8 +22,8 @@ from lasca.files import write_sums
 from lasca.formats import brat, doccano, label_studio, label_studio_write
 from lasca.kernels import gibbs
 from lasca.kernels import random as rnd
+from lasca.pipeline.checkpoints import is_finished
 from lasca.report.render import clean
-from lasca.runs.checkpoints import is_finished
 from lasca.schemes import transitions
 from lasca.truth.base import Votes
 from lasca.truth.bayesian_sequence import BayesianSequence

@@ -19,7 +19,7 @@ from lasca.confusion import label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.defaults import PRESETS
 from lasca.errors import ParameterError
-from lasca.pipeline import run
+from lasca.pipeline.way import run
 from lasca.tagger import CrfTagger
 from lasca.truth import model_class
 

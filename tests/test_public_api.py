@@ -16,7 +16,7 @@ import pytest
 import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, FormatError, ParameterError
-from lasca.pipeline import Run
+from lasca.pipeline.way import Run
 
 HOSTILE = '<script>alert("\u202ex")</script>'
 

@@ -18,7 +18,7 @@ from browser import AXE, chromium, media, missing, resize
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning
-from lasca.pipeline import save_truth
+from lasca.pipeline.folder import save_truth
 from lasca.review.project import Project
 from lasca.truth import model_class
 from report_cases import NASTY

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lasca import simulate
-from lasca.pipeline import save_truth
+from lasca.pipeline.folder import save_truth
 from lasca.review.project import Project
 from lasca.review.server import Address, make_app
 from lasca.review.session import RANK_AFTER, Session

@@ -20,9 +20,9 @@ import pytest
 import lasca
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.reshape import pseudonymise
 from lasca.errors import CorpusError, StoreError
-from lasca.pipeline import Run, run
-from lasca.runs.pseudonyms import pseudonymise
+from lasca.pipeline.way import Run, run
 from report_cases import files_below
 
 QUICK: dict[str, Any] = {"model": "ds", "objective": "likelihood"}
@@ -158,7 +158,7 @@ def test_an_unknown_gold_stops_the_run(small: CrowdCorpus, tmp_path: Path) -> No
     assert _left(tmp_path) == []
 
 
-@pytest.mark.parametrize("at", ["lasca.tagger.CrfTagger.save", "lasca.runs.out_folder.write_csv"])
+@pytest.mark.parametrize("at", ["lasca.tagger.CrfTagger.save", "lasca.pipeline.folder.write_csv"])
 def test_a_full_disk_leaves_nothing_half_written(
     at: str, export: Path, undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +218,7 @@ def test_a_disk_that_is_really_full(export: Path, tmp_path: Path) -> None:
 
 def test_resume_refuses_another_run(export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lasca.pipeline.label_confusion", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("lasca.pipeline.way.label_confusion", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(export, output=tmp_path / "out", **QUICK)
     assert _left(tmp_path) == [".out.lasca-run"]
@@ -238,7 +238,7 @@ def test_resume_of_a_finished_run_does_nothing(export: Path, tmp_path: Path) -> 
 
 
 def test_two_runs_into_one_folder(export: Path, tmp_path: Path) -> None:
-    from lasca.runs.checkpoints import Checkpoints
+    from lasca.pipeline.checkpoints import Checkpoints
 
     first = Checkpoints(tmp_path / "out", {"a": 1}, resume=False)
     with pytest.raises(StoreError, match="another run"):

@@ -149,7 +149,7 @@ def test_what_is_not_utf8_is_named(lasca_: Any, saved: Path, monkeypatch: Any, c
 
 def test_train_writes_a_card(lasca_: Any, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    from lasca.runs.truth_folder import save_truth
+    from lasca.pipeline.folder import save_truth
 
     crowd_ = crowd()
     save_truth(crowd_, DawidSkene().fit(crowd_), data)

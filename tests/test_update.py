@@ -13,10 +13,11 @@ import pytest
 from lasca import formats, simulate
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import CorpusError, StoreError
-from lasca.pipeline import run, save_truth, update
+from lasca.pipeline.folder import save_truth
+from lasca.pipeline.update import go_on, join, update
+from lasca.pipeline.way import run
 from lasca.review.decisions import Decision
 from lasca.review.project import Project
-from lasca.runs.update import go_on, join
 from lasca.truth import Truth, model_class
 from test_cli import run as lasca
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus, LoadReport
     from lasca.errors import LascaError
     from lasca.formats import Layers, read_layers, write
-    from lasca.pipeline import Run, run
-    from lasca.runs.source import read
+    from lasca.pipeline.source import read
+    from lasca.pipeline.way import Run, run
     from lasca.tagger import CrfTagger, HmmTagger
     from lasca.truth import TRUTH_MODELS, Truth
     from lasca.truth.bayesian_sequence import BayesianSequence
@@ -40,7 +40,7 @@ _HOME = {
     "LoadReport": "lasca.corpus",
     "LascaError": "lasca.errors",
     "Layers": "lasca.formats",
-    "read": "lasca.runs.source",
+    "read": "lasca.pipeline.source",
     "read_layers": "lasca.formats",
     "write": "lasca.formats",
     "TRUTH_MODELS": "lasca.truth",
@@ -64,8 +64,8 @@ _HOME = {
     "label_confusion": "lasca.confusion",
     "CrfTagger": "lasca.tagger",
     "HmmTagger": "lasca.tagger",
-    "Run": "lasca.pipeline",
-    "run": "lasca.pipeline",
+    "Run": "lasca.pipeline.way",
+    "run": "lasca.pipeline.way",
 }
 _MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate")
 

@@ -97,7 +97,7 @@ def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 def get_data(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> Any:
     """Read DATA into a corpus, or into layers where the reader was asked for them."""
-    from lasca.runs.source import read, shown
+    from lasca.pipeline.source import read, shown
 
     with at_work(f"reading {excerpt(shown(data))}"):
         return read([data] if isinstance(data, str) else list(data), format, **settings(reader, "--reader"))

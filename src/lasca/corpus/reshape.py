@@ -1,8 +1,9 @@
-"""Parts of a corpus, corpora behind each other, and a corpus as a table."""
+"""Parts of a corpus, corpora behind each other, a corpus as a table, and annotators by number instead of name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from lasca.records import frame
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["concat", "named", "ranges", "select", "split_indices", "to_table"]
+__all__ = ["concat", "named", "pseudonymise", "ranges", "select", "split_indices", "to_table"]
 
 ABOUT_ANNOTATORS = ("annotators", "kinds", "families", "votes")
 
@@ -261,3 +262,37 @@ def named(codes: npt.NDArray[Any], names: Sequence[str]) -> Any:
     """Return the names that codes stand for as an Arrow column; what is below 0 is null."""
     given = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.array(names, pa.large_string()).take(given)
+
+
+def pseudonymise(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Return the corpus with annotators called A1, A2, …
+
+    Numbers follow the volume of work, not the order of the names: anybody with a list of the names could undo that.
+    What else may hold a name goes as well: the reader's examples and notes, the source's path, and columns of metadata
+    with a value that is an annotator's name. Tokens and sequence ids stay as they are.
+    """
+    n = np.bincount(corpus.annotation_annotator, minlength=corpus.n_annotators)
+    order = np.argsort(-n, kind="stable")
+    code = np.empty(corpus.n_annotators, np.int64)
+    code[order] = np.arange(corpus.n_annotators)
+    names = tuple(f"A{i + 1}" for i in range(corpus.n_annotators))
+    known = set(corpus.annotators)
+    metadata = {name: column for name, column in corpus.metadata.items() if known.isdisjoint(set(column))}
+    dropped = len(corpus.metadata) - len(metadata)
+    notes = ["names of annotators were replaced; notes and examples of the reader were left out"]
+    if dropped:
+        notes.append(f"{dropped} metadata columns were left out: they hold names of annotators")
+    report = LoadReport("", corpus.load_report.format, corpus.load_report.counts, {}, tuple(notes))
+    changed = corpus.with_annotations(
+        names, corpus.annotation_token, code[corpus.annotation_annotator], corpus.annotation_label
+    )
+    about: dict[str, Any] = {name: tuple(getattr(corpus, name)[i] for i in order) for name in ("kinds", "votes")}
+    families = _numbered([corpus.families[i] for i in order])
+    soft = None if corpus.soft is None else corpus.soft.keep(code.astype(np.int32))
+    return replace(changed, **about, families=families, soft=soft, metadata=metadata, load_report=report)
+
+
+def _numbered(families: list[str | None]) -> tuple[str | None, ...]:
+    """Call families F1, F2, … in the order of their first member: their names may name people."""
+    number: dict[str, str] = {}
+    return tuple(None if name is None else number.setdefault(name, f"F{len(number) + 1}") for name in families)

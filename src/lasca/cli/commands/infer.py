@@ -74,7 +74,7 @@ def aggregate(
     from lasca.engine.cluster import engine_of
     from lasca.files import check_output
     from lasca.formats import Layers
-    from lasca.pipeline import save_truth
+    from lasca.pipeline.folder import save_truth
 
     check_output(output, *data, overwrite=overwrite)
     estimator = get_model(model, param, seed)
@@ -106,7 +106,7 @@ def _aggregate_shards(
     data: str, output: Path, estimator: TruthModel, engine: str, resume: bool, overwrite: bool
 ) -> None:
     from lasca.corpus.shards import ShardedCorpus
-    from lasca.runs.sharded import aggregate_shards
+    from lasca.pipeline.sharded import aggregate_shards
 
     corpus = ShardedCorpus.open(data)
     with progress_bar(f"inferring the truth ({estimator.name})") as report:
@@ -206,7 +206,7 @@ def ambiguity(
     from lasca.ambiguity import find_ambiguity
     from lasca.ambiguity.write import rows, write_all
     from lasca.files import check_output
-    from lasca.pipeline import load_truth
+    from lasca.pipeline.folder import load_truth
 
     if output is not None:
         check_output(output, folder, overwrite=overwrite)

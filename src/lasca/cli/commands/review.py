@@ -256,7 +256,7 @@ def update(
 
     Models that keep statistics to go on from infer only new texts; the others are run anew. Decisions go along.
     """
-    from lasca.pipeline import update as go_on
+    from lasca.pipeline.update import update as go_on
 
     with progress_bar("lasca update") as report:
         said = go_on(

@@ -34,7 +34,7 @@ from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
 from lasca.errors import FormatError, LascaError, excerpt
 
 if TYPE_CHECKING:
-    from lasca.pipeline import Run
+    from lasca.pipeline.way import Run
 
 OwnModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help=f"{MODELS} {DEFAULT_MODEL} by default.", show_default=False)
@@ -78,7 +78,7 @@ def run(
 
     OUT appears whole at the end. Until then finished steps are kept in a hidden folder beside it, which --resume uses.
     """
-    from lasca.pipeline import run as whole_way
+    from lasca.pipeline.way import run as whole_way
 
     try:
         with progress_bar("lasca run") as bar, stoppable(bar) as progress:
@@ -164,7 +164,7 @@ def report(
 ) -> None:
     """Write the report again: one HTML page that needs nothing else."""
     from lasca.files import check_file, is_page
-    from lasca.pipeline import Run, report_on_truth
+    from lasca.pipeline.way import Run, report_on_truth
 
     check_file(output, overwrite=is_page(output), hint="It is no report of LASCA: name another file")
     compared = None if models is None else _comparisons(models)
@@ -194,7 +194,7 @@ def demo(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Go the whole way on a small built-in corpus: crowd, truth, ambiguity, tagger, report."""
-    from lasca.pipeline import run
+    from lasca.pipeline.way import run
     from lasca.simulate import demo_crowd
 
     named = not Path("demo").exists()  # a file or folder of the name is no part of the demo

@@ -90,7 +90,7 @@ def train(
 
 
 def _training_data(data: str, gold: str | None) -> tuple[CrowdCorpus, Any]:
-    from lasca.pipeline import load_truth
+    from lasca.pipeline.folder import load_truth
 
     if (Path(data) / "truth").is_dir():
         corpus, truth = load_truth(data)
@@ -319,7 +319,7 @@ def _gold_labels(data: str, name: str | None) -> Labelled:
         corpus = get_corpus(data)
         hint = "GOLD needs the labels of experts; `lasca inspect` says which golds there are"
         return _labelled(corpus, corpus.golds[find_gold(corpus, name, data, hint)])
-    from lasca.pipeline import load_truth
+    from lasca.pipeline.folder import load_truth
 
     corpus, truth = load_truth(data)
     if corpus.golds or name is not None:
@@ -330,7 +330,7 @@ def _gold_labels(data: str, name: str | None) -> Labelled:
 
 def _labels_to_judge(data: str) -> Labelled:
     if (Path(data) / "truth").is_dir():
-        from lasca.pipeline import load_truth
+        from lasca.pipeline.folder import load_truth
 
         corpus, truth = load_truth(data)
         return _labelled(corpus, truth.labels)

@@ -22,12 +22,12 @@ from typing import Any, TypeVar
 from lasca.errors import LascaWarning, StoreError
 from lasca.files import check_sums, swap, whole_file, write_sums
 
-__all__ = ["Checkpoints", "NoCheckpoints", "is_finished"]
+__all__ = ["Checkpoints", "Steps", "is_finished"]
 
 T = TypeVar("T")
 
 
-class NoCheckpoints:
+class Steps:
     """Runs the steps in memory; keeps their times and warnings."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class NoCheckpoints:
         return {name: step["seconds"] for name, step in self.steps.items()}
 
 
-class Checkpoints(NoCheckpoints):
+class Checkpoints(Steps):
     """Runs the steps with checkpoints in a work folder beside `target`."""
 
     def __init__(self, target: Path, key: Mapping[str, Any], *, resume: bool) -> None:

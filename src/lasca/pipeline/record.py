@@ -18,7 +18,7 @@ from lasca.comparison import departure_from_majority
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import StoreError
 from lasca.files import file_hash
-from lasca.runs.checkpoints import NoCheckpoints
+from lasca.pipeline.checkpoints import Steps
 
 __all__ = ["command", "corpus_hash", "make_record", "path_hash", "plain", "source_of", "versions", "with_warnings"]
 
@@ -109,7 +109,7 @@ def source_of(data: Any, pseudonyms: bool) -> dict[str, str]:
     return found | {"sha256": path_hash(path)} if name != "-" and path.exists() else found
 
 
-def make_record(done: Mapping[str, Any], facts: dict[str, Any], steps: NoCheckpoints) -> dict[str, Any]:
+def make_record(done: Mapping[str, Any], facts: dict[str, Any], steps: Steps) -> dict[str, Any]:
     """Return what run.json holds. Only `timings` differs between two runs of the same."""
     corpus, truth = done["corpus"], done["truth"]
     said = [*truth.warnings, *departure_from_majority(corpus, truth), *done["ambiguity"].warnings, *steps.warnings]

@@ -27,9 +27,9 @@ from lasca.corpus.votes import Block
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError
 from lasca.files import check_output, real_path, whole_file
-from lasca.runs.checkpoints import Checkpoints
-from lasca.runs.record import plain, versions
-from lasca.runs.truth_folder import write_csv, write_json
+from lasca.pipeline.checkpoints import Checkpoints
+from lasca.pipeline.folder import write_csv, write_json
+from lasca.pipeline.record import plain, versions
 from lasca.truth import Truth, TruthModel, supporting
 from lasca.truth.base import Progress, Workplace
 from lasca.truth.finish import Finish, Part

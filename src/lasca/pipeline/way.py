@@ -15,35 +15,30 @@ from lasca.ambiguity import Ambiguity, find_ambiguity
 from lasca.comparison import compare as compare_models
 from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus, need_corpus
-from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE, PRESETS, Preset, preset_named
+from lasca.corpus.reshape import pseudonymise
+from lasca.defaults import Preset, preset_named
 from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
-from lasca.review.known import same_model
-from lasca.review.project import Project
-from lasca.review.take import read_alike
-from lasca.runs.checkpoints import Checkpoints, NoCheckpoints, is_finished
-from lasca.runs.out_folder import write_out
-from lasca.runs.progress import Progress, Shares
-from lasca.runs.pseudonyms import pseudonymise
-from lasca.runs.record import command, make_record, plain, source_of, versions, with_warnings
-from lasca.runs.source import paths, read
-from lasca.runs.truth_folder import load_truth, save_truth
-from lasca.runs.update import changes, go_on, join
+from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
+from lasca.pipeline.folder import load_truth, write_out
+from lasca.pipeline.record import command, make_record, plain, source_of, versions, with_warnings
+from lasca.pipeline.source import paths, read
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
+from lasca.truth.base import Progress
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "DEFAULT_OBJECTIVE",
-    "PRESETS",
-    "Run",
-    "load_truth",
-    "read",
-    "report_on_truth",
-    "run",
-    "save_truth",
-    "update",
-]
+__all__ = ["Run", "report_on_truth", "run"]
+
+SHARES = {
+    "read": 0.04,
+    "truth": 0.5,
+    "models": 0.2,
+    "ambiguity": 0.08,
+    "confusion": 0.01,
+    "tagger": 0.35,
+    "report": 0.05,
+}
+"""About how long the steps take, for the progress display."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,7 +182,7 @@ def run(
     title = title or Path(source["source"].split(", ")[0]).name or None
     seeds = {"model": plain(estimator.get_params().get("seed", seed)), "tagger": seed}
     key = {"versions": versions(), "parameters": parameters, "seeds": seeds, "input": source, "title": title}
-    steps: NoCheckpoints = NoCheckpoints()
+    steps = Steps()
     if output is not None:
         target = real_path(output)
         if resume and is_finished(target, key):
@@ -218,7 +213,7 @@ def _go(
     data: Any,
     infer: Callable[..., Truth],
     tagging: Tagger,
-    steps: NoCheckpoints,
+    steps: Steps,
     asked: Mapping[str, Any],
     seed: int,
     reader: Mapping[str, Any],
@@ -280,50 +275,6 @@ def _go(
         "corpus": corpus, "truth": truth, "ambiguity": ambiguity, "confusion": confusion, "tagger": tagger,
         "models": models,
     }  # fmt: skip
-
-
-def update(
-    folder: str | Path,
-    data: Any,
-    *,
-    output: str | Path,
-    format: str = "auto",
-    reader: Mapping[str, Any] | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Let new annotations, annotators or texts join an earlier run; write the whole into `output`, say what changed.
-
-    The folder is one that `lasca run` or `lasca aggregate` wrote, and what is written is of the same kind, and
-    run.json holds what is returned. Decisions go along. How old and new become one: `lasca.runs.update`.
-    """
-    project = Project(folder)
-    asked = project.record.get("parameters", {})
-    if asked.get("pseudonyms"):
-        raise StoreError(
-            "the run holds pseudonyms: new votes cannot be matched with those who gave the old ones",
-            where=str(folder),
-            hint="Run all files together: lasca run OLD NEW --pseudonyms",
-        )
-    check_output(output, folder, *([] if isinstance(data, CrowdCorpus) else paths(data)), overwrite=overwrite)
-    new = data if isinstance(data, CrowdCorpus) else read_alike(data, project.corpus, format, **(reader or {}))
-    joined = join(project.corpus, new)
-    model = same_model(project.truth)
-    truth, how = go_on(model, project.truth, joined, progress)
-    said = {"how": how, "source": new.load_report.source} | changes(project.corpus, project.truth, joined, truth)
-    said["decisions"] = len(project.standing())
-    if project.record:
-        files = new.load_report.source or "NEW"
-        run(
-            joined.corpus, output=output, preset=asked["preset"], model=model, method=asked["method"],
-            fraction=asked["fraction"], objective=asked["objective"], tagger=asked["tagger_parameters"],
-            seed=project.record["seeds"]["tagger"], gold=asked["gold"], title=project.record.get("title"),
-            overwrite=overwrite, truth=truth, facts={"command": f"lasca update OLD {files} -o OUT", "update": said},
-        )  # fmt: skip
-    else:
-        save_truth(joined.corpus, truth, output, overwrite=overwrite)
-    project.log.copy(output)
-    return said
 
 
 def report_on_truth(
@@ -395,3 +346,27 @@ def _save_models(models: tuple[Mapping[str, Any], ...], path: Path) -> None:
 def _load_models(path: Path) -> tuple[Mapping[str, Any], ...]:
     check_sums(path, "models.json")
     return tuple(json.loads((path / "models.json").read_text(encoding="utf-8")))
+
+
+class Shares:
+    """Turns the progress of a step into the progress of the whole."""
+
+    def __init__(self, progress: Progress | None, compare: bool) -> None:
+        self.progress = progress
+        self.highest = 0.0
+        self.names = [name for name in SHARES if compare or name != "models"]
+        self.total = sum(SHARES[name] for name in self.names)
+
+    def of(self, name: str) -> Progress:
+        """Return the progress callback of a step."""
+        at = self.names.index(name)
+        before = sum(SHARES[n] for n in self.names[:at])
+        title = f"{at + 1}/{len(self.names)} {name}"
+
+        def report(share: float, words: str = "") -> None:
+            if self.progress is not None:
+                done = (before + min(max(share, 0.0), 1.0) * SHARES[name]) / self.total
+                self.highest = max(self.highest, done)  # some steps only guess how far they are
+                self.progress(self.highest, f"{title}: {words}" if words else title)
+
+        return report

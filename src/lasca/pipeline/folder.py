@@ -1,20 +1,27 @@
-"""A truth and its corpus in one folder, for people (labels, annotators) and for the next step (records)."""
+"""Folders that people and the next program read: a truth with its corpus, and OUT, all that a run leaves."""
 
 from __future__ import annotations
 
 import csv
 import json
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lasca import __version__, formats
+from lasca.ambiguity.write import write_all
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
 from lasca.files import whole_folder
 from lasca.formats.write_tables import guarded
+from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
 
-__all__ = ["load_truth", "save_truth", "write_csv", "write_json", "write_labels"]
+if TYPE_CHECKING:
+    from lasca.pipeline.way import Run
+
+__all__ = ["load_truth", "save_truth", "write_csv", "write_json", "write_out"]
 
 LABEL_FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
 
@@ -85,3 +92,26 @@ def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> Non
         writer = csv.writer(file)
         writer.writerow([guarded(name) for name in columns])
         writer.writerows([guarded(row[name]) for name in columns] for row in rows)
+
+
+def write_out(run: Run, folder: Path, record: Callable[[list[str]], dict[str, Any]]) -> None:
+    """Write everything into an empty folder; `record` makes run.json when the last warnings are known."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        write_labels(run.corpus, run.truth, folder)
+        write_all(run.corpus, run.truth, run.ambiguity, folder / "ambiguous")
+        write_queue(run.corpus, make_queue(run.corpus, run.truth, run.ambiguity), folder)
+    said = [str(w.message).replace(str(folder) + "/", "").replace(str(folder), "OUT") for w in caught]
+    names = run.confusion.labels
+    rows = [dict(zip(("label", *names), (name, *row))) for name, row in zip(names, run.confusion.matrix.tolist())]
+    write_csv(folder / "confusion.csv", ["label", *names], rows)
+    if run.models:
+        write_json(folder / "models.json", list(run.models))
+    run.corpus.save(folder / "corpus")
+    run.truth.save(folder / "truth")
+    run.ambiguity.save(folder / "ambiguity")
+    run.confusion.save(folder / "confusion")
+    run.tagger.save(folder / "tagger")
+    made = record(list(dict.fromkeys(said)))
+    write_json(folder / "run.json", made)
+    (folder / "report.html").write_text(run.page(record=made), encoding="utf-8")

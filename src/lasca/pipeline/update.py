@@ -10,20 +10,28 @@ old votes are not read again, and old labels stay. Else the model is run anew on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, Strings
-from lasca.errors import CorpusError
+from lasca.errors import CorpusError, StoreError
+from lasca.files import check_output
+from lasca.pipeline.folder import save_truth
+from lasca.pipeline.source import paths
+from lasca.pipeline.way import run
+from lasca.review.known import same_model
+from lasca.review.project import Project
+from lasca.review.take import read_alike
 from lasca.truth import Truth, TruthModel
 from lasca.truth.base import Progress, annotator_table
 
-__all__ = ["Joined", "changes", "go_on", "join"]
+__all__ = ["Joined", "changes", "go_on", "join", "update"]
 
 EXAMPLES = 10
 MOVED = 0.02
@@ -52,6 +60,50 @@ class Joined:
     def n_new(self) -> int:
         """How many sequences are new."""
         return self.corpus.n_sequences - self.n_old
+
+
+def update(
+    folder: str | Path,
+    data: Any,
+    *,
+    output: str | Path,
+    format: str = "auto",
+    reader: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Let new annotations, annotators or texts join an earlier run; write the whole into `output`, say what changed.
+
+    The folder is one that `lasca run` or `lasca aggregate` wrote, and what is written is of the same kind, and
+    run.json holds what is returned. Decisions go along. How old and new become one: see above.
+    """
+    project = Project(folder)
+    asked = project.record.get("parameters", {})
+    if asked.get("pseudonyms"):
+        raise StoreError(
+            "the run holds pseudonyms: new votes cannot be matched with those who gave the old ones",
+            where=str(folder),
+            hint="Run all files together: lasca run OLD NEW --pseudonyms",
+        )
+    check_output(output, folder, *([] if isinstance(data, CrowdCorpus) else paths(data)), overwrite=overwrite)
+    new = data if isinstance(data, CrowdCorpus) else read_alike(data, project.corpus, format, **(reader or {}))
+    joined = join(project.corpus, new)
+    model = same_model(project.truth)
+    truth, how = go_on(model, project.truth, joined, progress)
+    said = {"how": how, "source": new.load_report.source} | changes(project.corpus, project.truth, joined, truth)
+    said["decisions"] = len(project.standing())
+    if project.record:
+        files = new.load_report.source or "NEW"
+        run(
+            joined.corpus, output=output, preset=asked["preset"], model=model, method=asked["method"],
+            fraction=asked["fraction"], objective=asked["objective"], tagger=asked["tagger_parameters"],
+            seed=project.record["seeds"]["tagger"], gold=asked["gold"], title=project.record.get("title"),
+            overwrite=overwrite, truth=truth, facts={"command": f"lasca update OLD {files} -o OUT", "update": said},
+        )  # fmt: skip
+    else:
+        save_truth(joined.corpus, truth, output, overwrite=overwrite)
+    project.log.copy(output)
+    return said
 
 
 def join(old: CrowdCorpus, new: CrowdCorpus) -> Joined:
