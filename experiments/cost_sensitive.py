@@ -28,7 +28,7 @@ from lasca.ambiguity import find_ambiguity
 from lasca.confusion import disagreement, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.crf.decode import viterbi
-from lasca.crf.prepare import scheme_constraint
+from lasca.tagger.prepare import scheme_constraint
 from lasca.truth.dawid_skene import DawidSkene
 from reproduction import entities, tweets
 

@@ -12,7 +12,7 @@ import naive
 from lasca import crf
 from lasca.confusion import disagreement
 from lasca.corpus import CrowdCorpus
-from lasca.crf.space import ParameterSpace, Weights
+from lasca.crf.features import ParameterSpace, Weights
 from lasca.errors import CorpusError, ModelError, ParameterError
 from lasca.tagger import CrfTagger
 from test_crf_objective import Problem

@@ -11,7 +11,7 @@ import pytest
 import naive
 from lasca import crf
 from lasca.crf.decode import Constraint, log_partition
-from lasca.crf.space import ParameterSpace, Weights
+from lasca.crf.features import ParameterSpace, Weights
 from lasca.errors import ModelError
 
 

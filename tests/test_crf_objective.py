@@ -9,8 +9,8 @@ import pytest
 
 import naive
 from lasca import crf
+from lasca.crf.features import ParameterSpace, Weights
 from lasca.crf.objective import Objective
-from lasca.crf.space import ParameterSpace, Weights
 
 KINDS = ("hard", "partial", "allowed", "soft")
 OBJECTIVES = ("likelihood", "cost-sensitive", "softmax-margin")

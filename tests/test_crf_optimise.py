@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import minimize
 
 from lasca import crf
+from lasca.crf.features import ParameterSpace
 from lasca.crf.objective import Objective
-from lasca.crf.space import ParameterSpace
 from lasca.crf.training import make_space
 from lasca.errors import ModelError, ParameterError
 
@@ -187,7 +187,7 @@ def test_callback_stops() -> None:
     features, _ = crf.Features.from_attributes(toy()[0])
     seen: list[int] = []
 
-    def stop(now: crf.Progress, weights: crf.Weights) -> bool:
+    def stop(now: crf.Iteration, weights: crf.Weights) -> bool:
         seen.append(now.iteration)
         assert weights.vector.shape == (weights.space.size,)
         return now.iteration == 3

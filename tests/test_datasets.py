@@ -79,7 +79,7 @@ def test_tweets_in_both_corpora(data_dir: Path) -> None:
 def test_conll2003(data_dir: Path) -> None:
     train = datasets.load("conll2003", path=data_dir)
     assert (train.n_sequences, train.n_tokens) == (14041, 203621)
-    assert train.labels == datasets.loaders.ENTITY_LABELS
+    assert train.labels == datasets.registry.ENTITY_LABELS
     assert schemes.detect_corpus(train) == "IOB2"
     assert schemes.count_illegal(train) == (0, 0)
     test = datasets.load("conll2003", path=data_dir, split="testb")

@@ -14,12 +14,12 @@ import pytest
 
 from lasca import crf
 from lasca.corpus import CrowdCorpus
-from lasca.crf import lexicons as ready
 from lasca.crf.fields import Lexicons
-from lasca.crf.lexicons import ready_lexicons
 from lasca.crf.templates import Templates, with_lists
 from lasca.errors import ModelError, ParameterError
 from lasca.tagger import CrfTagger
+from lasca.tagger import lexicons as ready
+from lasca.tagger.lexicons import ready_lexicons
 from test_tagger import sentences
 
 

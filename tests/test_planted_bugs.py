@@ -16,8 +16,8 @@ from lasca import crf
 from lasca.ambiguity import find_ambiguity, two_truths
 from lasca.ambiguity.steps import PI, Passes
 from lasca.corpus import CrowdCorpus
+from lasca.crf.features import Weights
 from lasca.crf.optimise import improvement
-from lasca.crf.space import Weights
 from lasca.files import write_sums
 from lasca.formats import brat, doccano, label_studio, label_studio_write
 from lasca.kernels import gibbs

@@ -14,7 +14,10 @@ import numpy as np
 
 from lasca.errors import ParameterError
 
-__all__ = ["Estimator", "check_choice", "check_int", "check_number", "check_options", "generator"]
+__all__ = ["Estimator", "Progress", "check_choice", "check_int", "check_number", "check_options", "generator"]
+
+Progress = Callable[[float, str], None]
+"""Called now and then with the share of the work that is done and a few words on it."""
 
 
 class Estimator:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lasca import crf
-from lasca.crf.space import Weights
+from lasca.crf.features import Weights
 from lasca.errors import ModelError
 from lasca.tagger.neural.chain import chain_values, log_marginals, log_partition
 

@@ -33,22 +33,20 @@ from __future__ import annotations
 
 from lasca.crf.decode import marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
-from lasca.crf.features import Features
+from lasca.crf.features import Features, ParameterSpace, Weights
 from lasca.crf.objective import Objective, cost_matrix
-from lasca.crf.optimise import Minimum, Progress, minimise
-from lasca.crf.perceptron import perceptron
-from lasca.crf.space import ParameterSpace, Weights
+from lasca.crf.optimise import Iteration, Minimum, minimise
 from lasca.crf.templates import TEMPLATE_SETS, Templates
-from lasca.crf.training import fit
+from lasca.crf.training import fit, perceptron
 
 __all__ = [
     "TEMPLATE_SETS",
     "Extractor",
     "Features",
+    "Iteration",
     "Minimum",
     "Objective",
     "ParameterSpace",
-    "Progress",
     "Templates",
     "Weights",
     "cost_matrix",

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lasca.crf.features import Features
+from lasca.crf.features import Features, Weights
 from lasca.crf.objective import Scores, chunks_of, each
-from lasca.crf.space import Weights
 from lasca.errors import ModelError
 from lasca.estimator import check_int
 from lasca.kernels.crf import chain_marginals

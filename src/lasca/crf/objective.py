@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from lasca.crf.features import Features
-from lasca.crf.space import ParameterSpace, padded_width
+from lasca.crf.features import Features, ParameterSpace, padded_width
 from lasca.engine import run_ordered
 from lasca.errors import ModelError
 from lasca.estimator import check_choice, check_number

@@ -17,7 +17,7 @@ import numpy as np
 from lasca.errors import ModelError
 from lasca.kernels import vectors
 
-__all__ = ["Minimum", "Progress", "minimise"]
+__all__ = ["Iteration", "Minimum", "minimise"]
 
 Array = np.ndarray[Any, Any]
 Function = Callable[[Array, Array], float]
@@ -26,7 +26,7 @@ _SUFFICIENT, _CURVATURE = 1e-4, 0.9
 
 
 @dataclass(frozen=True)
-class Progress:
+class Iteration:
     """What is known after an iteration; `left` is a guess of the seconds still needed, nan while unknown."""
 
     iteration: int
@@ -47,7 +47,7 @@ class Minimum:
     converged: bool
 
 
-Callback = Callable[[Progress, Array], bool]
+Callback = Callable[[Iteration, Array], bool]
 
 
 class _Clock:
@@ -141,7 +141,7 @@ def minimise(
             break
         trace.append(search.value)
         if callback is not None and callback(
-            Progress(
+            Iteration(
                 iteration, max_iter, search.value, search.slope_norm(),
                 time.perf_counter() - clock.start, clock.left(trace),
             ),

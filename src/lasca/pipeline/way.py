@@ -18,6 +18,7 @@ from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.corpus.reshape import pseudonymise
 from lasca.defaults import Preset, preset_named
 from lasca.errors import CorpusError, ParameterError, StoreError
+from lasca.estimator import Progress
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
 from lasca.pipeline.folder import load_truth, write_out
@@ -25,7 +26,6 @@ from lasca.pipeline.record import command, make_record, plain, source_of, versio
 from lasca.pipeline.source import paths, read
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
-from lasca.truth.base import Progress
 
 __all__ = ["Run", "report_on_truth", "run"]
 

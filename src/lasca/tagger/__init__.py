@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lasca.tagger.base import TAGGERS, Tagger, load_tagger, tagger_class
-from lasca.tagger.card import model_card
-from lasca.tagger.choose import Choice, choose_tagger
 from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.hmm_tagger import HmmTagger
-from lasca.tagger.sequences import SequenceTagger
-from lasca.tagger.texts import TaggedText, tag_texts
+from lasca.tagger.quality import Choice, choose_tagger, model_card
+from lasca.tagger.use import SequenceTagger, TaggedText, tag_texts
 
 if TYPE_CHECKING:
     from lasca.tagger.neural.bilstm import BiLstmCrfTagger

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lasca.corpus import need_corpus
-from lasca.crf.prepare import (
+from lasca.errors import ModelError, ParameterError, StoreError
+from lasca.estimator import Estimator, Progress, check_int, check_number
+from lasca.plugins import Registry, load_object
+from lasca.tagger.paths import Paths, weighted_paths
+from lasca.tagger.prepare import (
+    VoteScore,
     active_labels,
     blocks_of,
     chosen_tokens,
@@ -21,13 +26,8 @@ from lasca.crf.prepare import (
     labelled_sequences,
     scheme_constraint,
     targets_of,
+    vote_score_of,
 )
-from lasca.crf.runs import Report
-from lasca.errors import ModelError, ParameterError, StoreError
-from lasca.estimator import Estimator, check_int, check_number
-from lasca.plugins import Registry, load_object
-from lasca.tagger.paths import Paths, weighted_paths
-from lasca.tagger.votes import VoteScore, vote_score_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -119,7 +119,7 @@ class Tagger(Estimator):
         *,
         unlabelled: Sequence[Sequence[str]] = (),
         sequence_weights: Array | str | None = None,
-        progress: Report | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Fit to the labels of a Truth, or to the gold of that name; tokens without a label are summed over.
 
@@ -198,7 +198,7 @@ class Tagger(Estimator):
         labels: Sequence[str],
         *,
         sequence_weights: Array | None = None,
-        progress: Report | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Fit to plain arrays: what a text model of a truth model wants.
 
@@ -225,7 +225,7 @@ class Tagger(Estimator):
         """Check the parameters."""
         raise NotImplementedError
 
-    def _learn(self, examples: Examples, progress: Report | None) -> None:
+    def _learn(self, examples: Examples, progress: Progress | None) -> None:
         """Fit to examples."""
         raise NotImplementedError
 

@@ -21,17 +21,17 @@ from lasca import schemes
 from lasca.crf.decode import marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
-from lasca.crf.fitted import Fitted
-from lasca.crf.lexicons import ready_lexicons
 from lasca.crf.objective import OBJECTIVES
-from lasca.crf.prepare import aligned_costs, blocks_of, scheme_constraint
-from lasca.crf.runs import Report, Training
 from lasca.crf.templates import with_lists
 from lasca.engine.threads import available_threads
 from lasca.errors import ParameterError
-from lasca.estimator import check_choice, check_int, check_number
+from lasca.estimator import Progress, check_choice, check_int, check_number
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger, write_card
+from lasca.tagger.crf_store import Fitted
+from lasca.tagger.lexicons import ready_lexicons
+from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
+from lasca.tagger.training import Training
 
 __all__ = ["CrfTagger"]
 
@@ -153,7 +153,7 @@ class CrfTagger(Tagger):
         weights = model.weights.state()[:, column[0]]
         return [(names[i], float(weights[i])) for i in np.argsort(-weights, kind="stable")[:n].tolist()]
 
-    def _learn(self, examples: Examples, progress: Report | None) -> None:
+    def _learn(self, examples: Examples, progress: Progress | None) -> None:
         if self.optimiser == "perceptron" and examples.weights is not None:
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for sequences with weights")
         labels, active, targets = examples.labels, examples.active, examples.targets

@@ -30,13 +30,12 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from lasca.crf.prepare import scheme_constraint
-from lasca.crf.runs import Report
 from lasca.errors import LascaError, ModelError, StoreError
-from lasca.estimator import check_int, check_number
+from lasca.estimator import Progress, check_int, check_number
 from lasca.files import check_sums, whole_folder
 from lasca.kernels import lattice
 from lasca.tagger.base import Examples, Tagger, write_card
+from lasca.tagger.prepare import scheme_constraint
 
 __all__ = ["HmmTagger"]
 
@@ -176,7 +175,7 @@ class HmmTagger(Tagger):
         """The log likelihood of the tokens without labels before each step of EM."""
         return self._trace
 
-    def _learn(self, examples: Examples, progress: Report | None) -> None:
+    def _learn(self, examples: Examples, progress: Progress | None) -> None:
         if examples.targets.ndim != 1:
             raise ModelError("the hidden Markov model learns from one label per token, not from probabilities")
         names = [examples.labels[a] for a in examples.active]

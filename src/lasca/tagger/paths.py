@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from lasca.crf.decode import Constraint, marginals, n_best
-from lasca.crf.features import Features
-from lasca.crf.space import Weights
+from lasca.crf.features import Features, Weights
 
 __all__ = ["Paths", "chain_of", "weighted_paths"]
 

@@ -18,7 +18,7 @@ from spacy.util import filter_spans, minibatch
 from lasca import schemes
 from lasca.errors import ModelError
 from lasca.tagger.base import load_tagger
-from lasca.tagger.texts import label_spans
+from lasca.tagger.use import label_spans
 
 __all__ = ["LascaTagger", "make_component"]
 

@@ -19,16 +19,13 @@ from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Engine, Threads, Work, added
 from lasca.errors import ModelError
-from lasca.estimator import Estimator
+from lasca.estimator import Estimator, Progress
 from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
 from lasca.truth.checks import check_truth
 from lasca.truth.finish import Finish, Tally, counted_confusion, joined
 from lasca.truth.result import Clusters, Truth
 
 __all__ = ["Posterior", "Progress", "TruthModel", "Votes", "Workplace", "annotator_table"]
-
-Progress = Callable[[float, str], None]
-"""Called now and then with the share of the work that is done and a few words on it."""
 
 
 @dataclass(frozen=True)

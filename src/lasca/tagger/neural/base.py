@@ -4,6 +4,8 @@ A network turns a batch of sentences into emissions (scores of labels per token)
 from label to label. Everything random hangs on `seed` and leaves torch's own generator as it was; on a CPU the same
 seed gives the same weights for the same number of `threads` (with another number sums are made in another order).
 Labels and probabilities of new sentences come from the kernels of `lasca.crf`.
+
+Of how a word is written networks see its case and kind, as one of a few dozen classes, and its characters.
 """
 
 from __future__ import annotations
@@ -23,22 +25,39 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from lasca.crf.decode import Constraint, marginals, viterbi
-from lasca.crf.features import Features
+from lasca.crf.features import Features, Weights
+from lasca.crf.fields import field_values
 from lasca.crf.objective import OBJECTIVES
-from lasca.crf.prepare import aligned_costs, scheme_constraint
-from lasca.crf.runs import Report
-from lasca.crf.space import Weights
 from lasca.errors import ModelError, StoreError
-from lasca.estimator import check_choice, check_int, check_number
+from lasca.estimator import Progress, check_choice, check_int, check_number
 from lasca.files import check_sums, whole_folder
 from lasca.tagger.base import Examples, Tagger, write_card
 from lasca.tagger.neural.training import train
+from lasca.tagger.prepare import aligned_costs, scheme_constraint
 
-__all__ = ["Network", "NeuralTagger", "quiet_torch"]
+__all__ = ["N_WRITINGS", "Network", "NeuralTagger", "padded", "writings"]
 
+_CASES = ("lower", "title", "upper", "initial", "mixed", "none")
+_KINDS = (
+    "word", "punctuation", "code", "hyphened", "dotted", "figure",
+    "number1", "number2", "number3", "number4", "number5",
+)  # fmt: skip
+N_WRITINGS = len(_CASES) * len(_KINDS) + 1
 Array = np.ndarray[Any, Any]
 VERSION = 1
 _MAX_HEADER = 64 << 20
+
+
+def writings(words: Sequence[str]) -> list[int]:
+    """Return the class of each word, from 1; 0 is left for padding."""
+    cases, kinds = field_values("case", list(words)), field_values("kind", list(words))
+    return [_CASES.index(str(c)) * len(_KINDS) + _KINDS.index(str(k)) + 1 for c, k in zip(cases, kinds)]
+
+
+def padded(rows: Sequence[Sequence[int]], filler: int = 0) -> torch.Tensor:
+    """Return rows of numbers as one matrix."""
+    width = max((len(row) for row in rows), default=0)
+    return torch.tensor([[*row, *([filler] * (width - len(row)))] for row in rows], dtype=torch.long)
 
 
 class Network(nn.Module):
@@ -124,7 +143,7 @@ class NeuralTagger(Tagger):
     def _more_files(self, network: Network, folder: Path) -> None:
         """Write what else the network needs."""
 
-    def _learn(self, examples: Examples, progress: Report | None) -> None:
+    def _learn(self, examples: Examples, progress: Progress | None) -> None:
         sentences = [examples.tokens[a:b] for a, b in pairwise(examples.offsets.tolist())]
         names = [examples.labels[a] for a in examples.active]
         constraint = scheme_constraint(names, examples.targets, examples.offsets) if self.constrained else None

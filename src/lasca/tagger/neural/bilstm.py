@@ -18,8 +18,7 @@ from torch import nn
 
 from lasca.errors import FormatError, ParameterError, StoreError
 from lasca.estimator import check_int, check_number
-from lasca.tagger.neural.base import Network, NeuralTagger
-from lasca.tagger.neural.words import N_WRITINGS, padded, writings
+from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
 
 __all__ = ["BiLstmCrfTagger"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lasca.crf.runs import Report
 from lasca.errors import ModelError
+from lasca.estimator import Progress
 from lasca.tagger.base import Examples
 from lasca.tagger.neural.chain import chain_values
 
@@ -40,13 +40,13 @@ def train(
     held_out: float,
     patience: int,
     seed: int,
-    progress: Report | None,
+    progress: Progress | None,
     proba: Callable[[Sequence[Sequence[str]]], Array],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Train the network in place; return minus the mean objective per epoch, and the held-out scores.
 
     With held-out sequences the weights of the best epoch are kept, and training ends after `patience` epochs without a
-    better one. The judges are the votes on those sequences (`lasca.tagger.votes`); where there are none, their labels.
+    better one. The judges are the votes on those sequences (`VoteScore`); where there are none, their labels.
     """
     rng = np.random.default_rng(seed)
     keep = np.flatnonzero(np.diff(examples.offsets) > 0)

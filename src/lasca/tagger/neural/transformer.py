@@ -23,8 +23,7 @@ from transformers.utils import logging
 
 from lasca.errors import ModelError, StoreError
 from lasca.estimator import check_number
-from lasca.tagger.neural.base import Network, NeuralTagger
-from lasca.tagger.neural.words import N_WRITINGS, padded, writings
+from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
 
 __all__ = ["TransformerTagger"]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lasca.crf.decode import Constraint, viterbi
-from lasca.crf.features import Features
-from lasca.crf.optimise import Progress
-from lasca.crf.perceptron import perceptron
-from lasca.crf.space import Weights
-from lasca.crf.training import fit
+from lasca.crf.features import Features, Weights
+from lasca.crf.optimise import Iteration
+from lasca.crf.training import fit, perceptron
 from lasca.errors import ModelError
-from lasca.estimator import generator
+from lasca.estimator import Progress, generator
 
-__all__ = ["Report", "Training"]
+__all__ = ["Training"]
 
 Array = np.ndarray[Any, Any]
-Report = Callable[[float, str], None]
 _APART = 5  # iterations between two looks at the held-out sequences
 
 
@@ -36,7 +32,7 @@ class Training:
     held_out: float
     patience: int
     seed: int | np.random.Generator
-    progress: Report | None
+    progress: Progress | None
 
     def perceptron(self, epochs: int, gamma: Array | None = None) -> Weights:
         """Run the averaged perceptron; `gamma` weighs its updates."""
@@ -74,7 +70,7 @@ class _Watch:
         self.best: Array | None = None
         self.best_score, self.score, self.checks_since = -1.0, float("nan"), 0
 
-    def __call__(self, now: Progress, weights: Weights) -> bool:
+    def __call__(self, now: Iteration, weights: Weights) -> bool:
         stop = len(self.aside) > 0 and now.iteration % _APART == 0 and self._check(weights)
         if self.training.progress is not None:
             left = "" if np.isnan(now.left) else f", about {now.left:.0f} s left"
