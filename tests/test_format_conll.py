@@ -225,3 +225,40 @@ def test_any_bytes_as_numbered_columns(max_examples: int) -> None:
     assert_only_lasca_errors(
         lambda b: conll_columns.read(source("x.conllu", b), column=4), CONLLU.encode(), max_examples=max_examples
     )
+
+
+# --- numbers of tokens --------------------------------------------------------------------------------------------
+
+NUMBERED = [(["Ada", "ran", "home"], ["B-PER", "O", "O"]), (["In", "Rome"], ["O", "B-LOC"])]
+
+
+@pytest.mark.parametrize("starts", [(0, 0), (1, 1), (7, 10), (0, 3)])
+def test_numbers_of_tokens_are_no_tokens(starts: tuple[int, int]) -> None:
+    text = ""
+    for first, (words, tags) in zip(starts, NUMBERED):
+        text += "".join(f"{first + i}\t{word}\t_\t{tag}\n" for i, (word, tag) in enumerate(zip(words, tags))) + "\n"
+    corpus = load(text)
+    assert [corpus.sequence(s) for s in range(2)] == [words for words, _ in NUMBERED]
+    assert column(corpus, "gold") == [tags for _, tags in NUMBERED]
+    assert load(text, golds="best", columns=None).sequence(1) == ["In", "Rome"]
+
+
+def test_numbers_of_years_are_tokens() -> None:
+    corpus = load("1984 O O\n1987 B-T B-T\n\n1999 O O\n")
+    assert corpus.sequence(0) == ["1984", "1987"]
+
+
+@pytest.mark.parametrize("names", ["idx\tword\tann\tben", "i\tform\tann\tben"])
+def test_a_header_may_begin_with_the_numbers_of_tokens(names: str) -> None:
+    rows = "0\tAda\tB-PER\tO\n1\tran\tO\tO\n\n0\tRome\tB-LOC\tB-LOC\n"
+    for corpus in (load(f"{names}\n{rows}"), load(rows, columns=names.split("\t"))):
+        assert corpus.sequence(0) == ["Ada", "ran"]
+        assert list(corpus.annotators) == ["ann", "ben"]
+        assert column(corpus, "ann") == [["B-PER", "O"], ["B-LOC"]]
+
+
+def test_several_labels_behind_numbers_are_asked_about() -> None:
+    rows = "1\tAda\tB-PER\tO\n2\tran\tO\tO\n\n1\tRome\tB-LOC\tB-LOC\n"
+    with pytest.raises(FormatError, match="columns=_,token,ann,ben"):
+        load(rows)
+    assert list(load(rows, columns="_,token,ann,ben").annotators) == ["ann", "ben"]

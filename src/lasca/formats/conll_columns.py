@@ -13,9 +13,10 @@ York     I-LOC  ?     I-LOC I-ORG
 ```
 
 `?` and an empty cell are missing labels. Cells are separated by tabs or spaces (see `conll_lines`). The header is
-optional: its first cell is `token` or `word`; a name that begins with "gold" is a gold; `gold:NAME`, `model:NAME` and
-`annotator:NAME` say the role outright; `_` leaves a column out. Without a header, `columns` names the columns, or
-`golds` names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one gold.
+optional: its first cell is `token` or `word` (or the second, behind numbers of tokens); a name that begins with "gold"
+is a gold; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_` leaves a column out. Without a
+header, `columns` names the columns, or `golds` names the first label columns and the rest are annotators "1", "2", …;
+a file of two columns is one gold. Numbers of tokens in the first column, from 0, from 1 or running on, are left out.
 Without either, columns are annotators only if their labels overlap. CoNLL-2003, CoNLL-X, CoNLL-U and WebAnno TSV 2
 hold different things in their columns: one of them is the gold, the entities or chunks in the last one, the parts of
 speech of CoNLL-U, or the one that `column` names (by number from 1, or as "upos", "xpos", …). Lines of CoNLL-U that are
@@ -36,7 +37,7 @@ from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_layers import layout_of, numbered
-from lasca.formats.conll_lines import Block, Table, read_table
+from lasca.formats.conll_lines import TOKEN_NAMES, Block, Table, read_table
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
@@ -177,15 +178,17 @@ def _columns(
             result[k] = ("annotator", str(i + 1)) if layout.annotators else ("gold", name)
         return layout.note, result
     if names is None:
-        labels = n - 1
+        token = int(numbered(table))
+        labels = n - 1 - token
         if len(golds) > labels:
             raise ParameterError("golds", golds, f"at most {labels} names, one per label column of {file.shown}")
         result = [("gold", name) for name in golds]
         result += [("annotator", str(i + 1)) for i in range(labels - len(golds))]
-        return "", [("token", ""), *result]
+        return "", [("", "")] * token + [("token", ""), *result]
     if column is not None:
         raise ParameterError("column", column, f"None where the columns have names: {', '.join(map(excerpt, names))}")
-    result = [("token", ""), *(_named(name, golds) for name in names[1:])]
+    token = _token_column(names)
+    result = [("", "")] * token + [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
     absent = [name for name in golds if ("gold", name) not in result]
     if absent:
         raise ParameterError("golds", absent[0], f"a column of {file.shown}: {', '.join(map(excerpt, names[1:]))}")
@@ -199,6 +202,11 @@ def _columns(
             "(on the command line: -r header=false)",
         )
     return "", result
+
+
+def _token_column(names: Sequence[str]) -> int:
+    """Return which column is called token, word, …; those before it (numbers of tokens) are left out."""
+    return next((k for k, name in enumerate(names) if name.lower() in TOKEN_NAMES), 0)
 
 
 def _named(cell: str, golds: tuple[str, ...]) -> Column:

@@ -23,6 +23,7 @@ ALIASES = {"cpostag": "upos", "cpos": "upos", "postag": "xpos", "pos": "upos"}
 NOTHING = ("_", "-", "-X-", "?", "", "O", "*")
 SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of the same thing
 ROWS = 20_000  # rows that are looked at
+MOST_DIGITS = 12  # of the number of a token
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,24 @@ class Layout:
 
 
 def numbered(table: Table) -> bool:
-    """Say whether the first column numbers the tokens of each sequence: 1, 2, 3 … (and 3-4, 3.1, as in CoNLL-U)."""
+    """Say whether the first column numbers the tokens: 1, 2, 3 … or 0, 1, 2 … in each sequence, or through the file.
+
+    Lines of CoNLL-U that are no tokens (3-4, 3.1) stand between.
+    """
     if table.n_columns < 3 or table.header is not None or not table.blocks:
         return False
+    longest = 0
     for block in table.blocks[:50]:
-        expected = 1
+        numbers: list[int] = []
         for cell in block.column(0):
-            if cell == str(expected):
-                expected += 1
-            elif not cell.replace("-", "").replace(".", "").isdecimal() or cell.isdecimal():
+            if cell.isdecimal() and len(cell) < MOST_DIGITS:
+                numbers.append(int(cell))
+            elif not cell.replace("-", "").replace(".", "").isdecimal():
                 return False
-        if expected == 1:
+        if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
             return False
-    return True
+        longest = max(longest, len(numbers) + (numbers[0] < 2))  # 0 and 1 are where one begins to count
+    return longest > 1
 
 
 def layout_of(table: Table, file: SourceFile, column: int | str | None) -> Layout:
@@ -80,7 +86,7 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None) -> Layou
             + "; ".join(f"{k + 1}: {_few(sets[k])}" for k in full),
             table.blocks[0].line,
             hint=f"Name the column: column={best} (on the command line: -r column={best}). If they are "
-            "several annotators' labels of the same kind, name them all: columns=token,ann,ben,…",
+            f"several annotators' labels of the same kind, name them all: columns={'_,' if ids else ''}token,ann,ben,…",
         )
     others = ", ".join(f"{k + 1}: {_few(sets[k], 3)}" for k in full if k != chosen)
     what = f"{chosen + 1}{f' ({COLUMNS[chosen]})' if ids and table.n_columns == len(COLUMNS) else ''}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
 
-__all__ = ["Block", "Table", "read_table", "split_spaces", "text_lines"]
+__all__ = ["TOKEN_NAMES", "Block", "Table", "read_table", "split_spaces", "text_lines"]
 
 DOCSTART = "-DOCSTART-"
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
@@ -140,7 +140,9 @@ def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool
 def _is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bool:
     if header is not True and header is not False:
         check_choice("header", header, ("auto",))
-        names = cells[0].lower() in TOKEN_NAMES and len(cells) > 1
+        names = len(cells) > 1 and cells[0].lower() in TOKEN_NAMES
+        if len(cells) > 2 and cells[1].lower() in TOKEN_NAMES and known:
+            names = all(cell.isdecimal() for cell in known[0])  # a number before each token
         if len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:]):
             return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
         return names and set().union(*known[1:]).isdisjoint(cells[1:])
