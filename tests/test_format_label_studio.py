@@ -468,3 +468,42 @@ def test_any_bytes_as_a_page(max_examples: int) -> None:
     assert_only_lasca_errors(
         lambda b: label_studio.read(source("x.json", b)), json.dumps([page]).encode(), max_examples=max_examples
     )
+
+
+# --- one choice alone is written plainly, several in a list -------------------------------------------------------
+
+
+@pytest.mark.parametrize(("key", "text"), [("mood", "text"), ("topic", "review"), ("zz", "body")])
+def test_a_single_choice_beside_several_is_a_vote_too(key: str, text: str) -> None:
+    def row(who: int, said: Any, words: str = "Ada ran home") -> dict[str, Any]:
+        return {"id": len(words), text: words, key: said, "source": "web", "annotator": who, "annotation_id": who}
+
+    rows = [row(1, {"choices": ["a", "b"]}), row(2, "b"), row(1, "a", "no"), row(2, {"choices": ["b", "a"]}, "no")]
+    corpus = read(*rows, **({} if text == "text" else {"text": text}))
+    assert labels_of(corpus, "1") == ["a", "a + b"]
+    assert labels_of(corpus, "2") == ["a + b", "b"]
+    assert key not in corpus.metadata
+    assert set(corpus.metadata["source"]) == {"web"}
+    cells = [[json.dumps(r[key]) if isinstance(r[key], dict) else r[key] for r in rows], rows]
+    table = f"annotation_id,annotator,id,lead_time,{text},{key}\n" + "".join(
+        f'{r["annotation_id"]},{r["annotator"]},{r["id"]},1.0,{r[text]},"{str(c).replace(chr(34), chr(34) * 2)}"\n'
+        for c, r in zip(*cells)
+    )
+    same = label_studio.read(source("x.csv", table.encode()))
+    assert labels_of(same, "1") == labels_of(corpus, "1")
+    assert labels_of(same, "2") == labels_of(corpus, "2")
+
+
+def test_annotations_without_their_tasks_are_refused_by_name() -> None:
+    files = source("x.json", json.dumps([{"id": 1, "completions": [{"aggregated": True, "result": []}]}]).encode())
+    assert label_studio.sniff(files) > 0.5
+    with pytest.raises(FormatError, match="Export whole tasks"):
+        label_studio.read(files)
+
+
+def test_all_keys_that_may_be_the_text_are_named() -> None:
+    keys = [f"column_{i}" for i in range(12)]
+    data = {key: f"word {i} " * (i % 7 + 1) for i, key in enumerate(keys)}
+    with pytest.raises(FormatError, match=r"-r text=column_6") as error:
+        read({"id": 1, "data": data, "annotations": [by(1)]})
+    assert all(key in str(error.value) for key in keys)

@@ -39,7 +39,7 @@ from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.json_text import loads
-from lasca.formats.label_studio_task import Tally, Task
+from lasca.formats.label_studio_task import Tally, Task, is_minimal, kind_of
 from lasca.formats.tabular import csv_rows, is_table
 from lasca.formats.texts import Answer, SpanOptions, TextPool
 
@@ -63,6 +63,8 @@ def _sniff(file: SourceFile) -> float:
         given = [entry for key in GIVEN for entry in _items(row.get(key)) if isinstance(entry, dict)]
         if any("completed_by" in entry or "was_cancelled" in entry for entry in given):
             return 0.98
+        if any(isinstance(entry.get("result"), list) for entry in given):
+            return 0.9
         if isinstance(row.get("data"), dict):
             return 0.95 if any(key in row for key in GIVEN) else 0.6 if set(row) <= {"data", "id", "meta"} else 0.0
         if "annotator" in row and "annotation_id" in row:
@@ -94,8 +96,10 @@ def read(
     offsets = "auto" if unit == DOCUMENT else unit
     pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link, scores))
     export = _Export(pool.collector, text, control, unit == DOCUMENT)
-    for file in pick(files, SUFFIXES, pool.collector):
-        export.file(file)
+    tasks = {file.shown: _tasks(file) for file in pick(files, SUFFIXES, pool.collector)}
+    export.choices = _choices(task for given in tasks.values() for _, task in given)
+    for shown, own in tasks.items():
+        export.file(shown, own)
     names = _names(export, annotator, pool.collector)
     answers = {shown: [names(a, shown) for a in given] for shown, given in export.answers.items()}
     verdicts = [names(v, shown) for shown, given in export.verdicts.items() for v in given]
@@ -116,14 +120,13 @@ class _Export(Tally):
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
     n_tasks: int = 0
 
-    def file(self, file: SourceFile) -> None:
+    def file(self, shown: str, tasks: Iterable[tuple[int, dict[str, Any]]]) -> None:
         """Read the tasks of one file."""
-        answers = self.answers.setdefault(file.shown, [])
-        verdicts = self.verdicts.setdefault(file.shown, [])
-        rows = _table_rows(file) if is_table(file) else parse_json_items(file)
-        for line, task in rows:
+        answers = self.answers.setdefault(shown, [])
+        verdicts = self.verdicts.setdefault(shown, [])
+        for line, task in tasks:
             self.n_tasks += 1
-            for given in Task(self, f"{file.shown}:{line}", task).given():
+            for given in Task(self, f"{shown}:{line}", task).given():
                 if isinstance(given, Answer):
                     answers.append(given)
                 else:
@@ -171,6 +174,20 @@ class _Export(Tally):
                 hint="Take the markup off first",
             )
         self.collector.note("Nobody labelled anything here: these are texts without annotations.")
+
+
+def _tasks(file: SourceFile) -> list[tuple[int, dict[str, Any]]]:
+    return list(_table_rows(file) if is_table(file) else parse_json_items(file))
+
+
+def _choices(tasks: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the keys of JSON-MIN rows that hold choices: one alone is written plainly, several as {"choices": […]}."""
+    found = set[str]()
+    for task in tasks:
+        for key, value in task.items() if is_minimal(task) else ():
+            if isinstance(value, dict) and kind_of({"value": value}) == "document":
+                found.add(key)
+    return found
 
 
 def _table_rows(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -19,7 +19,7 @@ from lasca.formats.base import Collector
 from lasca.formats.documents import Verdict
 from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_score, as_time, text_id
 
-__all__ = ["Tally", "Task"]
+__all__ = ["Tally", "Task", "is_minimal", "kind_of"]
 
 OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")  # of a JSON-MIN row
 GOLD = "gold:"
@@ -45,6 +45,8 @@ class Tally:
     n_texts: int = 0
     others: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
+    choices: set[str] = field(default_factory=set)
+    """Keys of JSON-MIN and CSV rows that hold choices, plainly or in a list."""
     plain: dict[str, set[str]] = field(default_factory=dict)
     """Plain values of JSON-MIN and CSV rows by their key: data of the task, or choices."""
     markup: str = ""
@@ -56,10 +58,11 @@ class Task:
 
     def __init__(self, tally: Tally, where: str, task: dict[str, Any]) -> None:
         self.tally, self.collector, self.task = tally, tally.collector, task
-        self.minimal = "data" not in task and ("annotator" in task or "annotation_id" in task)
+        self.minimal = is_minimal(task)
         data = task if self.minimal else task.get("data")
         if not isinstance(data, dict):
-            raise FormatError("a task must have an object 'data'", path=where, got=excerpt(task))
+            hint = "Export whole tasks (JSON), not their annotations alone"
+            raise FormatError("a task must have an object 'data'", path=where, got=excerpt(task), hint=hint)
         self.data = data
         self.id = "" if task.get("id") is None else as_name(task["id"], "the id of a task", where)
         self.where = where + (f" (task {excerpt(self.id, 40)})" if self.id else "")
@@ -125,7 +128,8 @@ class Task:
             return named
         if self._is_text("text"):
             return "text"
-        found = [key for key in self.data if self._is_text(key) and not (self.minimal and key in OWN)]
+        own = {*OWN, *filter(self._is_choice, self.data)} if self.minimal else ()
+        found = [key for key in self.data if self._is_text(key) and key not in own]
         sources = {r.get("source") for r in self.results if isinstance(r, dict) and kind_of(r) in ("span", "document")}
         hinted = [key for key in found if f"${key}" in sources]
         found = hinted if len(hinted) == 1 else found
@@ -137,12 +141,16 @@ class Task:
             return found[0]
         if not self.spans and (not found or (self.tally.documents and not self.minimal)):
             return ""
+        longest = max(found or self.data, key=lambda key: len(str(self.data[key])), default="…")
         raise FormatError(
-            "it is not clear which value of the task is its text",
+            f"it is not clear which value of the task is its text: {excerpt(', '.join(found or self.data), 400)}",
             path=self.where,
-            got=", ".join(self.data),
-            hint="Name its key: text=… (on the command line: -r text=…)",
+            hint=f"Name its key: text=… (on the command line: -r text={longest})",
         )
+
+    def _is_choice(self, key: str) -> bool:
+        """Say whether what stands under a key of a JSON-MIN row was chosen by the annotator."""
+        return self.minimal and (key in self.tally.choices or (self.tally.documents and key == self.tally.control))
 
     def _is_text(self, key: str) -> bool:
         value = self.data.get(key)
@@ -172,7 +180,8 @@ class Task:
 
     def _metadata(self) -> dict[str, str]:
         if self.minimal:
-            kept = {k: v for k, v in self.data.items() if isinstance(v, str) and k not in (*OWN, self.key)}
+            left_out = {*OWN, self.key, *filter(self._is_choice, self.data)}
+            kept = {k: v for k, v in self.data.items() if isinstance(v, str) and k not in left_out}
             return {k: v for k, v in kept.items() if k not in ("document", "text")}
         found = {} if set(self.data) == {"text"} else {"data": json.dumps(self.data, ensure_ascii=False)}
         if self.key != "text":
@@ -277,7 +286,6 @@ class Task:
 
     def _minimal_results(self) -> Iterator[dict[str, Any]]:
         """Yield the results of a JSON-MIN row: lists of spans and choices stand under the names of the controls."""
-        named = self.tally.control
         for key, value in self.task.items():
             if key in OWN:
                 continue
@@ -285,7 +293,7 @@ class Task:
                 yield from ({"from_name": key, "value": entry} for entry in value)
             elif isinstance(value, dict):
                 yield {"from_name": key, "value": value}
-            elif self.tally.documents and key == named and isinstance(value, str | int | float):
+            elif self._is_choice(key) and isinstance(value, str | int | float):
                 yield {"from_name": key, "value": {"choices": [value]}}
             elif isinstance(value, str | int) and key != "text" and len(str(value)) <= SHORT:
                 self.tally.plain.setdefault(key, set()).add(str(value))
@@ -317,6 +325,11 @@ def _controls(results: list[Any]) -> dict[str, str]:
             usual = (from_name, to_name) == ("label", "text")
             return {} if usual else {"from_name": from_name, "to_name": to_name}
     return {}
+
+
+def is_minimal(task: dict[str, Any]) -> bool:
+    """Say whether this is a row of JSON-MIN, CSV or TSV: data and results side by side."""
+    return "data" not in task and ("annotator" in task or "annotation_id" in task)
 
 
 def kind_of(result: object) -> str:
