@@ -166,3 +166,29 @@ def test_long_lines_and_other_files_are_told_apart() -> None:
     assert doccano.sniff(source("x.jsonl", long)) > 0.9
     gate = {"text": "a b", "annotation_sets": {}, "annotations": []}
     assert doccano.sniff(source("x.json", lines(gate))) == 0
+
+
+@pytest.mark.parametrize("names", [(15, 17), ("good", "bad")])
+def test_labels_of_documents_with_their_users(names: tuple[Any, Any]) -> None:
+    good, bad = names
+    rows = lines(
+        {"id": 1, "text": "fine", "annotations": [{"label": good, "user": 1}, {"label": bad, "user": 2}], "meta": {}},
+        {"id": 2, "text": "poor", "annotations": [{"user": 2, "label": bad}, {"user": 2, "label": good}], "meta": {}},
+        {"id": 3, "text": "so", "annotations": [], "meta": {}},
+    )
+    assert doccano.sniff(source("x.jsonl", rows)) > 0.8
+    corpus = read({"x.jsonl": rows})
+    both = " + ".join(sorted(map(str, names)))
+    assert table(corpus) == {"1": {"1": [str(good)]}, "2": {"1": [str(bad)], "2": [both]}}
+
+
+def test_written_answers_are_refused_by_name() -> None:
+    rows = lines({"id": 1, "text": "i am here .", "annotations": [{"text": "ich bin hier .", "user": 1}]})
+    assert doccano.sniff(source("x.jsonl", rows)) > 0.8
+    with pytest.raises(FormatError, match="written answers"):
+        read({"x.jsonl": rows})
+
+
+def test_a_span_outside_its_text_says_what_to_do() -> None:
+    with pytest.raises(FormatError, match=r"x\.jsonl:1: a span lies outside its text.*take it out"):
+        read({"x.jsonl": lines({"id": 1, "text": "Ada", "entities": [{"start": 7, "end": 9, "label": "A"}]})})

@@ -177,3 +177,44 @@ def test_answers_that_are_words_are_labels_of_documents() -> None:
     assert mturk_results.sniff(source("x.csv", flower)) > 0.9
     corpus = mturk_results.read(source("x.csv", flower), unit="document")
     assert (list(corpus.tokens), corpus.labels, corpus.n_annotations) == (["1"], ("B", "C"), 2)
+
+
+# --- as the platforms write them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("answer", "said"), [("Answer.mood", ("glad", "sad")), ("Answer.topic.label", ("a", "b"))])
+def test_rows_end_before_the_columns_in_which_nobody_wrote(answer: str, said: tuple[str, str]) -> None:
+    header = ["HITId", "WorkerId", "Input.text", answer, "Approve", "Reject"]
+    data = made(["H1", "W1", "Ada ran", said[0]], ["H1", "W2", "Ada ran", said[1], "x"], header=header)
+    corpus = read(data, unit="document")
+    assert table(corpus) == {"W1": [said[0]], "W2": [said[1]]}
+    with pytest.raises(FormatError, match="3 cells in a table of 6 columns"):
+        read(made(["H1", "W1", "Ada ran"], header=header), unit="document")
+    with pytest.raises(FormatError, match="7 cells in a table of 6 columns"):
+        read(made(["H1", "W1", "Ada ran", "x", "", "", ""], header=header), unit="document")
+
+
+def crowdflower(text: str = "tweet_text", answer: str = "is_it_about_rain") -> bytes:
+    header = ["_unit_id", "_created_at", "_worker_id", "_trust", answer, "tweet_id", text]
+    return made(
+        ["1", "8/9/2013 20:28:31", "11", "0.9", "Yes", "7", "it rains and rains"],
+        ["1", "8/10/2013 21:26:41", "12", "0.8", "No", "7", "it rains and rains"],
+        ["1", "8/9/2013 9:28:31", "12", "0.8", "Yes", "7", "it rains and rains"],
+        ["2", "8/9/2013 20:28:31", "11", "0.9", "No", "8", "the sun is out"],
+        header=header,
+    )
+
+
+@pytest.mark.parametrize(("text", "answer"), [("tweet_text", "is_it_about_rain"), ("what_was_said", "verdict")])
+def test_each_message_on_crowdflower_results_leads_to_the_next_step(text: str, answer: str) -> None:
+    data = crowdflower(text, answer)
+    with pytest.raises(FormatError, match=f"-r text={text}") as error:
+        read(data)
+    assert answer in str(error.value)
+    with pytest.raises(FormatError, match=f"-r unit=document -r answer={answer}"):
+        read(data, text=text)
+    with pytest.raises(FormatError, match=f"-r answer={answer}"):
+        read(data, text=text, unit="document")
+    corpus = read(data, text=text, unit="document", answer=answer)
+    assert table(corpus) == {"11": ["Yes", "No"], "12": ["No"]}
+    assert corpus.load_report.counts["superseded"] == 1

@@ -10,7 +10,8 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats import read, sagemaker, spacy_docs
+from lasca.formats import READERS, read, sagemaker, spacy_docs
+from lasca.formats.choose import choose
 from mutations import FEW, MANY, assert_only_lasca_errors, source, sources
 
 TUPLES = [["Ada saw Rome", {"entities": [[0, 3, "PER"], [8, 12, "LOC"]], "cats": {"travel": 1, "food": 0}}]]
@@ -116,3 +117,15 @@ def test_a_request_without_a_list_of_answers(answers: object) -> None:
     row = {"dataObject": {"content": "Ada ran"}} | ({} if answers is None else {"annotations": answers})
     with pytest.raises(FormatError, match="no list of annotations"):
         sagemaker.read(source("x.json", json.dumps([row]).encode()))
+
+
+def test_a_folder_of_json_is_known_whatever_its_files_are_called() -> None:
+    def data(tag: str) -> bytes:
+        words = [{"id": 0, "orth": "Ada", "ner": tag}, {"id": 1, "orth": "ran", "ner": "O"}]
+        return json.dumps([{"id": 1, "paragraphs": [{"raw": "Ada ran", "sentences": [{"tokens": words}]}]}]).encode()
+
+    files = sources({"crowd.spacy.user1": data("U-PER"), "crowd.spacy.user2": data("O")})
+    assert choose(READERS, files, "folder") == "spacy"
+    corpus = spacy_docs.read(files)
+    assert list(corpus.annotators) == ["crowd.spacy.user1", "crowd.spacy.user2"]
+    assert corpus.n_annotations == 4

@@ -104,6 +104,11 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, list[list[str | 
         {"column": 3},
         {"gold gold": [NER, NER]},
     ),
+    "numbers from 0": (
+        {"x.conll": columns([str(i) for i in range(len(WORDS))], WORDS, ["_"] * len(WORDS), NER)},
+        {},
+        {"gold gold": [NER, NER]},
+    ),
     "long table, utf-16": ({"x.csv": LONG.encode("utf-16")}, {}, {"ann": [["B-PER", "O"]]}),
     "long table, semicolons": ({"x.csv": "\ufeff" + LONG.replace(",", ";")}, {}, {"ann": [["B-PER", "O"]]}),
     "table of texts": (
@@ -129,6 +134,25 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("written answers, not like labels",),
     ),
     "LightTag": ({"x.json": json.dumps({"schema": {}, "examples": []})}, ("export of LightTag", "Bring it into")),
+    "Datasaur": ({"x": json.dumps({"labelSets": [], "sentences": [{"tokens": ["a"]}]})}, ("export of Datasaur",)),
+    "Argilla 1": (
+        {"x.jsonl": lines({"prediction": None, "text": TEXT, "annotation": "a", "annotation_agent": "b"})},
+        ("export of Argilla 1",),
+    ),
+    "PubAnnotation": ({"x.json": json.dumps({"denotations": [], "text": TEXT})}, ("export of PubAnnotation",)),
+    "BioC in JSON": ({"x.json": json.dumps({"documents": [{"id": 1}], "source": "x"})}, ("export of BioC",)),
+    "BioC in XML": ({"x.xml": "<?xml version='1.0'?>\n<collection>\n<source>x</source>"}, ("export of BioC",)),
+    "PubTator": ({"x.txt": "77|t|Ada met Bob\n77|a|in Rome\n77\t0\t3\tAda\tPER\n"}, ("export of PubTator",)),
+    "Rasa in JSON": ({"x.json": json.dumps({"rasa_nlu_data": {"common_examples": []}})}, ("export of Rasa",)),
+    "Rasa in YAML": ({"x.yml": "nlu:\n- intent: greet\n  examples: |\n    - hey [Ada](who)\n"}, ("export of Rasa",)),
+    "boxes in images": (
+        {"x.jsonl": lines({"id": 1, "filename": "a.jpg", "bbox": [{"x": 1, "y": 2, "label": "a"}]})},
+        ("regions of images", "labels of texts"),
+    ),
+    "objects inside an object": (
+        {"x.json": json.dumps({"items": [{"body": TEXT, "ents": []}]})},
+        ("the keys items (under items: body, ents)",),
+    ),
     "Kili": ({"x.json": json.dumps([{"labels": [], "externalId": "1", "content": ""}])}, ("export of Kili",)),
     "brat without text": ({"d.ann": "T1\tPER 0 3\tAda\n"}, ("annotations of brat without their text",)),
     "CoNLL-2012": (

@@ -164,6 +164,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         for file, (folder, _, _, document) in zip(files, places):
             documents.setdefault((folder, document), []).append(file)
         shared = [group for group in documents.values() if len(group) > 1]
+        if any(file.values for group in shared for file in group[:4]):
+            return 0.0  # JSON, whatever the files are called
         if not shared or all(name.lower() in PARTS_OF_DATA for _, _, name, _ in places):
             return 0.0
         texts = [[_parse(file.beginning(), "?").tokens for file in group[:4]] for group in shared[:6]]

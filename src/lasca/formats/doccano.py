@@ -13,8 +13,9 @@ Each object stands on one line of its file (the second one is broken here to fit
 `annotations` with a `user` per span, who is then the annotator, or `username` (`annotator`, `worker`) for the whole
 line; the text may stand under `data`, and offsets as `start` and `end`. A file `unknown` or `unlabeled` holds texts
 that nobody labelled: they become sequences, not an annotator. Relations and comments are counted; other values of a
-line are metadata. Labels that are no spans (`"label": ["good"]`, `"label": "good"`, `cats`) are labels of whole
-documents: read with `unit="document"`, or where there is nothing else. Written answers (translations) are refused.
+line are metadata. Labels that are no spans (`"label": ["good"]`, `"label": "good"`, `cats`, or `annotations` with
+`label` and `user`) are labels of whole documents: read with `unit="document"`, or where there is nothing else. Written
+answers (translations) are refused.
 
 Every member's file holds every document, so an empty list may mean "not done" or "nothing to mark": `empty="missing"`
 (the default) or "all-O", which is right for an export of confirmed documents only.
@@ -47,6 +48,7 @@ USER = ("username", "user", "annotator", "annotator_id", "worker", "worker_id")
 OWN = ("id", "doc_id", "text", "data", *USER, *KEYS, "cats", "relations")
 COMMENTS = ("comments", "Comments")
 NOBODY = ("unknown", "unlabeled", "unlabelled")
+PLACES = ("start", "end", "start_offset", "end_offset", "points", "x", "y")
 
 
 def sniff(files: list[SourceFile]) -> float:
@@ -67,7 +69,10 @@ def _looks_like(row: dict[str, Any]) -> float:
     for entry in row[key]:
         if isinstance(entry, dict):
             plain = "start" in entry and "end" in entry and "label" in entry
-            return 0.95 if "start_offset" in entry and "end_offset" in entry else 0.7 if plain else 0.0
+            if "start_offset" in entry and "end_offset" in entry:
+                return 0.95
+            old = "user" in entry and ("label" in entry or "text" in entry)  # labels of documents, written answers
+            return 0.9 if old else 0.7 if plain else 0.0
         if isinstance(entry, list):
             return 0.9 if len(entry) == 3 else 0.0
         return 0.8 if isinstance(entry, str) else 0.0
@@ -129,6 +134,8 @@ class _Lines:
         user = next((row[key] for key in USER if row.get(key) is not None), None)
         name = self.name if user is None else as_name(user, "the user", where)
         self._count(row, where)
+        said = self._labels_of_users(spans, name, where)
+        spans = [entry for entry in spans if not _is_label(entry)]
         labels = [entry for entry in spans if isinstance(entry, str)]
         cats = row.get("cats")
         labels += [cat for cat in cats if isinstance(cat, str)] if isinstance(cats, list) else _true(cats)
@@ -137,17 +144,28 @@ class _Lines:
         if not nobody and (labels or "cats" in row):
             labels = [as_label(label, where) for label in labels]
             self.verdicts.append(Verdict(id, text, where, name, tuple(labels), metadata=metadata))
+        for owner, given in said.items():
+            if owner.lower() not in NOBODY:
+                self.verdicts.append(Verdict(id, text, where, owner, tuple(given), metadata=metadata))
         marks: dict[str, list[Mark]] = {}
         for span in (entry for entry in spans if not isinstance(entry, str)):
             who = span.get("user") if isinstance(span, dict) else None
             owner = name if who is None else as_name(who, "the user of a span", where)
             marks.setdefault(owner, []).append(_mark(span, where))
-        if not marks and spans:
+        if not marks and (spans or said):
             yield Answer(id, text, where, metadata=metadata)  # labels of the document only
         elif not marks:
             yield replace(self._without_marks(id, text, where, name), metadata=metadata)
-        for who, given in marks.items():
-            yield Answer(id, text, where, who, given, metadata=metadata)
+        for who, found in marks.items():
+            yield Answer(id, text, where, who, found, metadata=metadata)
+
+    def _labels_of_users(self, entries: list[Any], name: str, where: str) -> dict[str, list[str]]:
+        """Return the labels of the whole document that stand as objects with their user (doccano 1.0)."""
+        found: dict[str, list[str]] = {}
+        for entry in filter(_is_label, entries):
+            who = name if entry.get("user") is None else as_name(entry["user"], "the user of a label", where)
+            found.setdefault(who, []).append(as_label(entry["label"], where))
+        return found
 
     def _count(self, row: dict[str, Any], where: str) -> None:
         relations = row.get("relations")
@@ -176,6 +194,11 @@ def _true(cats: object) -> list[str]:
     return [str(name) for name, value in cats.items() if value] if isinstance(cats, dict) else []
 
 
+def _is_label(entry: object) -> bool:
+    """Say whether an object is a label of the whole document: it has a label, and no place."""
+    return isinstance(entry, dict) and "label" in entry and not any(key in entry for key in PLACES)
+
+
 def _mark(span: object, where: str) -> Mark:
     """Read a span: [start, end, label] or an object with start_offset, end_offset and label."""
     if isinstance(span, list) and len(span) == 3:
@@ -184,6 +207,13 @@ def _mark(span: object, where: str) -> Mark:
         start, end, label = span["start_offset"], span["end_offset"], span.get("label")
     elif isinstance(span, dict) and "start" in span and "end" in span:
         start, end, label = span["start"], span["end"], span.get("label")
+    elif isinstance(span, dict) and isinstance(span.get("text"), str) and not any(key in span for key in PLACES):
+        raise FormatError(
+            "these are written answers (translations, summaries), not labels",
+            path=where,
+            got=span["text"],
+            hint="LASCA reads spans, and labels that several documents may share",
+        )
     else:
         raise FormatError(
             "a span must be [start, end, label] or an object with start_offset, end_offset, label",

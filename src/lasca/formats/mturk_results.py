@@ -13,15 +13,16 @@ A sample of Toloka (tabs between the columns):
 Spans are looked for anywhere inside the JSON of `Answer.*` / `OUTPUT:*`: objects with start and end (also startOffset
 and endOffset, start_offset and end_offset, begin and end, offset and length) and a label (also type, tag, entity,
 category, labels). Rejected assignments are left out and counted. An answer without spans is all O; an empty cell is
-missing. Answers that are plain words are labels of whole documents, read with `unit="document"` (`answer` names the
-column if there are several). Other `Input.*` columns are metadata. Rows are about the same text if their item id
-(HITId, INPUT:id, …) or, without one, their text is the same.
+missing, and empty cells at the end of a row may be left out. Answers that are plain words are labels of whole
+documents, read with `unit="document"` (`answer` names the column if there are several). Other `Input.*` columns are
+metadata. Rows are about the same text if their item id (HITId, INPUT:id, …) or, without one, their text is the same.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,20 +122,26 @@ class _Rows:
         """Yield what each row that was not rejected says of its whole document."""
         for line, row in self.table:
             where = f"{self.file.shown}:{line}"
-            if len(row) != len(self.header):
-                raise FormatError(f"{len(row)} cells in a table of {len(self.header)} columns", path=where, got=row)
+            row = self._whole(row, where)
             text = row[self.text]
             id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
             rejected = self.status is not None and row[self.status].strip().lower() in REFUSED
             self.collector.count("rejected", int(rejected), where)
             label = row[self.answered[0]].strip()
             self.collector.count("missing", int(not label), where)
-            time = None if self.time is None else as_time(row[self.time])
+            time = None if self.time is None else _time(row[self.time])
             name = as_name(row[self.worker], "the annotator", where)
             shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
             said = bool(label) and not rejected
             labels = (label,) if said else ()
             yield Verdict(id, shown, where, name if said else "", labels, time=time, metadata=self._metadata(row))
+
+    def _whole(self, row: list[str], where: str) -> list[str]:
+        """Return a row with all its cells: those at the end that are always empty (Approve, Reject) may be left out."""
+        needed = max(self.worker, self.text, *self.answered, *(c for c in (self.item, self.status, self.time) if c))
+        if not needed < len(row) <= len(self.header):
+            raise FormatError(f"{len(row)} cells in a table of {len(self.header)} columns", path=where, got=row)
+        return [*row, *[""] * (len(self.header) - len(row))]
 
     def _metadata(self, row: list[str]) -> dict[str, str]:
         """Return what else the table says of the item: its other Input.* columns."""
@@ -147,20 +154,31 @@ class _Rows:
             return [self._column("the labels", name, ())]
         named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(("answer.", "output:"))]
         if len(named) != 1:
+            shown = [self.header[c] for c in named] or self._like_labels()
             raise self.file.error(
-                "it is not clear which column holds the labels",
+                f"it is not clear which column holds the labels: {excerpt(', '.join(shown or self.header), 600)}",
                 1,
-                got=", ".join(self.header[c] for c in named) or ", ".join(self.header),
-                hint="Name it: answer=… (on the command line: -r answer=…)",
+                hint=f"Name it: answer=… (on the command line: -r answer={next(iter(shown), '…')})",
             )
         return named
+
+    def _like_labels(self) -> list[str]:
+        """Return the columns that may hold labels: few different words, which are not the platform's own (_trust)."""
+        cells = {c: {row[c] for _, row in self.table if c < len(row) and row[c]} for c in range(len(self.header))}
+        found = [c for c, values in cells.items() if 2 <= len(values) <= max(2, len(self.table) // 2)]
+        own = (self.text, self.worker, self.item, self.status)
+        return [self.header[c] for c in found if c not in own and self.header[c].strip()[:1] != "_"]
+
+    def _longest(self) -> str:
+        """Return the column with the most words, which may be that of the texts."""
+        words = [sum(row[c].count(" ") for _, row in self.table if c < len(row)) for c in range(len(self.header))]
+        return self.header[words.index(max(words))] if words else "…"
 
     def answers(self) -> Iterator[Answer]:
         """Yield one answer for each row that was not rejected."""
         for line, row in self.table:
             where = f"{self.file.shown}:{line}"
-            if len(row) != len(self.header):
-                raise FormatError(f"{len(row)} cells in a table of {len(self.header)} columns", path=where, got=row)
+            row = self._whole(row, where)
             text = row[self.text]
             id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
             if self.status is not None and row[self.status].strip().lower() in REFUSED:
@@ -170,7 +188,7 @@ class _Rows:
             marks = self._marks([row[c] for c in self.answered], where)
             if marks is None:
                 self.collector.count("missing", 1, where)
-            time = None if self.time is None else as_time(row[self.time])
+            time = None if self.time is None else _time(row[self.time])
             name = as_name(row[self.worker], "the annotator", where)
             yield Answer(id, text, where, name, marks, "annotator", time, metadata=self._metadata(row))
 
@@ -194,8 +212,10 @@ class _Rows:
             return found
         candidates = [c for c, head in enumerate(self.header) if prefixes and head.strip().lower().startswith(prefixes)]
         if len(candidates) != 1:
+            shown = ", ".join(self.header[c] for c in candidates) or ", ".join(self.header)
+            hint = f"Name it: text=… (on the command line: -r text={self._longest()})"
             raise self.file.error(
-                f"it is not clear which column holds {what}", 1, got=", ".join(self.header), hint="Name the column"
+                f"it is not clear which column holds {what}: {excerpt(shown, 600)}", 1, hint=hint if prefixes else None
             )
         return candidates[0]
 
@@ -216,16 +236,21 @@ class _Rows:
         if not found and (not named or any(any(cells[c]) for c in named)):
             words = {self.header[c]: sorted({cell for cell in cells[c] if cell})[:3] for c in named}
             shown = "; ".join(f"{name}: {', '.join(excerpt(word, 20) for word in few)}" for name, few in words.items())
-            column = f" -r answer={next(iter(words))}" if len(words) > 1 else "" if words else " -r answer=…"
+            likely = [*words, *self._like_labels()]
+            column = "" if len(words) == 1 else f" -r answer={likely[0] if likely else '…'}"
+            found_instead = f", but plain answers ({shown})" if words else f": {', '.join(likely or self.header)}"
             raise self.file.error(
-                "there is no column Answer.* or OUTPUT:* with JSON in it"
-                + (f", but plain answers ({excerpt(shown, 200)})" if words else ""),
+                f"there is no column Answer.* or OUTPUT:* with JSON in it{excerpt(found_instead, 600)}",
                 1,
-                got=", ".join(self.header),
                 hint="If the answers are labels of whole documents, set unit=document and name their column (on the "
                 f"command line: -r unit=document{column}). Spans are read from JSON; answer=… names another column",
             )
         return found or named
+
+
+def _time(cell: str) -> str | None:
+    """Return a time stamp; CrowdFlower writes month/day/year."""
+    return as_time(re.sub(r"^(\d\d?)/(\d\d?)/(\d{4}) (?=\d)", r"\3/\1/\2 ", cell.strip()))
 
 
 def _table(file: SourceFile) -> list[tuple[int, list[str]]]:

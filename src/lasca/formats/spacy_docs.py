@@ -29,14 +29,13 @@ from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, a
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "spacy"
-SUFFIXES = (".spacy", ".json")
+LOOKED_AT = 20  # files of a folder, whatever their names
 GOLD = "gold"
 
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these are spaCy's: DocBin, or texts with entities."""
-    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
-    return max((0.97 if is_docbin(file) else 0.93 if _is_json(file) else 0.0 for file in mine), default=0.0)
+    return max((0.97 if is_docbin(file) else 0.93 * _is_json(file) for file in files[:LOOKED_AT]), default=0.0)
 
 
 def is_docbin(file: SourceFile) -> bool:
@@ -105,9 +104,11 @@ def _owners(answers: dict[str, list[Answer]], collector: Collector) -> dict[str,
     if shared:
         collector.note("Several files have the same texts: each file is an annotator.")
     named = {}
+    paths = {shown: PurePosixPath(shown.replace("\\", "/").split("!")[-1]) for shown in answers}
+    distinct = len({path.stem for path in paths.values()}) == len(paths)
     for shown, given in answers.items():
-        stem = PurePosixPath(shown.replace("\\", "/").split("!")[-1]).stem or "unknown"
-        name, role = (stem, "annotator") if shared else (GOLD, "gold")
+        stem = paths[shown].stem if distinct else paths[shown].name
+        name, role = (stem or "unknown", "annotator") if shared else (GOLD, "gold")
         named[shown] = [replace(a, name=name, role=role) if a.name == GOLD else a for a in given]
     return named
 

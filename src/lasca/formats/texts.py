@@ -150,6 +150,7 @@ class TextPool:
                 f"a span lies outside its text of {len(answer.text)} code points, or inside a character (unit {unit})",
                 path=where,
                 got=f"{mark.label} {mark.start}-{mark.end} in {excerpt(answer.text, 40)!r}",
+                hint="The text may have been cut or changed after it was labelled: correct this entry or take it out",
             )
         there = answer.text[start:end]
         if mark.quoted is not None and not answer.again and not align.same_words(there, mark.quoted):

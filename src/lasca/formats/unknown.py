@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import parse_json_items
@@ -26,8 +28,23 @@ TOOLS = {
     "tagtog": {"anncomplete", "entities"},
     "Kili": {"externalId", "labels"},
     "Dataturks": {"content", "annotation"},
+    "Datasaur": {"sentences", "labelSets"},
+    "Argilla 1 (Rubrix)": {"annotation_agent", "prediction"},
+    "PubAnnotation": {"text", "denotations"},
+    "BioC": {"source", "documents"},
+    "Rasa": {"rasa_nlu_data"},
 }
 """Tools whose exports LASCA does not read, by keys of their JSON."""
+
+IMAGES = ({"filename", "bbox"}, {"images", "annotations", "categories"}, {"filename", "segmentation"})
+"""Keys of exports about images: doccano's, and COCO."""
+
+BEGINNINGS = {
+    "BioC": re.compile(rb"<collection\b.*<(?:source|document|infon)\b", re.DOTALL),
+    "PubTator": re.compile(rb"\A\s*\w+\|t\|"),
+    "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
+}
+"""The same by how their files begin."""
 
 MANY = 20  # files that are looked at
 MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
@@ -54,7 +71,10 @@ def other_tool(file: SourceFile) -> str | None:
             "as JSON lines with text and spans"
         )
     keys = set(file.records[0]) if file.records else set()
+    if any(own <= keys for own in IMAGES):
+        return f"{file.shown} holds regions of images ({_keys(file.records[0])}). LASCA reads labels of texts"
     tool = next((name for name, own in TOOLS.items() if own <= keys), None)
+    tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
     if tool is not None:
         return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
     if file.name.lower().endswith((".ann", ".a1", ".a2")) and not file.records:
@@ -72,12 +92,25 @@ def other_tool(file: SourceFile) -> str | None:
 def found_in(file: SourceFile) -> str | None:
     """Say in a few words what a file holds: the keys of its JSON, or the columns of its table."""
     if file.records:
-        return f"JSON objects with the keys {', '.join(excerpt(key, 30) for key in list(file.records[0])[:12])}"
+        return f"JSON objects with the keys {_keys(file.records[0])}{_inside(file.records[0])}"
     if file.values:
         return "JSON that is no list of objects"
     if looks_delimited(file) and len(file.cells) > 1:
         return f"a table with the columns {', '.join(excerpt(cell, 30) for cell in file.cells[:12])}"
     return None
+
+
+def _keys(record: dict[str, Any]) -> str:
+    return ", ".join(excerpt(key, 30) for key in list(record)[:12])
+
+
+def _inside(record: dict[str, Any]) -> str:
+    """Say what stands under the first key that holds objects."""
+    for key, value in record.items():
+        entry = value[0] if isinstance(value, list) and value else value
+        if isinstance(entry, dict) and entry:
+            return f" (under {excerpt(key, 30)}: {_keys(entry)})"
+    return ""
 
 
 def _look(file: SourceFile) -> None:
