@@ -8,16 +8,25 @@ import pytest
 import lasca
 import naive
 from lasca.ambiguity import find_ambiguity, two_truths
-from lasca.ambiguity.steps import PI, Parameters, Passes, integrated, kept_counts, own_step, pooled_step, strengths
+from lasca.ambiguity.steps import (
+    PI,
+    PairParameters,
+    PairPasses,
+    integrated,
+    kept_counts,
+    own_step,
+    pooled_step,
+    strengths,
+)
 from lasca.corpus import CrowdCorpus
 from lasca.truth.base import Votes
 from test_ambiguity import T, crowd, ece
 
 
-def parameters(rng: np.random.Generator, n_annotators: int) -> Parameters:
+def parameters(rng: np.random.Generator, n_annotators: int) -> PairParameters:
     kappa = rng.dirichlet(np.ones(T * T)).reshape(T, T) * (1 - np.eye(T))
     psi = rng.dirichlet(np.ones(T), size=(n_annotators, 3, T)).transpose(0, 1, 3, 2)
-    return Parameters(
+    return PairParameters(
         psi=psi,
         kinds=rng.dirichlet(np.ones(2)),
         levels=rng.dirichlet(np.ones(3)),
@@ -45,7 +54,7 @@ def test_e_step_equals_direct_sums(per_token: int) -> None:
     corpus = crowd(50, seed=1, per_token=per_token)
     votes, p = Votes.of(corpus), parameters(np.random.default_rng(2), 12)
     near = np.array([[(a + 1) % T, (a + 3) % T] for a in range(T)], np.int16)
-    passes = Passes(votes, np.arange(50), near, 1, 7)
+    passes = PairPasses(votes, np.arange(50), near, 1, 7)
     found, proba = passes.run(p)
     pairs = passes.pairs(p, np.arange(50))
     counts, one, two, by_level = np.zeros((12, 3, T, T)), np.zeros((3, T)), np.zeros((T, T, 4)), np.zeros(3)
@@ -108,9 +117,9 @@ def test_many_votes_do_not_underflow() -> None:
     )
     p = parameters(rng, n)
     levels = np.stack([right * np.eye(T) + (1 - right) / T for right in (0.9, 0.8, 0.5)])
-    p = Parameters(**{**p.__dict__, "psi": np.tile(levels, (n, 1, 1, 1))})
+    p = PairParameters(**{**p.__dict__, "psi": np.tile(levels, (n, 1, 1, 1))})
     near = np.zeros((T, 0), np.int16)
-    found, proba = Passes(Votes.of(corpus), np.arange(3), near, 1, 10).run(p)
+    found, proba = PairPasses(Votes.of(corpus), np.arange(3), near, 1, 10).run(p)
     assert np.isfinite(found.evidence)
     np.testing.assert_allclose(proba, [0, 1, 0], rtol=0, atol=1e-6)
 
@@ -120,7 +129,7 @@ def test_objective_never_falls_in_either_stage() -> None:
         corpus = crowd(400, seed=seed, per_token=5)
         votes, truth = Votes.of(corpus), lasca.MajorityVote().fit(corpus)
         start = two_truths.first_parameters(votes, truth)
-        passes = Passes(votes, np.arange(400), start.near, 1, 100)
+        passes = PairPasses(votes, np.arange(400), start.near, 1, 100)
         fitted = two_truths._fit(passes, start, 40, 0.0, None)
         for run in fitted.runs:
             assert len(run.trace) == 40
@@ -131,7 +140,7 @@ def test_m_steps_maximise_the_expected_log_posterior() -> None:
     corpus = crowd(300, seed=5)
     votes, truth = Votes.of(corpus), lasca.MajorityVote().fit(corpus)
     start = two_truths.first_parameters(votes, truth)
-    passes = Passes(votes, np.arange(300), start.near, 1, 1000)
+    passes = PairPasses(votes, np.arange(300), start.near, 1, 1000)
     found, _ = passes.run(start.parameters)
     first = start.parameters
     kept = first.theta / first.theta.max(axis=1, keepdims=True)
@@ -174,9 +183,9 @@ def test_integrated_evidence_is_exact_where_nothing_is_hidden() -> None:
     corpus = crowd(30, seed=3)
     votes = Votes.of(corpus)
     p = parameters(np.random.default_rng(0), 12)
-    p = Parameters(**{**p.__dict__, "kinds": np.eye(2)[0], "levels": np.eye(3)[0], "gamma": np.eye(T)[2]})
-    found, _ = Passes(votes, np.arange(30), np.zeros((T, 0), np.int16), 1, 100).run(p)
-    prior = two_truths.Prior(np.ones((T, T)), np.ones((T, T)), np.full((12, 1, T, T), 0.5), np.ones((12, 3)))
+    p = PairParameters(**{**p.__dict__, "kinds": np.eye(2)[0], "levels": np.eye(3)[0], "gamma": np.eye(T)[2]})
+    found, _ = PairPasses(votes, np.arange(30), np.zeros((T, 0), np.int16), 1, 100).run(p)
+    prior = two_truths.PairPrior(np.ones((T, T)), np.ones((T, T)), np.full((12, 1, T, T), 0.5), np.ones((12, 3)))
     total = 0.0
     for a in range(12):
         alpha, n = np.full(T, 0.5), np.zeros(T)

@@ -14,7 +14,7 @@ import lasca
 import naive
 from lasca import crf
 from lasca.ambiguity import find_ambiguity, two_truths
-from lasca.ambiguity.steps import PI, Passes
+from lasca.ambiguity.steps import PI, PairPasses
 from lasca.corpus import CrowdCorpus
 from lasca.crf.features import Weights
 from lasca.crf.optimise import improvement
@@ -38,7 +38,7 @@ from test_ambiguity_rank1 import corpus_of, draw, with_clusters
 from test_ambiguity_two_truths import pairs_of, parameters
 from test_crf_objective import Problem
 from test_gibbs import random_case, rng_state
-from test_truth_glad import Passes as GladPasses
+from test_truth_glad import PairPasses as GladPasses
 from test_truth_glad import random_state
 from truth_cases import crowd as small_crowd
 from truth_cases import triples
@@ -280,7 +280,7 @@ def test_the_evidence_of_two_truths_with_many_votes(per_token: int) -> None:
     )  # fmt: skip
     votes, p = Votes.of(corpus), parameters(rng, 40)
     near = np.array([[(a + 1) % T, (a + 3) % T] for a in range(T)], np.int16)
-    found, proba = Passes(votes, np.arange(n), near, 1, 7).run(p)
+    found, proba = PairPasses(votes, np.arange(n), near, 1, 7).run(p)
     psi, evidence = p.psi.transpose(0, 1, 3, 2), 0.0
     for i in range(n):
         given = [(int(votes.annotator[v]), int(votes.label[v])) for v in range(votes.start[i], votes.start[i + 1])]

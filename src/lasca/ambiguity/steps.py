@@ -20,10 +20,10 @@ from lasca.truth.base import Votes
 
 __all__ = [
     "PI",
-    "Expected",
-    "Parameters",
-    "Passes",
-    "Prior",
+    "PairCounts",
+    "PairParameters",
+    "PairPasses",
+    "PairPrior",
     "integrated",
     "kept_counts",
     "own_step",
@@ -43,7 +43,7 @@ PAIRS, ROWS = 1.0, 10.0
 
 
 @dataclass(frozen=True)
-class Parameters:
+class PairParameters:
     """What an E step needs, and the log prior (up to a constant) of it."""
 
     psi: Floats
@@ -62,7 +62,7 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Expected:
+class PairCounts:
     """What an E step finds: expected counts and the log evidence."""
 
     counts: Floats
@@ -77,7 +77,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Prior:
+class PairPrior:
     """The fixed part of the prior: for κ (T, T), for the shared rows (T, T), and for own rows (L, 1, given, true).
 
     `kept`, fixed in stage 2: the share of an annotator's votes on each level that come from their own rows.
@@ -89,7 +89,7 @@ class Prior:
     kept: Floats | None = None
 
 
-class Passes:
+class PairPasses:
     """E steps over some tokens, in chunks and threads; the result does not depend on either."""
 
     def __init__(self, votes: Votes, tokens: npt.NDArray[np.int64], near: Any, n_threads: int, chunk_size: int) -> None:
@@ -97,12 +97,12 @@ class Passes:
         borders = [*range(0, len(tokens), chunk_size), len(tokens)]
         self.chunks = list(pairwise(borders))
 
-    def _arguments(self, p: Parameters) -> tuple[Any, ...]:
+    def _arguments(self, p: PairParameters) -> tuple[Any, ...]:
         weights = (p.kinds[0] * np.outer(p.levels, p.gamma), p.kinds[1] * p.levels, p.kappa[:, :, None] * p.rho)
         votes = (self.votes.start, self.votes.annotator, self.votes.label, self.near)
         return (*votes, np.ascontiguousarray(p.psi), *weights, PI)
 
-    def run(self, p: Parameters, learn: bool = True) -> tuple[Expected, Floats]:
+    def run(self, p: PairParameters, learn: bool = True) -> tuple[PairCounts, Floats]:
         """Return expected counts (zero unless `learn`) and the probability of two truths of each token."""
         L, T = self.votes.n_annotators, self.votes.n_labels
         arguments = self._arguments(p)
@@ -120,9 +120,9 @@ class Passes:
         parts = run_ordered(work, [self.chunks[k :: self.n_threads] for k in range(self.n_threads)], self.n_threads)
         totals = [np.sum([part[k] for part in parts], axis=0) / kernels.SCALE for k in range(len(shapes))]
         counts, one, two, pairs = totals
-        return Expected(counts, one, two, pairs, float(evidence.sum())), proba
+        return PairCounts(counts, one, two, pairs, float(evidence.sum())), proba
 
-    def pairs(self, p: Parameters, tokens: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    def pairs(self, p: PairParameters, tokens: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
         """Return the most probable pairs of the tokens, given that they are ambiguous."""
         label = np.empty((len(tokens), TOP_PAIRS, 2), np.int16)
         proba, share = np.empty((len(tokens), TOP_PAIRS)), np.empty((len(tokens), TOP_PAIRS))
@@ -136,7 +136,7 @@ def shares(counts: Floats) -> Floats:
     return np.asarray(counts / counts.sum())
 
 
-def mixture(e: Expected, prior: Prior) -> tuple[dict[str, Floats], float]:
+def mixture(e: PairCounts, prior: PairPrior) -> tuple[dict[str, Floats], float]:
     """Return the M step of the weights (kinds, λ, γ, κ, ρ) and their log prior."""
     n_levels, n_labels = e.one.shape
     added = {
@@ -163,7 +163,7 @@ def pooled_rows(theta: Floats, rows: Floats) -> Floats:
     return np.asarray(own + np.multiply.outer(1 - theta, rows.T))
 
 
-def pooled_step(e: Expected, prior: Prior, theta: Floats, rows: Floats) -> Parameters:
+def pooled_step(e: PairCounts, prior: PairPrior, theta: Floats, rows: Floats) -> PairParameters:
     """M step of stage 1: a few inner steps over who knew and who guessed, from where θ and r were."""
     diagonal = np.einsum("ldtt->ldt", e.counts)
     n = e.counts.sum(axis=(2, 3))
@@ -177,16 +177,16 @@ def pooled_step(e: Expected, prior: Prior, theta: Floats, rows: Floats) -> Param
     new, more = mixture(e, prior)
     best = pooled_rows(theta.max(axis=1, keepdims=True), rows)
     psi = pooled_rows(theta, rows)
-    return Parameters(psi, **new, theta=theta, rows=rows, log_prior=float(log_prior + more), own=best)
+    return PairParameters(psi, **new, theta=theta, rows=rows, log_prior=float(log_prior + more), own=best)
 
 
-def kept_counts(e: Expected, p: Parameters, own: Floats, kept: Floats) -> Floats:
+def kept_counts(e: PairCounts, p: PairParameters, own: Floats, kept: Floats) -> Floats:
     """Return the expected votes by annotators' own rows (L, 1, given, true): all but the slips of harder levels."""
     share = kept[:, :, None, None] * own / p.psi
     return np.asarray((e.counts * share).sum(axis=1, keepdims=True))
 
 
-def own_step(e: Expected, prior: Prior, old: Parameters) -> Parameters:
+def own_step(e: PairCounts, prior: PairPrior, old: PairParameters) -> PairParameters:
     """M step of stage 2: each annotator's rows, with the pooled ones as prior; how levels differ stays."""
     assert prior.own is not None
     assert prior.kept is not None
@@ -214,7 +214,7 @@ def strengths(counts: Floats, pooled: Floats) -> Floats:
     return np.asarray(STRENGTHS[np.argmax(found, axis=0)])
 
 
-def integrated(e: Expected, p: Parameters, prior: Prior) -> float:
+def integrated(e: PairCounts, p: PairParameters, prior: PairPrior) -> float:
     """Return ln p(votes) with Ψ integrated out, as Cheeseman & Stutz approximate it from one E step."""
     assert prior.own is not None
     assert prior.kept is not None

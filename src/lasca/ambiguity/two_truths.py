@@ -12,7 +12,7 @@ unambiguous ones, which they are no more often than others.
 The score of a token is its posterior probability of two truths: all annotators count, each by what they are worth.
 It is 0 where all agree, and grows no surer with votes beyond `INDEPENDENT`.
 
-Everything is learned from the votes by EM (MAP, `lasca.truth.em`), starting from the truth model's confusions. Those
+Everything is learned from the votes by EM (MAP, `lasca.learn.em`), starting from the truth model's confusions. Those
 are blurred by the very tokens we look for (a reading that is not the first one counts as an error), so Ψ is learned
 again, in two stages, each with an objective that never falls:
 1. pooled: Ψ^ld_ts = θ_ld [s = t] + (1 − θ_ld) r_ts. A competence per annotator and level, one confusion row per label.
@@ -43,10 +43,10 @@ from lasca.ambiguity.steps import (
     PAIRS,
     PI,
     ROWS,
-    Expected,
-    Parameters,
-    Passes,
-    Prior,
+    PairCounts,
+    PairParameters,
+    PairPasses,
+    PairPrior,
     integrated,
     kept_counts,
     own_step,
@@ -56,9 +56,9 @@ from lasca.ambiguity.steps import (
     strengths,
 )
 from lasca.engine import available_threads
+from lasca.learn.em import EmRun, run_from
 from lasca.truth import Truth
 from lasca.truth.base import Progress, Votes
-from lasca.truth.em import EmRun, run_em
 
 __all__ = ["two_truths"]
 
@@ -78,8 +78,8 @@ LAST_STEPS = 2
 class Start:
     """What the truth model's confusions give: the first parameters, priors, strengths, and each label's near ones."""
 
-    parameters: Parameters
-    prior: Prior
+    parameters: PairParameters
+    prior: PairPrior
     strengths: Floats
     near: npt.NDArray[np.int16]
 
@@ -93,12 +93,12 @@ def first_parameters(votes: Votes, truth: Truth) -> Start:
     counts = n[:, None, None] * gamma[None, :, None] * truth.confusion.astype(np.float64)
     even = 0.5 / T + 0.5 * gamma
     kappa = np.outer(even, even) * (1 - np.eye(T))
-    prior = Prior(PAIRS * T * kappa / kappa.sum(), np.tile(ROWS * even, (T, 1)))
+    prior = PairPrior(PAIRS * T * kappa / kappa.sum(), np.tile(ROWS * even, (T, 1)))
     confused = counts.sum(axis=0) * (1 - np.eye(T))
     order = np.argsort(-(confused + confused.T), axis=1, kind="stable")
     near = np.array([[b for b in row if b != a][:NEAR] for a, row in enumerate(order)], np.int16).reshape(T, -1)
     given = counts.transpose(0, 2, 1)[:, None]
-    e = Expected(given, np.zeros((1, T)), np.zeros(1), np.zeros((T, T, len(PI))), 0.0)
+    e = PairCounts(given, np.zeros((1, T)), np.zeros(1), np.zeros((T, T, len(PI))), 0.0)
     p = pooled_step(e, prior, np.full((len(n), 1), 0.7), prior.rows / prior.rows.sum(axis=1, keepdims=True))
     for _ in range(10):
         p = pooled_step(e, prior, p.theta, p.rows)
@@ -136,9 +136,9 @@ def two_truths(
         return Ranking(score, lambda chosen: np.zeros((len(chosen), votes.n_labels)), unranked, {"share": 0.0})
     start = first_parameters(votes, truth)
     threads = available_threads(n_threads)
-    everything = Passes(votes, tokens, start.near, threads, chunk_size)
+    everything = PairPasses(votes, tokens, start.near, threads, chunk_size)
     every = max(1, round(len(votes.label) / sample))
-    passes = everything if every == 1 else Passes(votes, tokens[::every].copy(), start.near, threads, chunk_size)
+    passes = everything if every == 1 else PairPasses(votes, tokens[::every].copy(), start.near, threads, chunk_size)
     fitted = _fit(passes, start, max_iter, tol, progress)
     if every > 1:
         fitted = _finish(everything, fitted)
@@ -180,27 +180,25 @@ def _believable(votes: Votes, tokens: npt.NDArray[np.int64], proba: npt.NDArray[
 class Fitted:
     """Both stages: the last parameters and how EM got there."""
 
-    parameters: Parameters
-    prior: Prior
+    parameters: PairParameters
+    prior: PairPrior
     strengths: Floats
     evidence: float
-    runs: tuple[EmRun[Parameters], EmRun[Parameters]]
+    runs: tuple[EmRun[PairParameters], EmRun[PairParameters]]
 
 
-def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Progress | None) -> Fitted:
+def _fit(passes: PairPasses, start: Start, max_iter: int, tol: float, progress: Progress | None) -> Fitted:
     size = float(np.diff(passes.votes.start)[passes.tokens].sum())
     prior = start.prior
 
-    def run(step: Any, first: Parameters, stage: int) -> EmRun[Parameters]:
+    def run(step: Any, first: PairParameters, stage: int) -> EmRun[PairParameters]:
         def report(done: float, words: str) -> None:
             if progress is not None:
                 progress((stage + done) / 3, words)
 
-        rng = np.random.default_rng(0)  # nothing is drawn: there is one start
-        options: Mapping[str, Any] = {"max_iter": max_iter, "tol": tol, "scale": size, "progress": report}
-        return run_em(lambda rng: first, step, rng=rng, first=first, **options)
+        return run_from(first, step, max_iter=max_iter, tol=tol, scale=size, progress=report)
 
-    def pooled(p: Parameters) -> tuple[Parameters, float]:
+    def pooled(p: PairParameters) -> tuple[PairParameters, float]:
         e, _ = passes.run(p)
         return pooled_step(e, prior, p.theta, p.rows), e.evidence + p.log_prior
 
@@ -212,7 +210,7 @@ def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Prog
     for stage, strength in enumerate((strengths(counts, one.state.own), start.strengths), 1):
         own = replace(prior, own=strength * one.state.own, kept=kept)
 
-        def own_rows(p: Parameters, own: Prior = own) -> tuple[Parameters, float]:
+        def own_rows(p: PairParameters, own: PairPrior = own) -> tuple[PairParameters, float]:
             e, _ = passes.run(p)
             return own_step(e, own, p), e.evidence + p.log_prior
 
@@ -222,21 +220,21 @@ def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Prog
     return max(tried, key=lambda fitted: fitted.evidence)
 
 
-def _finish(everything: Passes, fitted: Fitted) -> Fitted:
+def _finish(everything: PairPasses, fitted: Fitted) -> Fitted:
     p = fitted.parameters
     for _ in range(LAST_STEPS):
         p = own_step(everything.run(p)[0], fitted.prior, p)
     return replace(fitted, parameters=p)
 
 
-def _hard_levels(found: Expected) -> npt.NDArray[np.bool_]:
+def _hard_levels(found: PairCounts) -> npt.NDArray[np.bool_]:
     """Return the levels on which votes are right less than `HARD` times as often as on the easiest common level."""
     right, n = np.einsum("ldtt->d", found.counts), found.counts.sum(axis=(0, 2, 3))
     rate = right / np.maximum(n, 1e-300)
     return np.asarray(rate < HARD * rate[n >= 0.1 * n.sum()].max())
 
 
-def _fields(fitted: Fitted, found: Expected, every: int) -> dict[str, Any]:
+def _fields(fitted: Fitted, found: PairCounts, every: int) -> dict[str, Any]:
     p, (one, two) = fitted.parameters, fitted.runs
     pairs = found.pairs.sum(axis=2)
     pairs = pairs + pairs.T

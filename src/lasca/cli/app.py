@@ -16,6 +16,7 @@ from lasca.errors import CorpusError, DatasetError, FormatError, LascaError, Las
 __all__ = ["app", "main"]
 
 BAD_INPUT = (FormatError, ParameterError, CorpusError, DatasetError)
+_asked = {"debug": False}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,6 +40,7 @@ def options(
     ] = False,
 ) -> None:
     """Options before the verb."""
+    _asked["debug"] = debug
 
 
 def _print_anything() -> None:
@@ -72,7 +74,7 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except Exception as error:
-        if "--debug" in sys.argv:
+        if _asked["debug"]:
             raise
         if isinstance(error, LascaError):
             outside = isinstance(error, DatasetError) and error.__cause__ is not None  # the network, the disk

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from lasca.errors import ModelError
 from lasca.estimator import check_int, check_number, generator
 
-__all__ = ["EmRun", "Halfway", "Keeper", "LoopSettings", "loop_settings", "run_em"]
+__all__ = ["EmRun", "Halfway", "Keeper", "LoopSettings", "loop_settings", "run_em", "run_from"]
 
 State = TypeVar("State")
 
@@ -163,6 +163,21 @@ def run_em(
             keeper.save(at)
     assert at.best is not None  # restarts >= 1, checked by the models
     return EmRun(at.best.state, at.best.trace, at.best.converged, at.best.restart, at.objectives)
+
+
+def run_from(
+    first: State,
+    step: Callable[[State], tuple[State, float]],
+    *,
+    max_iter: int,
+    tol: float,
+    scale: float,
+    progress: Callable[[float, str], None] | None = None,
+) -> EmRun[State]:
+    """Run EM from one start that is given: nothing is drawn."""
+    report = progress or (lambda done, words: None)
+    state, trace, converged = _one_run(first, [], step, max_iter, tol * scale, report, lambda state, trace: None)
+    return EmRun(state, np.array(trace), converged, 0, (trace[-1],))
 
 
 def _one_run(

@@ -56,7 +56,7 @@ def suffixes(word: str, longest: int) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class WordCounts:
     """What was counted, over the labels that occur."""
 
     vocabulary: dict[str, int]
@@ -70,12 +70,12 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class HmmModel:
     """Counts with what is made of them: the chain, and the evidence of words."""
 
     labels: tuple[str, ...]
     active: Array
-    counts: Counts
+    counts: WordCounts
     allowed: Array
     first: Array
     last: Array
@@ -146,7 +146,7 @@ class HmmTagger(Tagger):
 
     kind = "hmm"
     reads_unlabelled = True
-    _model: Model | None = None
+    _model: HmmModel | None = None
 
     def __init__(
         self,
@@ -184,14 +184,14 @@ class HmmTagger(Tagger):
         allowed = np.ones((T, T), np.bool_) if rule is None else np.asarray(rule.moves)
         first = np.ones(T, np.bool_) if rule is None else np.asarray(rule.first)
         last = np.ones(T, np.bool_) if rule is None else np.asarray(rule.last)
-        texts = Texts(examples, self.weight)
+        texts = HmmTexts(examples, self.weight)
         counts = texts.count(texts.certain(), self.affix, self.rare)
         if not counts.words.sum():
             raise ModelError("there is no labelled token to learn from")
 
-        def model(counts: Counts) -> Model:
+        def model(counts: WordCounts) -> HmmModel:
             forms = (self.smoothing, self.prior, self.backoff, self.affix)
-            return Model(examples.labels, examples.active, counts, allowed, first, last, *forms)
+            return HmmModel(examples.labels, examples.active, counts, allowed, first, last, *forms)
 
         found, trace = model(counts), []
         for step in range(self.max_iter if texts.has_unknown else 0):
@@ -267,7 +267,7 @@ class HmmTagger(Tagger):
         check_int("max_iter", self.max_iter, low=0)
 
 
-def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]) -> HmmModel:
     """Check what was read, and put it together."""
     labels, active = tuple(header["labels"]), np.array(header["active"], dtype=np.int64)
     vocabulary = {str(word): i for i, word in enumerate(header["vocabulary"])}
@@ -287,14 +287,14 @@ def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]
         raise StoreError("the tagger's labels do not fit each other", got=header["active"])
     if not arrays["words"].sum() > 0:
         raise StoreError("the tagger has counted nothing")
-    counts = Counts(vocabulary, keys, *(arrays[name] for name in ("words", "affixes", "starts", "moves")))
-    return Model(
+    counts = WordCounts(vocabulary, keys, *(arrays[name] for name in ("words", "affixes", "starts", "moves")))
+    return HmmModel(
         labels, active, counts, arrays["allowed"], arrays["first"], arrays["last"], tagger.smoothing, tagger.prior,
         tagger.backoff, tagger.affix,
     )  # fmt: skip
 
 
-class Texts:
+class HmmTexts:
     """All tokens, labelled or not, with what a step of EM makes of them."""
 
     def __init__(self, examples: Examples, weight: float) -> None:
@@ -333,7 +333,7 @@ class Texts:
         np.add.at(moves, (self.labels[both], self.labels[both + 1]), self.own[both + 1])
         return rows, rows[self.start].sum(axis=0), moves
 
-    def expected(self, model: Model) -> tuple[tuple[Array, Array, Array], float]:
+    def expected(self, model: HmmModel) -> tuple[tuple[Array, Array, Array], float]:
         """Return the same with the expected labels of unlabelled tokens, and the log likelihood of their sequences."""
         rows, starts, moves = self.certain()
         unknown = self.labels < 0
@@ -354,7 +354,7 @@ class Texts:
         moves += self.weight * np.maximum(pairs, 0.0)
         return (rows, starts, moves), value
 
-    def count(self, rows: tuple[Array, Array, Array], affix: int, rare: int) -> Counts:
+    def count(self, rows: tuple[Array, Array, Array], affix: int, rare: int) -> WordCounts:
         """Return the counts that label weights per token make."""
         weights, starts, moves = rows
         words = np.zeros((len(self.vocabulary), self.T))
@@ -372,4 +372,4 @@ class Texts:
         np.add.at(affixes, np.array(at, dtype=np.int64), weights[np.array(owner, dtype=np.int64)])
         kept = np.flatnonzero(total > 0)
         names = list(self.vocabulary)
-        return Counts({names[i]: k for k, i in enumerate(kept.tolist())}, keys, words[kept], affixes, starts, moves)
+        return WordCounts({names[i]: k for k, i in enumerate(kept.tolist())}, keys, words[kept], affixes, starts, moves)
