@@ -15,10 +15,10 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Votes, cut_into_blocks
-from lasca.engine.records import read_record, write_record
 from lasca.errors import CorpusError, FormatError, LascaError, ModelError, StoreError
 from lasca.formats.stream import read_pieces
 from lasca.pipeline.sharded import aggregate_shards
+from lasca.records import read_record, write_record
 from lasca.truth import Truth, model_class, supporting
 from shard_cases import OPTIONS, in_pieces, parts_of, small_blocks
 from test_learners import rich_crowd

@@ -11,7 +11,6 @@ probability that i and j are its two truths. No fraction then decides which toke
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +22,10 @@ import numpy.typing as npt
 
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
-from lasca.errors import CorpusError, ModelError, ParameterError, StoreError
+from lasca.errors import CorpusError, ModelError, ParameterError
 from lasca.estimator import check_choice
-from lasca.files import check_sums, whole_folder
 from lasca.kernels.products import crossed
+from lasca.records import loading, read_header, save_folder
 from lasca.truth import Truth
 from lasca.truth.base import Votes
 
@@ -97,23 +96,14 @@ class LabelConfusion:
             "counts": dict(self.counts),
             "matrix": self.matrix.tolist(),
         }
-        with whole_folder(path, overwrite=overwrite) as folder:
-            (folder / "confusion.json").write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        save_folder(path, data, overwrite=overwrite, indent=None)
 
     @classmethod
     def load(cls, path: str | Path) -> LabelConfusion:
         """Read a folder that `save` wrote."""
-        folder = Path(path)
-        try:
-            check_sums(folder, "confusion.json")
-            data = json.loads((folder / "confusion.json").read_text(encoding="utf-8"))
-            if data["lasca"] != "confusion" or data["version"] != VERSION:
-                raise StoreError("not a confusion of this version of LASCA", where=str(folder), got=data["version"])
+        with loading(path, "label confusion") as folder:
+            data = read_header(folder, "confusion", (VERSION,))
             return cls(np.array(data["matrix"], float), tuple(data["labels"]), data["source"], data["counts"])
-        except OSError as error:
-            raise StoreError("there is no label confusion to load", where=str(folder), got=error.strerror) from error
-        except (KeyError, TypeError, ValueError, ParameterError) as error:
-            raise StoreError("the saved label confusion is damaged", where=str(folder), got=str(error)) from error
 
 
 def label_confusion(

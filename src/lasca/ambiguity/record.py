@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +10,11 @@ from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import CorpusError, StoreError
-from lasca.files import check_sums, whole_folder
-from lasca.records import Record, frame
+from lasca.errors import CorpusError
+from lasca.records import Record, frame, loading, read_header, save_folder
 
 __all__ = ["Ambiguity", "Candidates"]
 
@@ -156,19 +153,13 @@ class Ambiguity(Record):
             "warnings": list(self.warnings),
         }
         arrays = {name: getattr(self, name) for name in (*_ARRAYS, *_OPTIONAL) if getattr(self, name) is not None}
-        with whole_folder(path, overwrite=overwrite) as folder:
-            (folder / "ambiguity.json").write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
-            save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "arrays.safetensors")
+        save_folder(path, header, arrays, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Ambiguity:
         """Read a folder that `save` wrote."""
-        folder = Path(path)
-        try:
-            check_sums(folder, "ambiguity.json", "arrays.safetensors")
-            header = json.loads((folder / "ambiguity.json").read_text(encoding="utf-8"))
-            if header["lasca"] != "ambiguity" or header["version"] != VERSION:
-                raise StoreError("not an ambiguity of this version of LASCA", where=str(folder), got=header["version"])
+        with loading(path, "ambiguity") as folder:
+            header = read_header(folder, "ambiguity", (VERSION,), "arrays.safetensors")
             arrays: dict[str, Any] = load_file(folder / "arrays.safetensors")
             n = len(arrays["tokens"])
             if len(arrays["candidate_start"]) != n + 1 or (n and arrays["tokens"].max() >= len(arrays["score"])):
@@ -180,7 +171,3 @@ class Ambiguity(Record):
                 **{name: header[name] for name in same},
                 **arrays,
             )
-        except OSError as error:
-            raise StoreError("there is no ambiguity to load", where=str(folder), got=error.strerror) from error
-        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StoreError("the saved ambiguity is damaged", where=str(folder), got=str(error)) from error

@@ -21,6 +21,7 @@ from lasca.corpus.strings import Strings
 from lasca.errors import StoreError
 from lasca.estimator import check_choice
 from lasca.files import check_sums, whole_folder
+from lasca.records import read_header
 
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
@@ -90,16 +91,8 @@ def load(path: str | Path) -> dict[str, Any]:
     folder = Path(path)
     try:
         format = "arrow" if any(folder.glob("*.arrow")) else "parquet"
-        check_sums(folder, "corpus.json", *(f"{name}.{format}" for name in TABLES))
-        header = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-        version = header["version"]
-        if header["lasca"] != "corpus" or version not in (VERSION, *OLDER):
-            raise StoreError(
-                "not a corpus of this version of LASCA",
-                where=str(folder),
-                got=version,
-                hint="Make it anew: lasca convert EXPORT FOLDER -t lasca",
-            )
+        files, again = [f"{name}.{format}" for name in TABLES], "Make it anew: lasca convert EXPORT FOLDER -t lasca"
+        header = read_header(folder, "corpus", (VERSION, *OLDER), *files, hint=again)
         sequences, tokens, annotations = (read_arrow(folder / f"{name}.{format}") for name in TABLES)
         T = len(header["labels"])
         return {

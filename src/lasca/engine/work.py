@@ -23,9 +23,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lasca.engine.records import read_record, write_record
 from lasca.engine.threads import available_threads, each_ordered
 from lasca.errors import LascaError, ModelError
+from lasca.records import read_record, write_record
 
 __all__ = ["Engine", "Locals", "Processes", "Threads", "Work", "added", "described", "read_local", "write_local"]
 

@@ -26,8 +26,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from lasca.engine import Work
-from lasca.engine.records import read_record, write_record
 from lasca.learn.em import EmRun, Halfway, LoopSettings, run_em
+from lasca.records import read_record, write_record
 
 __all__ = ["Checkpoint", "Learner", "run_learner"]
 

@@ -19,8 +19,9 @@ from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import StoreError
 from lasca.files import file_hash
 from lasca.pipeline.checkpoints import Steps
+from lasca.records import plain
 
-__all__ = ["command", "corpus_hash", "make_record", "path_hash", "plain", "source_of", "versions", "with_warnings"]
+__all__ = ["command", "corpus_hash", "make_record", "path_hash", "source_of", "versions", "with_warnings"]
 
 VERSION = 1
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pyarrow", "safetensors", "jinja2")
@@ -148,14 +149,6 @@ def command(key: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
     words += [] if asked["gold"] is None else ["--gold", asked["gold"]]
     words += [f"--{name}" for name in ("compare", "pseudonyms") if asked[name]]
     return shlex.join(words)
-
-
-def plain(value: Any) -> Any:
-    """Return what JSON can hold: the value itself, or how Python writes it."""
-    try:
-        return json.loads(json.dumps(value))
-    except TypeError:
-        return repr(value)
 
 
 def _shown(value: Any) -> str:

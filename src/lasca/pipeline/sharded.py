@@ -29,7 +29,8 @@ from lasca.errors import ModelError
 from lasca.files import check_output, real_path, whole_file
 from lasca.pipeline.checkpoints import Checkpoints
 from lasca.pipeline.folder import write_csv, write_json
-from lasca.pipeline.record import plain, versions
+from lasca.pipeline.record import versions
+from lasca.records import plain
 from lasca.truth import Truth, TruthModel, supporting
 from lasca.truth.base import Progress, Workplace
 from lasca.truth.finish import Finish, Part

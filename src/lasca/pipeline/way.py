@@ -22,8 +22,9 @@ from lasca.estimator import Progress
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
 from lasca.pipeline.folder import load_truth, write_out
-from lasca.pipeline.record import command, make_record, plain, source_of, versions, with_warnings
+from lasca.pipeline.record import command, make_record, source_of, versions, with_warnings
 from lasca.pipeline.source import paths, read
+from lasca.records import plain
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.corpus.build import label_names
 from lasca.corpus.reshape import named
-from lasca.errors import CorpusError, StoreError
+from lasca.errors import CorpusError
 from lasca.evaluate import Scores, truth_scores
-from lasca.files import check_sums, whole_folder
-from lasca.records import Record, card, frame
+from lasca.records import Record, card, frame, loading, plain, read_header, save_folder
 
 __all__ = ["Clusters", "Truth"]
 
@@ -167,37 +164,27 @@ class Truth(Record):
             "lasca": "truth",
             "version": VERSION,
             "model": self.model,
-            "params": {name: _plain(value) for name, value in self.params.items()},
+            "params": {name: plain(value) for name, value in self.params.items()},
             "labels": list(self.label_names),
-            "diagnostics": {name: _plain(value) for name, value in self.diagnostics.items()},
+            "diagnostics": {name: plain(value) for name, value in self.diagnostics.items()},
             "warnings": list(self.warnings),
             "reliable": None if self.clusters is None else self.clusters.reliable,
         }
         names = ("offsets", "labels", "proba", "confusion", "trace", "voted")
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        arrays = {name: getattr(self, name) for name in names}
         if self.clusters is not None:
             arrays |= {f"clusters.{n}": getattr(self.clusters, n) for n in ("assignment", "proba", "shared")}
         arrays |= {f"statistics.{name}": array for name, array in self.statistics.items()}
-        with whole_folder(path, overwrite=overwrite) as folder:
-            (folder / "truth.json").write_text(json.dumps(header, indent=1, ensure_ascii=False), encoding="utf-8")
-            save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "arrays.safetensors")
-            pq.write_table(self.annotators, folder / "annotators.parquet")
-            pq.write_table(pa.table({"id": self.sequence_ids.arrow}), folder / "sequences.parquet")
+        tables = {"annotators": self.annotators, "sequences": pa.table({"id": self.sequence_ids.arrow})}
+        save_folder(path, header, arrays, tables, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Truth:
         """Read a folder that `save` wrote."""
-        folder = Path(path)
-        try:
-            check_sums(folder, "truth.json", "arrays.safetensors", "annotators.parquet", "sequences.parquet")
-            header = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
-            if header["lasca"] != "truth" or header["version"] not in (VERSION, *OLDER):
-                raise StoreError(
-                    "not a truth of this version of LASCA",
-                    where=str(folder),
-                    got=header["version"],
-                    hint="Make it anew: lasca aggregate DATA -o FOLDER",
-                )
+        files = ("arrays.safetensors", "annotators.parquet", "sequences.parquet")
+        again = "Make it anew: lasca aggregate DATA -o FOLDER"
+        with loading(path, "truth") as folder:
+            header = read_header(folder, "truth", (VERSION, *OLDER), *files, hint=again)
             arrays = load_file(folder / "arrays.safetensors")
             ids = pq.read_table(folder / "sequences.parquet").column("id").combine_chunks()
             kept = [name for name in arrays if name.startswith("statistics.")]
@@ -218,20 +205,3 @@ class Truth(Record):
                 statistics=statistics,
                 **arrays,
             )
-        except OSError as error:
-            raise StoreError("there is no truth to load", where=str(folder), got=error.strerror) from error
-        except (pa.ArrowException, SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise StoreError("the saved truth is damaged", where=str(folder), got=str(error)) from error
-
-
-def _plain(value: Any) -> Any:
-    """Turn NumPy values into what JSON can hold; anything else that JSON cannot hold becomes its repr."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
