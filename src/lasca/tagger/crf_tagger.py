@@ -12,6 +12,7 @@ an L2 penalty is always part of the cost-sensitive objective, which is unbounded
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ __all__ = ["CrfTagger"]
 Array = np.ndarray[Any, Any]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CrfTagger(Tagger):
     """A linear-chain CRF tagger.
 
@@ -70,56 +72,30 @@ class CrfTagger(Tagger):
     """
 
     kind = "crf"
-    _model: Fitted | None = None
 
-    def __init__(
-        self,
-        *,
-        objective: str = "likelihood",
-        confusion: Any = None,
-        templates: str = "auto",
-        soft: bool = False,
-        paths: int = 0,
-        certain: float = 0.0,
-        l2: float = 0.5,
-        l1: float = 0.0,
-        min_count: int = 1,
-        hash_bits: int | None = None,
-        states: str = "observed",
-        optimiser: str = "lbfgs",
-        max_iter: int | None = None,
-        tolerance: float = 1e-4,
-        held_out: float = 0.0,
-        patience: int = 5,
-        constrained: bool = True,
-        lexicons: str | None = None,
-        clusters: Mapping[str, str | Path | Mapping[str, str]] | None = None,
-        gazetteers: Mapping[str, str | Path | Iterable[str]] | None = None,
-        threads: int | None = None,
-        seed: int | np.random.Generator = 0,
-    ) -> None:
-        self.objective = objective
-        self.confusion = confusion
-        self.templates = templates
-        self.soft = soft
-        self.paths = paths
-        self.certain = certain
-        self.l2 = l2
-        self.l1 = l1
-        self.min_count = min_count
-        self.hash_bits = hash_bits
-        self.states = states
-        self.optimiser = optimiser
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        self.held_out = held_out
-        self.patience = patience
-        self.constrained = constrained
-        self.lexicons = lexicons
-        self.clusters = clusters
-        self.gazetteers = gazetteers
-        self.threads = threads
-        self.seed = seed
+    objective: str = "likelihood"
+    confusion: Any = None
+    templates: str = "auto"
+    soft: bool = False
+    paths: int = 0
+    certain: float = 0.0
+    l2: float = 0.5
+    l1: float = 0.0
+    min_count: int = 1
+    hash_bits: int | None = None
+    states: str = "observed"
+    optimiser: str = "lbfgs"
+    max_iter: int | None = None
+    tolerance: float = 1e-4
+    held_out: float = 0.0
+    patience: int = 5
+    constrained: bool = True
+    lexicons: str | None = None
+    clusters: Mapping[str, str | Path | Mapping[str, str]] | None = None
+    gazetteers: Mapping[str, str | Path | Iterable[str]] | None = None
+    threads: int | None = None
+    seed: int | np.random.Generator = 0
+    _model: Fitted | None = field(default=None, init=False)
 
     @property
     def trace(self) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -134,6 +134,7 @@ class HmmModel:
         return out, starts, moves, float(value)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HmmTagger(Tagger):
     """A hidden Markov model: counts of words and moves, unknown words by suffix, EM on text without labels.
 
@@ -146,29 +147,17 @@ class HmmTagger(Tagger):
 
     kind = "hmm"
     reads_unlabelled = True
-    _model: HmmModel | None = None
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 1.0,
-        prior: float = 0.5,
-        affix: int = 4,
-        backoff: float = 1.0,
-        rare: int = 10,
-        max_iter: int = 5,
-        weight: float = 0.05,
-        constrained: bool = True,
-    ) -> None:
-        self.smoothing = smoothing
-        self.prior = prior
-        self.affix = affix
-        self.backoff = backoff
-        self.rare = rare
-        self.max_iter = max_iter
-        self.weight = weight
-        self.constrained = constrained
-        self._trace: tuple[float, ...] = ()
+    smoothing: float = 1.0
+    prior: float = 0.5
+    affix: int = 4
+    backoff: float = 1.0
+    rare: int = 10
+    max_iter: int = 5
+    weight: float = 0.05
+    constrained: bool = True
+    _model: HmmModel | None = field(default=None, init=False)
+    _trace: tuple[float, ...] = field(default=(), init=False)
 
     @property
     def trace(self) -> tuple[float, ...]:

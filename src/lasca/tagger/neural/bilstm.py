@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _LONGEST = 30  # characters of a word that are read
 _CHARACTERS, _CHARACTER_STATE, _WRITING = 25, 25, 10
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BiLstmCrfTagger(NeuralTagger):
     """A tagger with a bidirectional LSTM over words and characters and a CRF layer; needs the extra `torch`.
 
@@ -55,46 +57,24 @@ class BiLstmCrfTagger(NeuralTagger):
 
     kind = "bilstm-crf"
 
-    def __init__(
-        self,
-        *,
-        objective: str = "likelihood",
-        confusion: Any = None,
-        soft: bool = False,
-        paths: int = 0,
-        certain: float = 0.0,
-        vectors: str | Path | Mapping[str, Sequence[float]] | None = None,
-        word_size: int = 100,
-        state_size: int = 128,
-        dropout: float = 0.5,
-        epochs: int = 15,
-        batch_size: int = 32,
-        learning_rate: float = 3e-3,
-        weight_decay: float = 1e-4,
-        held_out: float = 0.0,
-        patience: int = 3,
-        constrained: bool = True,
-        threads: int = 1,
-        seed: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.confusion = confusion
-        self.soft = soft
-        self.paths = paths
-        self.certain = certain
-        self.vectors = vectors
-        self.word_size = word_size
-        self.state_size = state_size
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.held_out = held_out
-        self.patience = patience
-        self.constrained = constrained
-        self.threads = threads
-        self.seed = seed
+    objective: str = "likelihood"
+    confusion: Any = None
+    soft: bool = False
+    paths: int = 0
+    certain: float = 0.0
+    vectors: str | Path | Mapping[str, Sequence[float]] | None = None
+    word_size: int = 100
+    state_size: int = 128
+    dropout: float = 0.5
+    epochs: int = 15
+    batch_size: int = 32
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-4
+    held_out: float = 0.0
+    patience: int = 3
+    constrained: bool = True
+    threads: int = 1
+    seed: int = 0
 
     def _check(self) -> None:
         super()._check()

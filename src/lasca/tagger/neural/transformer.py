@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ _MOST_PIECES = 32  # pieces of one word that are read
 _PART = 256  # pieces read at a time
 
 
+@dataclass(eq=False, repr=False)
 class TransformerTagger(NeuralTagger):
     """A pretrained encoder with a CRF layer, fine-tuned on the truth; needs the extra `torch`.
 
@@ -58,44 +60,24 @@ class TransformerTagger(NeuralTagger):
 
     kind = "transformer"
 
-    def __init__(
-        self,
-        model: str | Path = "",
-        *,
-        objective: str = "likelihood",
-        confusion: Any = None,
-        soft: bool = False,
-        paths: int = 0,
-        certain: float = 0.0,
-        dropout: float = 0.1,
-        epochs: int = 3,
-        batch_size: int = 16,
-        learning_rate: float = 2e-4,
-        head_rate: float = 1e-3,
-        weight_decay: float = 0.01,
-        held_out: float = 0.0,
-        patience: int = 1,
-        constrained: bool = True,
-        threads: int = 1,
-        seed: int = 0,
-    ) -> None:
-        self.model = model
-        self.objective = objective
-        self.confusion = confusion
-        self.soft = soft
-        self.paths = paths
-        self.certain = certain
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.head_rate = head_rate
-        self.weight_decay = weight_decay
-        self.held_out = held_out
-        self.patience = patience
-        self.constrained = constrained
-        self.threads = threads
-        self.seed = seed
+    model: str | Path = ""
+    _: KW_ONLY
+    objective: str = "likelihood"
+    confusion: Any = None
+    soft: bool = False
+    paths: int = 0
+    certain: float = 0.0
+    dropout: float = 0.1
+    epochs: int = 3
+    batch_size: int = 16
+    learning_rate: float = 2e-4
+    head_rate: float = 1e-3
+    weight_decay: float = 0.01
+    held_out: float = 0.0
+    patience: int = 1
+    constrained: bool = True
+    threads: int = 1
+    seed: int = 0
 
     def _check(self) -> None:
         super()._check()
