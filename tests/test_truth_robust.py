@@ -15,8 +15,9 @@ from lasca.kernels.families import pair_counts
 from lasca.truth import Votes, model_class
 from lasca.truth.evidence import annotation_rows, memory
 from lasca.truth.families import declared_families, find_families
+from lasca.truth.guards import Crowd, Rates, Silence
 from lasca.truth.robust import MEMBERS, RobustSequence
-from lasca.truth.robust_chain import Crowd, RobustChain, _Rates, _Silence
+from lasca.truth.robust_chain import RobustChain
 from truth_cases import crowd, triples
 
 LABELS = ("B-X", "I-X", "O")
@@ -173,7 +174,7 @@ def test_silence_is_discounted_where_others_mark_much() -> None:
         np.concatenate([corpus.annotation_label, np.full(corpus.n_tokens, LABELS.index("O"))]),
     )
     seen = looked_at(lazy)
-    silence = _Silence(seen)
+    silence = Silence(seen)
     rows = annotation_rows(seen.votes)
     table = np.log(np.where(rows.code[:, None] % 3 == np.arange(3), 0.9, 0.05))
     states = np.eye(3)[lazy.golds["gold"]]
@@ -188,14 +189,52 @@ def test_silence_is_discounted_where_others_mark_much() -> None:
 
 def test_the_rate_of_marks_is_held_where_annotators_support_it() -> None:
     corpus = crowd(60, n_annotators=6, seed=5, coverage=1.0, accuracy=0.95)
-    rates = _Rates(looked_at(corpus))
+    rates = Rates(looked_at(corpus))
     outside = LABELS.index("O")
     fits = np.eye(3)[corpus.golds["gold"]]
-    assert rates.held(0.0, fits) == 0.0
+    none = np.zeros(len(rates.types))
+    assert rates.held(none, fits).tolist() == [0.0]
     most = np.full((corpus.n_tokens, 3), 0.45)
     most[:, outside] = 0.1
-    assert rates.held(0.0, most) == pytest.approx(np.log(rates.least_ratio / rates.ratio(most)))
-    assert rates.held(0.5, fits) < 0.5
+    assert rates.held(none, most) == pytest.approx(np.log(rates.least_ratio / rates.ratios(most)))
+    assert rates.held(none + 0.5, fits)[0] < 0.5
+
+
+def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -> None:
+    """Five who miss a seventh and a machine that is right on one type and takes a tenth of all tokens for the other."""
+    rng = np.random.default_rng(0)
+    n, labels = 6000, ("O", "B-X", "B-Y")
+    gold = rng.choice(3, n, p=[0.9, 0.05, 0.05])
+    said = np.where(rng.random((n, 5)) < 0.15, 0, gold[:, None])
+    machine = np.where((rng.random(n) < 0.1) & (gold == 0), 2, gold)
+    codes = np.column_stack([said, machine])
+    corpus = CrowdCorpus.from_codes(
+        tokens=["w"] * n,
+        offsets=np.arange(0, n + 1, 20),
+        labels=labels,
+        annotators=["a", "b", "c", "d", "e", "machine"],
+        annotation_token=np.repeat(np.arange(n), 6),
+        annotation_annotator=np.tile(np.arange(6), n),
+        annotation_label=codes.ravel(),
+        sequence_ids=[str(i) for i in range(n // 20)],
+    )
+    rates = Rates(looked_at(corpus))
+    assert rates.types == ["X", "Y"]
+    weight = rates.held(np.zeros(2), np.eye(3)[machine])
+    assert weight[0] == 0.0 < 0.5 < weight[1]
+    assert rates.bias(weight).tolist() == [0.0, 0.0, -weight[1]]
+    marked = (RobustSequence().fit(corpus).labels == 2).sum()
+    assert marked < 1.2 * (gold == 2).sum()
+
+
+def test_the_base_speaks_beside_learned_priors_where_annotators_have_many_marks() -> None:
+    structure = next(s for s in MEMBERS if s.learned)
+    shares = []
+    for n in (60, 4000):
+        corpus = crowd(n, n_annotators=3, seed=5, coverage=1.0, accuracy=0.95)
+        shares.append(RobustChain(looked_at(corpus), structure).own)
+    assert shares[0] == pytest.approx(0.1)
+    assert shares[1] > 0.9
 
 
 def test_learned_priors_are_the_mean_of_all_annotators() -> None:

@@ -125,18 +125,20 @@ def machine_labels(folder: str = "val/") -> dict[str, list[list[str]]]:
 
 
 def machines(
-    sources: tuple[str, ...] = (), copies: int = 0, per: int | None = None, folder: str = "val/"
+    sources: tuple[str, ...] = (), copies: int = 0, per: int | None = None, folder: str = "val/", scored: str = ""
 ) -> CrowdCorpus:
     """Return the sentences of a folder that NoiseBench has, with these machine sources as voters beside the workers.
 
     `copies` adds that many near-copies of the llm instead of it: each draws 10 % of the llm's labels anew, by how
-    often the llm gives them. The gold is NoiseBench's expert. Nothing tells the models that these are machines.
+    often the llm gives them. The gold is NoiseBench's expert, in the folder that is scored. Nothing tells the models
+    that these are machines.
     """
     table = machine_labels(folder)
     corpus = mturk_folder(folder).select(sequences=[name for (name,) in table["sequence_id"]])
     code = {name: i for i, name in enumerate(corpus.labels)}
     flat = {n: np.array([code[x] for row in rows for x in row]) for n, rows in table.items() if n != "sequence_id"}
-    corpus = replace(corpus, golds={"gold": flat["expert"].astype(np.int16)})
+    own = np.array([name.startswith(scored) for name in corpus.sequence_ids])[corpus.token_sequence]
+    corpus = replace(corpus, golds={"gold": np.where(own, flat["expert"], -1).astype(np.int16)})
     if per is not None:
         corpus = per_document(corpus, per)
     rng = np.random.default_rng(SEED)

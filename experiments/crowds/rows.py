@@ -1,4 +1,5 @@
-"""The rows of the bench, and the metric of each: a list given before the model was worked on.
+"""The rows of the bench, and the metric of each: a list given before the model was worked on (but for the rows
+`prompts*` and `nb-whole*`, which were added when the model failed on such crowds).
 
 `corpus_of(name)` returns a row's corpus (made once and kept under build/crowds/corpora), `parts_of(name)` the corpora
 that a model is fitted on to score the row (one; for rows without gold one for each annotator that is held out).
@@ -52,6 +53,7 @@ class Row:
 
 T1 = corpora.TABLE_1
 ALL3 = ("llm", "weak", "distant")
+WHOLE = {"folder": "", "scored": "val/"}
 _ROWS = (
     Row("mturk", "MTurk val, all votes", corpora.mturk),
     Row("mturk-1", "MTurk val, 1 annotator per document", corpora.mturk, {"per": 1}),
@@ -66,6 +68,9 @@ _ROWS = (
     Row("nb-copies", "the same + five near-copies of llm", corpora.machines, {"copies": 5}, copies=True),
     Row("nb-2", "the same, two workers per document", corpora.machines, {"per": 2}, quick=False),
     Row("nb-2-all", "two workers per document + llm + weak + distant", corpora.machines, {"sources": ALL3, "per": 2}),
+    Row("nb-whole", "all of NoiseBench, the crowd alone, scored on val", corpora.machines, WHOLE, quick=False),
+    Row("nb-whole-llm", "the same + llm", corpora.machines, {"sources": ("llm",), **WHOLE}, quick=False),
+    Row("nb-whole-all", "the same + llm + weak + distant", corpora.machines, {"sources": ALL3, **WHOLE}, quick=False),
     Row("prompts-1", "six simulated LLMs, one prompt each", corpora.prompts, {"per_model": (1,) * 6}),
     Row(
         "prompts",

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lasca.truth.guards import types_of_marks
+
 if TYPE_CHECKING:
     from lasca.truth.finish import Tally
-    from lasca.truth.robust_chain import ChainFit, Crowd, Structure
+    from lasca.truth.guards import Crowd
+    from lasca.truth.robust_chain import ChainFit, Structure
 
 __all__ = ["check_average", "check_truth"]
 
@@ -20,6 +23,8 @@ OVERRULED = 0.001
 """Share of tokens on which the text may overrule people without a word."""
 APART = 0.15
 """Share of marked tokens on which members may differ without a word."""
+HELD = 0.7
+"""Nats that may be needed to hold the rate of a type without a word."""
 RATE = 2.0
 """By how much the inferred share of a label may leave the range of annotators' own shares."""
 
@@ -80,11 +85,14 @@ def check_average(
         said.append(
             f"{shown} repeat each other more than independent annotators would: together they count as {weight:.1f}"
         )
-    held = float(np.mean([fit.outside_weight for _, fit in fits]))
-    if held > 0.7:
+    types, _ = types_of_marks(crowd.corpus.labels)
+    weight = np.mean([fit.held for _, fit in fits], axis=0)
+    held = [name for name, nats in zip(types, weight) if nats > HELD]
+    if held:
+        what = ", ".join(filter(None, held)) or "what is marked"
         said.append(
-            "the votes alone would have most annotators miss most of what is marked; the share of marks was held "
-            "at what annotators support"
+            f"the votes alone would have most annotators miss most of {what}; its share was held at what annotators "
+            "support"
         )
     votes = crowd.votes
     voted = np.diff(votes.start) > 0

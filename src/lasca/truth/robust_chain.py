@@ -8,17 +8,12 @@ words ρ_t, texts (taggers, soft annotators) a confusion; variational Bayes on a
   s the concentration that explains how far annotators differ (maximum likelihood, Minka's fixed point). What a crowd
   has in common – how much it misses – is learned from the crowd, not from pseudo-counts that suit one corpus. As far
   as votes do not meet (`meet`: the share of votes on tokens that have two at least) nothing can be learned so, and
-  the base speaks.
-- *Silence.* Somebody who marked nothing in a sequence has looked and found nothing, or has not looked: a mixture, with
-  a rate per annotator. Silent votes count by the probability that they looked.
-- *Unanimity.* Where three people or more agree, they are believed: "everybody missed it" is the cheapest explanation
-  of anything, and a model that may use it drifts.
-- *Rates.* How much is marked stays within what annotators support: the upper quartile of the ratio (marks of an
-  annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight on O holds it there. With
-  two annotators it is the median, and 1: who of two misses much cannot be told.
+  the base speaks. It also does where an annotator has more than some thousand marks: their own votes then say who they
+  are, a common prior adds little, and without an anchor the model drifts.
+- *Guards* (see `guards`): silence, unanimity, rates.
 - *Weights.* A vote has a weight below one where the annotator's family (see `families`) voted on the token too.
 
-The weight on O is raised between iterations, so the bound of a run rises only as long as that weight rests.
+The weights that hold the rates move between iterations, so the bound of a run rises only as long as they rest.
 """
 
 from __future__ import annotations
@@ -30,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import psi
 
-from lasca.corpus import CrowdCorpus
 from lasca.engine import chunks, run_ordered, run_summed
 from lasca.errors import ModelError
 from lasca.kernels import lattice
@@ -39,11 +33,9 @@ from lasca.kernels.products import crossed, times
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.schemes import transitions
 from lasca.truth.annotator_models import FORBIDDEN, confusion_prior, memory_prior, scheme_rules
-from lasca.truth.base import Votes
 from lasca.truth.evidence import (
     CHUNK,
     Floats,
-    Rows,
     add_evidence,
     annotation_rows,
     context_borders,
@@ -51,21 +43,17 @@ from lasca.truth.evidence import (
     expected_rows,
     memory,
 )
+from lasca.truth.guards import Crowd, Rates, Silence, ruled_out
 from lasca.truth.sequence import Chain
 from lasca.truth.sequence_model import trust
 
-__all__ = ["ChainFit", "Crowd", "RobustChain", "Structure"]
+__all__ = ["ChainFit", "RobustChain", "Structure"]
 
-BELIEVED, KNOWN = 30.0, 250.0
-"""By how many nats labels are ruled out: by unanimous people, and by what is known."""
-UNANIMOUS = 3
-"""How many who agree are believed."""
-LOOKED = (0.5, 5.0)
-"""Pseudo-counts of sequences in which an annotator did not look, and of all sequences."""
-QUARTILE = 0.75
 STRENGTHS = (1.0, 1000.0)
 FIRST_STRENGTH = 10.0
 LEAST_PSEUDO = 0.05
+EACH = 1300.0
+"""Marks of one annotator from which the base speaks beside learned priors (to the fourth power: it is a threshold)."""
 TEXT_PRIOR = (11.0, 10.0)
 TRANSITION_PRIOR = 1.0
 
@@ -80,57 +68,6 @@ class Structure:
     """Base pseudo-counts (correct, wrong) of an annotator's row at each level of difficulty."""
     learned: bool
     """Whether the prior of annotators' rows is learned from all of them; else it is the base."""
-
-
-@dataclass(frozen=True)
-class Crowd:
-    """What all members see of a corpus."""
-
-    corpus: CrowdCorpus
-    votes: Votes
-    weight: Floats
-    """The weight of each vote."""
-    words: Rows | None
-    word_prior: float
-    token: npt.NDArray[np.int64]
-    """The token of each vote."""
-    outside: int
-    """The label O, -1 where there is none."""
-    meet: float
-    """The share of votes on tokens that have two at least."""
-    marks: int
-    """How many votes are for another label than O; 0 where there is no O."""
-    run_length: float
-    """How many marks an annotator gives in a row, in the mean."""
-    n_threads: int
-
-    @classmethod
-    def of(cls, corpus: CrowdCorpus, votes: Votes, weight: Floats, words: Rows | None, n_threads: int) -> Crowd:
-        """Look at a corpus."""
-        n = np.diff(votes.start)
-        per_token = len(votes.label) / max(1, int((n > 0).sum()))
-        outside = corpus.labels.index("O") if "O" in corpus.labels else -1
-        marks, runs = _marks(votes, outside) if outside >= 0 else (0, 0)
-        return cls(
-            corpus,
-            votes,
-            weight,
-            words,
-            float(np.clip((per_token / 5.0) ** 2, 0.1, 1.0)),  # words are believed the more the fewer votes there are
-            np.repeat(np.arange(votes.n_tokens), n),
-            outside,
-            float(n[n > 1].sum() / max(1, n.sum())),
-            marks,
-            marks / max(1, runs),
-            n_threads,
-        )
-
-
-def _marks(votes: Votes, outside: int) -> tuple[int, int]:
-    """Count the votes for another label than O, and the runs they come in."""
-    before, marked = memory(votes), votes.label != outside
-    begins = marked & ((before == outside) | (before == votes.n_labels))
-    return int(marked.sum()), int(begins.sum())
 
 
 @dataclass(frozen=True)
@@ -149,8 +86,8 @@ class ChainFit:
     labels: Floats
     trace: npt.NDArray[np.float64]
     converged: bool
-    outside_weight: float
-    """The weight on O that holds the rate of marks, in nats; 0: none was needed."""
+    held: Floats
+    """The weight against marks of each type that holds their rate, in nats; 0: none was needed."""
 
 
 class RobustChain:
@@ -172,13 +109,14 @@ class RobustChain:
         first, allowed, last = (np.asarray(rule, dtype=float) for rule in transitions(labels))
         self.rules = Chain(np.tile(first, self.H), np.tile(allowed, (self.H, self.H)), np.tile(last, self.H))
         self.base_rows, self.base_totals = self._base(labels)
-        self.own = max(0.1, 1.0 - crowd.meet) if structure.learned else 1.0
+        seen = 1.0 - 1.0 / (1.0 + (crowd.marks_each / EACH) ** 4)
+        self.own = max(0.1, 1.0 - crowd.meet, seen) if structure.learned else 1.0
         self.strength = np.full((self.contexts, self.S), FIRST_STRENGTH)
         self.weight = crowd.weight.copy()
-        self.outside_weight = 0.0
-        self.ruled_out = _ruled_out(crowd)
-        self.silence = _Silence(crowd) if crowd.outside >= 0 else None
-        self.rates = _Rates(crowd) if crowd.outside >= 0 else None
+        self.ruled_out = ruled_out(crowd)
+        self.silence = Silence(crowd) if crowd.outside >= 0 else None
+        self.rates = Rates(crowd) if crowd.outside >= 0 else None
+        self.held = np.zeros(0 if self.rates is None else len(self.rates.types))
 
     def _base(self, labels: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the pseudo-counts of rows and of whole contexts: right rather than wrong, within the scheme."""
@@ -213,12 +151,12 @@ class RobustChain:
             if self.silence is not None:
                 self.weight = self.silence.weights(self.rows, parameters.crowd, out)
             if self.rates is not None:
-                self.outside_weight = self.rates.held(self.outside_weight, labels)
+                self.held = self.rates.held(self.held, labels)
             if moved < tol:
                 converged = True
                 break
             parameters = self._maximise(counts)
-        return ChainFit(labels, np.array(trace), converged, self.outside_weight)
+        return ChainFit(labels, np.array(trace), converged, self.held)
 
     def _on_states(self, labels: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
         """Spread log evidence on labels over levels: a label is the easier the more votes it has."""
@@ -243,8 +181,8 @@ class RobustChain:
         crowd, votes = self.crowd, self.crowd.votes
         chain = self.rules if parameters is None else parameters.chain
         bias = np.zeros(self.S)
-        if self.outside_weight:
-            bias[np.arange(self.S) % self.T != crowd.outside] = -self.outside_weight
+        if self.rates is not None:
+            bias = np.tile(self.rates.bias(self.held), self.H)
         words = None if parameters is None or parameters.words is None else np.tile(parameters.words, (1, self.H))
 
         def work(chunk: tuple[int, int]) -> tuple[float, Floats, Floats]:
@@ -340,76 +278,3 @@ class RobustChain:
         totals = self.own * self.base_totals + strength[self.owner]
         floored = np.maximum(rows, LEAST_PSEUDO)  # E log of less is worth tens of nats: no vote is
         return floored, totals + np.add.reduceat(floored - rows, self.borders[:-1], axis=0)
-
-
-def _ruled_out(crowd: Crowd) -> list[tuple[float, npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """Return what known labels and unanimous people rule out: nats, tokens, what is allowed there."""
-    votes, found = crowd.votes, []
-    voices = np.bincount(crowd.token, weights=crowd.weight, minlength=votes.n_tokens)  # a family is one voice
-    many = np.flatnonzero(voices >= UNANIMOUS - 1e-6)
-    if len(many):
-        ends = np.stack((votes.start[:-1][many], votes.start[1:][many]), axis=1).ravel()
-        label = np.append(votes.label, votes.label[-1:])  # an end may lie behind the last vote
-        low, high = (f.reduceat(label, ends)[::2] for f in (np.minimum, np.maximum))
-        agreed = low == high
-        found.append((BELIEVED, many[agreed], np.arange(votes.n_labels) == low[agreed][:, None]))
-    if votes.known is not None:
-        found.append((KNOWN, votes.known.token, votes.known.allowed))
-    return found
-
-
-class _Silence:
-    """Whether an annotator who marked nothing in a sequence looked at it."""
-
-    def __init__(self, crowd: Crowd) -> None:
-        votes = crowd.votes
-        self.crowd, self.rate = crowd, np.full(votes.n_annotators, 0.1)
-        sequence = np.searchsorted(votes.offsets, crowd.token, side="right") - 1
-        pair, unit = np.unique(sequence * votes.n_annotators + votes.annotator, return_inverse=True)
-        self.unit = np.asarray(unit).reshape(-1)
-        self.annotator = pair % votes.n_annotators
-        self.silent = np.bincount(self.unit, weights=votes.label != crowd.outside, minlength=len(pair)) == 0
-
-    def weights(self, rows: Rows, table: Floats, states: Floats) -> Floats:
-        """Return the weight of each vote: the probability that it was given by somebody who looked."""
-        votes, n = self.crowd.votes, self.crowd.votes.n_annotators
-        fits = np.empty(len(votes.label))
-        kernels.expected_votes(votes.start, rows.row, table, states, fits)
-        looked = np.bincount(self.unit, weights=fits * self.crowd.weight, minlength=len(self.silent))
-        rate = self.rate[self.annotator]
-        odds = np.log(rate) - np.log1p(-rate) - looked
-        asleep = np.where(self.silent, 1.0 / (1.0 + np.exp(np.clip(-odds, -50, 50))), 0.0)
-        total = np.bincount(self.annotator, minlength=n)
-        self.rate = (np.bincount(self.annotator, weights=asleep, minlength=n) + LOOKED[0]) / (total + LOOKED[1])
-        return np.asarray((1.0 - asleep)[self.unit] * self.crowd.weight)
-
-
-class _Rates:
-    """How much may be marked, by what annotators mark on the same tokens."""
-
-    def __init__(self, crowd: Crowd) -> None:
-        votes, n = crowd.votes, crowd.votes.n_annotators
-        self.crowd = crowd
-        self.given = np.bincount(votes.annotator, weights=crowd.weight, minlength=n)
-        marked = (votes.label != crowd.outside) * crowd.weight
-        self.marked = np.bincount(votes.annotator, weights=marked, minlength=n)
-        share = self.given / self.given.sum()
-        alone = float((share**2).sum())  # one over the number of annotators, if all do the same
-        self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
-        if alone > 0.4:  # of two people nobody can say who misses much: what they mark in the mean is the most
-            self.level, self.least_ratio = 0.5, 1.0
-
-    def ratio(self, labels: Floats) -> float:
-        """Return the upper quartile (the median of two), over votes, of annotators' marks per expected mark."""
-        crowd, votes = self.crowd, self.crowd.votes
-        marks = (1.0 - labels[:, crowd.outside])[crowd.token] * crowd.weight
-        expected = np.bincount(votes.annotator, weights=marks, minlength=votes.n_annotators)
-        ratio = (self.marked + 1.0) / (expected + 1.0)
-        order = np.argsort(ratio, kind="stable")
-        order = order[self.given[order] > 0]
-        share = self.given[order] / self.given.sum()
-        return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
-
-    def held(self, weight: float, labels: Floats) -> float:
-        """Return the next weight on O: more while too much is marked, less as soon as there is room."""
-        return max(0.0, weight + float(np.log(self.least_ratio / self.ratio(labels))))

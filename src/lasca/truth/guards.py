@@ -1,0 +1,183 @@
+"""The guards of the robust average: who looked, who is believed, and how much may be marked.
+
+- *Silence.* Somebody who marked nothing in a sequence has looked and found nothing, or has not looked: a mixture, with
+  a rate per annotator. Silent votes count by the probability that they looked.
+- *Unanimity.* Where three people or more agree, they are believed: "everybody missed it" is the cheapest explanation
+  of anything, and a model that may use it drifts.
+- *Rates.* How much of each type is marked stays within what annotators support: the upper quartile of the ratio (marks
+  of an annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight against the type
+  holds it there. With two annotators it is the median, and 1: who of two misses much cannot be told. Types are held one
+  by one: a source that sees one type everywhere (a language model that takes every number for a name) is outvoted there
+  and not believed because it marks little of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.kernels import rows as kernels
+from lasca.schemes import OUTSIDE, detect, split_label
+from lasca.truth.base import Votes
+from lasca.truth.evidence import Floats, Rows, memory
+
+__all__ = ["Crowd", "Rates", "Silence", "ruled_out"]
+
+BELIEVED, KNOWN = 30.0, 250.0
+"""By how many nats labels are ruled out: by unanimous people, and by what is known."""
+UNANIMOUS = 3
+"""How many who agree are believed."""
+LOOKED = (0.5, 5.0)
+"""Pseudo-counts of sequences in which an annotator did not look, and of all sequences."""
+QUARTILE = 0.75
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """What all members see of a corpus."""
+
+    corpus: CrowdCorpus
+    votes: Votes
+    weight: Floats
+    """The weight of each vote."""
+    words: Rows | None
+    word_prior: float
+    token: npt.NDArray[np.int64]
+    """The token of each vote."""
+    outside: int
+    """The label O, -1 where there is none."""
+    meet: float
+    """The share of votes on tokens that have two at least."""
+    marks: int
+    """How many votes are for another label than O; 0 where there is no O."""
+    marks_each: float
+    """How many marks one annotator gives, in the mean over votes."""
+    run_length: float
+    """How many marks an annotator gives in a row, in the mean."""
+    n_threads: int
+
+    @classmethod
+    def of(cls, corpus: CrowdCorpus, votes: Votes, weight: Floats, words: Rows | None, n_threads: int) -> Crowd:
+        """Look at a corpus."""
+        n = np.diff(votes.start)
+        per_token = len(votes.label) / max(1, int((n > 0).sum()))
+        outside = corpus.labels.index("O") if "O" in corpus.labels else -1
+        marks, runs = _marks(votes, outside) if outside >= 0 else (0, 0)
+        share = np.bincount(votes.annotator, weights=weight) / weight.sum()
+        return cls(
+            corpus,
+            votes,
+            weight,
+            words,
+            float(np.clip((per_token / 5.0) ** 2, 0.1, 1.0)),  # words are believed the more the fewer votes there are
+            np.repeat(np.arange(votes.n_tokens), n),
+            outside,
+            float(n[n > 1].sum() / max(1, n.sum())),
+            marks,
+            marks * float((share**2).sum()),
+            marks / max(1, runs),
+            n_threads,
+        )
+
+
+def _marks(votes: Votes, outside: int) -> tuple[int, int]:
+    """Count the votes for another label than O, and the runs they come in."""
+    before, marked = memory(votes), votes.label != outside
+    begins = marked & ((before == outside) | (before == votes.n_labels))
+    return int(marked.sum()), int(begins.sum())
+
+
+def ruled_out(crowd: Crowd) -> list[tuple[float, npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+    """Return what known labels and unanimous people rule out: nats, tokens, what is allowed there."""
+    votes, found = crowd.votes, []
+    voices = np.bincount(crowd.token, weights=crowd.weight, minlength=votes.n_tokens)  # a family is one voice
+    many = np.flatnonzero(voices >= UNANIMOUS - 1e-6)
+    if len(many):
+        ends = np.stack((votes.start[:-1][many], votes.start[1:][many]), axis=1).ravel()
+        label = np.append(votes.label, votes.label[-1:])  # an end may lie behind the last vote
+        low, high = (f.reduceat(label, ends)[::2] for f in (np.minimum, np.maximum))
+        agreed = low == high
+        found.append((BELIEVED, many[agreed], np.arange(votes.n_labels) == low[agreed][:, None]))
+    if votes.known is not None:
+        found.append((KNOWN, votes.known.token, votes.known.allowed))
+    return found
+
+
+class Silence:
+    """Whether an annotator who marked nothing in a sequence looked at it."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        votes = crowd.votes
+        self.crowd, self.rate = crowd, np.full(votes.n_annotators, 0.1)
+        sequence = np.searchsorted(votes.offsets, crowd.token, side="right") - 1
+        pair, unit = np.unique(sequence * votes.n_annotators + votes.annotator, return_inverse=True)
+        self.unit = np.asarray(unit).reshape(-1)
+        self.annotator = pair % votes.n_annotators
+        self.silent = np.bincount(self.unit, weights=votes.label != crowd.outside, minlength=len(pair)) == 0
+
+    def weights(self, rows: Rows, table: Floats, states: Floats) -> Floats:
+        """Return the weight of each vote: the probability that it was given by somebody who looked."""
+        votes, n = self.crowd.votes, self.crowd.votes.n_annotators
+        fits = np.empty(len(votes.label))
+        kernels.expected_votes(votes.start, rows.row, table, states, fits)
+        looked = np.bincount(self.unit, weights=fits * self.crowd.weight, minlength=len(self.silent))
+        rate = self.rate[self.annotator]
+        odds = np.log(rate) - np.log1p(-rate) - looked
+        asleep = np.where(self.silent, 1.0 / (1.0 + np.exp(np.clip(-odds, -50, 50))), 0.0)
+        total = np.bincount(self.annotator, minlength=n)
+        self.rate = (np.bincount(self.annotator, weights=asleep, minlength=n) + LOOKED[0]) / (total + LOOKED[1])
+        return np.asarray((1.0 - asleep)[self.unit] * self.crowd.weight)
+
+
+class Rates:
+    """How much of each type may be marked, by what annotators mark on the same tokens."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        votes = crowd.votes
+        self.crowd = crowd
+        self.types, self.type_of = types_of_marks(crowd.corpus.labels)
+        self.given = self._by_annotator(np.ones(len(votes.label)))
+        self.marked = [self._by_annotator(self.type_of[votes.label] == i) for i in range(len(self.types))]
+        share = self.given / self.given.sum()
+        alone = float((share**2).sum())  # one over the number of annotators, if all do the same
+        self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
+        if alone > 0.4:  # of two people nobody can say who misses much: what they mark in the mean is the most
+            self.level, self.least_ratio = 0.5, 1.0
+
+    def _by_annotator(self, of_votes: npt.NDArray[Any]) -> Floats:
+        votes = self.crowd.votes
+        weights = of_votes * self.crowd.weight
+        return np.bincount(votes.annotator, weights, votes.n_annotators).astype(np.float64)
+
+    def ratios(self, labels: Floats) -> Floats:
+        """Return of each type the upper quartile (the median of two), over votes, of own marks per expected mark."""
+        found = np.empty(len(self.types))
+        for i, marked in enumerate(self.marked):
+            expected = self._by_annotator(labels[:, self.type_of == i].sum(axis=1)[self.crowd.token])
+            ratio = (marked + 1.0) / (expected + 1.0)
+            order = np.argsort(ratio, kind="stable")
+            order = order[self.given[order] > 0]
+            share = self.given[order] / self.given.sum()
+            found[i] = np.interp(self.level, np.cumsum(share) - share / 2, ratio[order])
+        return found
+
+    def held(self, weight: Floats, labels: Floats) -> Floats:
+        """Return the next weight against each type: more while too much is marked, less as soon as there is room."""
+        return np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(labels)))
+
+    def bias(self, weight: Floats) -> Floats:
+        """Return what the weights say of each label, in nats."""
+        return np.asarray(-np.append(weight, 0.0)[self.type_of])  # O is the last
+
+
+def types_of_marks(labels: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the types that can be marked, and the type of each label (-1 of O): PER of B-PER, of others themselves."""
+    spans = detect(labels) is not None
+    names = [None if label == OUTSIDE else split_label(label)[1] if spans else label for label in labels]
+    types = list(dict.fromkeys(name for name in names if name is not None))
+    return types, np.array([-1 if name is None else types.index(name) for name in names])
