@@ -27,11 +27,10 @@ from lasca.report.render import clean
 from lasca.schemes import transitions
 from lasca.truth.base import Votes
 from lasca.truth.bayesian_sequence import BayesianSequence
-from lasca.truth.chain import SOLE
 from lasca.truth.cluster_sampler import Kept, Priors, State
 from lasca.truth.glad import Glad
 from lasca.truth.hmm_crowd import HmmCrowd
-from lasca.truth.sequence_model import start_evidence
+from lasca.truth.starts import SOLE, start_evidence
 from mutations import source, sources
 from test_ambiguity import T, crowd
 from test_ambiguity_rank1 import corpus_of, draw, with_clusters

@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from hidden_cases import fitted, some_text, states
+from hidden_cases import fitted, some_text
 from lasca.corpus import CrowdCorpus
-from lasca.truth import hidden_fit, sequence_rounds, text_evidence
+from lasca.corpus.votes import Block
+from lasca.truth import chain_sampler, text_evidence
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Votes
-from lasca.truth.sequence_model import start_evidence
-from lasca.truth.tempering import GRID, calibrated, held_out_votes, referee
+from lasca.truth.chain import StateSpace
+from lasca.truth.dawid_skene import DawidSkene
+from lasca.truth.evidence import Texts
+from lasca.truth.starts import LevelStart, dawid_skene_start, share_that_meets, vote_shares
+from lasca.truth.tempering import GRID, calibrated, held_out_votes, referee, without_text
 from truth_cases import crowd
 
 
@@ -29,50 +33,65 @@ def test_where_no_votes_meet_the_start_is_the_shares() -> None:
     )
     for corpus, meet in ((alone, 0.0), (both, 12 / 18)):
         votes = Votes.of(corpus)
-        shares = np.maximum(hidden_fit.vote_shares(votes), 1e-3)
-        evidence = start_evidence(corpus, votes, hard=False)
-        found = sequence_rounds._agreed(votes, evidence, shares)
-        np.testing.assert_allclose(np.exp(found), meet * np.exp(evidence) + (1 - meet) * shares, rtol=1e-6)
+        block = Block(votes, 0, votes.n_tokens)
+        assert share_that_meets(votes) == pytest.approx(meet)
+        first = dawid_skene_start(DawidSkene(), votes, hard=False)
+        found = LevelStart(first, meet).evidence(block, StateSpace.of(corpus.labels))
+        shares = np.maximum(vote_shares(block), 1e-3)
+        np.testing.assert_allclose(np.exp(found), meet * np.exp(first.labels(block)) + (1 - meet) * shares, rtol=1e-6)
+        levels = LevelStart(first, meet).evidence(block, StateSpace.of(corpus.labels, levels=2))
+        easy = np.clip(vote_shares(block), 0.05, 0.95)
+        np.testing.assert_allclose(np.exp(levels), np.exp(np.tile(found, 2)) * np.hstack([easy, 1 - easy]), rtol=1e-5)
 
 
 def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    fit = fitted(states(crowd(n_sequences=6, seed=2)), n=3)
+    fit = fitted(crowd(n_sequences=6, seed=2), n=3)
     settings: dict[str, Any] = {"n_chains": 3, "n_warmup": 1, "n_samples": 3, "n_threads": 1}
-    run_chains, ran = hidden_fit.run_chains, []
+    run_chains, ran, crowds = chain_sampler.run_chains, [], []
 
     def spoiled(*args: Any, **options: Any) -> Any:
         chains = run_chains(*args, **options)
-        ran.extend((chain.store.proba.copy(), chain.store.crowd.copy()) for chain in chains)
+        for chain in chains:
+            ran.append(chain.state.work.describe(chain.state.sweep, chain_sampler.as_described)[0][0])
+            crowds.append(chain.store.crowd.copy())
         stuck = replace(chains[1], kept=chains[1].kept - 1e6)
-        stuck.store.proba[:] = 1e3
         stuck.store.crowd[:] = 1e3
         return [chains[0], stuck, chains[2]]
 
-    monkeypatch.setattr(hidden_fit, "run_chains", spoiled)
-    found = hidden_fit.sample_states(fit, rng=np.random.default_rng(0), **settings)
+    monkeypatch.setattr(chain_sampler, "run_chains", spoiled)
+    found = chain_sampler.sample_states(fit, rng=np.random.default_rng(0), **settings)
     assert found.in_range.tolist() == [True, False, True]
-    np.testing.assert_allclose(found.proba, (ran[0][0] + ran[2][0]) / 6, rtol=1e-12)
-    np.testing.assert_allclose(found.crowd, (ran[0][1] + ran[2][1]) / 6, rtol=1e-12)
+    np.testing.assert_allclose(found.labels, (ran[0] + ran[2]) / 2, rtol=1e-6)
+    assert not np.allclose(ran[0], ran[1])
+    np.testing.assert_allclose(found.crowd, (crowds[0] + crowds[2]) / 6, rtol=1e-12)
 
 
 def test_drawn_rows_have_the_mean_of_their_posterior_also_where_labels_never_occur() -> None:
     """Small priors, and annotators who never use a label: its pseudo-counts belong to the total all the same."""
     rows = {"p": [["B-X", "O"], ["O", "B-X"]], "q": [["O", "O"], ["B-X", "O"]]}
     corpus = CrowdCorpus.from_sequences([["a", "b"], ["b", "a"]], rows, labels=("B-X", "I-X", "O"))
-    fit = fitted(states(corpus, memory=False, levels=((0.6, 0.8),), words=False), n=3)
-    model, rng = fit.model, np.random.default_rng(0)
-    drawn = np.zeros_like(fit.prior.rows)
+    fit = fitted(corpus, memory=False, levels=((0.6, 0.8),), words=False, n=3)
+    annotators, counts, rng = fit.annotators, fit.statistics[3], np.random.default_rng(0)
+    drawn = np.zeros_like(annotators.prior)
     n = 20_000
     for _ in range(n):
-        drawn += np.exp(hidden_fit._draw_parameters(fit, fit.expected, rng).crowd) / n
+        drawn += np.exp(annotators.draw(counts, rng)) / n
     prior = confusion_prior(3, 0.6, 0.8)
-    for row, code in enumerate(model.rows.code):
+    for row, code in enumerate(annotators.rows.code):
         annotator, given = divmod(int(code), 3)
         for t in range(3):
-            mine = [r for r, other in enumerate(model.rows.code) if other // 3 == annotator]
-            total = sum(fit.expected.crowd[r, t] for r in mine) + prior[t].sum()
-            mean = (fit.expected.crowd[row, t] + prior[t, given]) / total
+            mine = [r for r, other in enumerate(annotators.rows.code) if other // 3 == annotator]
+            total = sum(fit.crowd[r, t] for r in mine) + prior[t].sum()
+            mean = (fit.crowd[row, t] + prior[t, given]) / total
             assert drawn[row, t] == pytest.approx(mean, abs=4 * np.sqrt(mean * (1 - mean) / (1 + total) / n))
+            assert annotators.means(fit.crowd)[row, t] == pytest.approx(mean, rel=1e-12)
+
+
+def test_a_drawn_confusion_of_a_text_has_the_mean_of_its_posterior() -> None:
+    source = Texts(0, np.array([[2.0, 1.0], [0.5, 3.0]]))
+    counts, rng, n = np.array([[4.0, 1.0], [0.0, 2.5]]), np.random.default_rng(0), 20_000
+    drawn = sum(np.exp(source.draw(counts, rng)) for _ in range(n)) / n
+    np.testing.assert_allclose(drawn, [[6 / 8, 2 / 8], [0.5 / 6, 5.5 / 6]], atol=0.01)
 
 
 def test_the_first_three_and_the_last_sequence_of_a_document_are_told_apart() -> None:
@@ -90,25 +109,25 @@ def test_the_first_three_and_the_last_sequence_of_a_document_are_told_apart() ->
 
 
 def test_without_a_markov_chain_states_weigh_exp_of_the_expected_log() -> None:
-    model = states(crowd(n_sequences=8, seed=1), markov=False, transition_prior=0.3)
-    fit = fitted(model, n=2)
-    alpha = fit.expected.chain.starts + fit.expected.chain.moves.sum(axis=0) + 0.3 / model.H
-    assert alpha.sum() == pytest.approx(model.votes.n_tokens + 0.3 * model.T)
-    chain = model.maximise(fit.expected, fit.prior).chain
+    corpus = crowd(n_sequences=8, seed=1)
+    fit = fitted(corpus, n=2, markov=False, transition_prior=0.3)
+    _, starts, moves, *_ = fit.statistics
+    alpha = starts + moves.sum(axis=0) + 0.3 / 2
+    assert alpha.sum() == pytest.approx(corpus.n_tokens + 0.3 * corpus.n_labels)
+    chain = fit.learner.update(fit.state, fit.statistics)[0].chain
     expected = np.exp(digamma(alpha) - digamma(alpha.sum()))
     np.testing.assert_allclose(chain.start, expected, rtol=1e-9)
-    np.testing.assert_allclose(chain.move, np.tile(expected, (model.S, 1)), rtol=1e-9)
+    np.testing.assert_allclose(chain.move, np.tile(expected, (len(alpha), 1)), rtol=1e-9)
 
 
 def test_the_score_of_held_out_votes_equals_the_slow_one() -> None:
     """Token by token, vote by vote; without a chain and words the states of tokens do not depend on each other."""
     corpus = crowd(n_sequences=5, n_annotators=4, seed=7)
-    model = states(corpus, memory=False, markov=False, words=False, levels=((1.0, 0.3), (0.5, 0.7)))
-    fit = fitted(model, n=4)
-    votes, T = model.votes, model.T
-    weight, log_crowd, counts = fit.parameters.chain.start, fit.parameters.crowd, fit.expected.crowd
+    fit = fitted(corpus, n=4, memory=False, markov=False, words=False, levels=((1.0, 0.3), (0.5, 0.7)))
+    votes, T = fit.blocks[0].votes, corpus.n_labels
+    weight, log_crowd, counts = fit.state.chain.start, fit.state.tables[0], fit.crowd
     prior = np.vstack([confusion_prior(T, 1.0, 0.3), confusion_prior(T, 0.5, 0.7)])
-    code = {int(c): r for r, c in enumerate(model.rows.code)}
+    code = {int(c): r for r, c in enumerate(fit.annotators.rows.code)}
 
     def mean(annotator: int, given: int, state: int) -> float:
         mine = [counts[code[annotator * T + s], state] if annotator * T + s in code else 0.0 for s in range(T)]
@@ -140,29 +159,20 @@ def test_the_score_of_held_out_votes_equals_the_slow_one() -> None:
 def test_calibrated_probabilities_with_text_by_their_definition() -> None:
     """Tempered once, the text's word added once: p'(t) = Σ_s q_s p(t)^τ Φ_ts / Σ_t' p(t')^τ Φ_t's."""
     corpus = crowd(n_sequences=40, n_annotators=5, seed=3, accuracy=0.7)
-    model = states(corpus, memory=False, words=False)
-    gold = np.eye(model.T)[corpus.golds["gold"]]
-    text = replace(some_text(corpus), proba=(0.7 * gold + 0.3 * some_text(corpus).proba).astype(np.float32))
-    fit = fitted(model)
-    sharp = replace(fit.parameters, crowd=3 * fit.parameters.crowd, texts=(np.zeros((model.T, model.T)),))
-    fit = replace(fit, parameters=sharp, texts=(text,))
-    crowd_alone = hidden_marginals(fit)
-    voted = np.diff(model.votes.start) > 0
-    prior = confusion_prior(model.T, *model.settings.text_prior)
-    found = referee(crowd_alone[voted], text.proba[voted].astype(float), prior)
+    T = corpus.n_labels
+    text = (0.7 * np.eye(T)[corpus.golds["gold"]] + 0.3 * some_text(corpus)).astype(np.float32)
+    fit = fitted(corpus, text, memory=False, words=False)
+    table = fitted(corpus, memory=False, words=False).state.tables[0]
+    fit = replace(fit, state=replace(fit.state, tables=(3 * table, np.zeros((T, T)))))
+    crowd_alone = without_text(fit)
+    voted = np.diff(corpus.token_start) > 0
+    found = referee(crowd_alone[voted], text[voted].astype(float), confusion_prior(T, 11.0, 10.0))
     assert found.tau < 0.8
     expected = np.empty_like(crowd_alone)
-    for i, (p, q) in enumerate(zip(crowd_alone, text.proba.astype(float))):
+    for i, (p, q) in enumerate(zip(crowd_alone, text.astype(float))):
         warm = p**found.tau
         warm /= warm.sum()
-        expected[i] = sum(q[s] * warm * found.confusion[:, s] / (warm @ found.confusion[:, s]) for s in range(model.T))
+        expected[i] = sum(q[s] * warm * found.confusion[:, s] / (warm @ found.confusion[:, s]) for s in range(T))
     out, numbers = calibrated(fit, fit.labels, 0.0)
     assert numbers["temperature"] == pytest.approx(1 / found.tau)
     np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
-
-
-def hidden_marginals(fit: Any) -> np.ndarray:
-    """Return the labels' probabilities by votes alone: the texts left out of the E step."""
-    out = np.empty((fit.model.votes.n_tokens, fit.model.S))
-    fit.model.expect(replace(fit.parameters, texts=()), (), out)
-    return fit.model.label_proba(out)

@@ -13,11 +13,14 @@ import pytest
 from scipy.special import gammaln
 
 import naive
-from hidden_cases import fitted, some_text, states
+from hidden_cases import fitted, some_text
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ParameterError
+from lasca.corpus.votes import Block, cut_into_blocks
+from lasca.engine import Processes, Threads
+from lasca.errors import ModelError, ParameterError
 from lasca.truth.annotator_groups import _concentration
-from lasca.truth.hidden_fit import log_joint, sample_states
+from lasca.truth.chain_sampler import ChainSampler, sample_states
+from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
 from lasca.truth.sequence_clusters import SequenceClusters
@@ -32,24 +35,23 @@ QUICK: dict[str, Any] = {"rounds": 1, "folds": 2, "text_iterations": 8}
 def test_the_e_step_is_the_sum_over_all_paths() -> None:
     corpus = crowd(n_sequences=12, n_annotators=3)
     text = some_text(corpus)
-    fit = fitted(states(corpus), (text,), n=3)
-    model, parameters = fit.model, fit.parameters
+    fit = fitted(corpus, text, n=3)
+    crowd_table, word_table, text_table = fit.state.tables
+    votes, T, S = fit.blocks[0].votes, corpus.n_labels, len(fit.learner.space)
+    view = fit.learner.look(Block(votes, 0, votes.n_tokens)).views[0]
     short = int(np.diff(corpus.offsets).argmin())
-    first, last = corpus.offsets[short], min(corpus.offsets[short + 1], corpus.offsets[short] + 4)
-    piece = corpus.select(sequences=[short])
-    evidence = np.zeros((piece.n_tokens, model.S))
-    for i in range(first, corpus.offsets[short + 1]):
-        for s in range(model.S):
-            label = s % model.T
-            evidence[i - first, s] = sum(
-                parameters.crowd[model.rows.row[j], s] for j in range(corpus.token_start[i], corpus.token_start[i + 1])
-            )
-            evidence[i - first, s] += parameters.words[model.words.row[i], label]  # type: ignore[index, union-attr]
-            evidence[i - first, s] += float(text.proba[i].astype(float) @ parameters.texts[0][label])
-    assert last - first == piece.n_tokens, "the shortest sequence must be short enough to enumerate"
-    chain = parameters.chain
-    _, expected, _ = naive.chain_sums(naive.chain_paths(evidence, chain.start, chain.move, chain.end), model.S)
-    np.testing.assert_allclose(fit.proba[first : corpus.offsets[short + 1]], expected, atol=1e-5)
+    first, last = int(corpus.offsets[short]), int(corpus.offsets[short + 1])
+    evidence = np.zeros((last - first, S))
+    for i in range(first, last):
+        for s in range(S):
+            given = range(corpus.token_start[i], corpus.token_start[i + 1])
+            evidence[i - first, s] = sum(crowd_table[view.own[view.row[j]], s] for j in given)
+            evidence[i - first, s] += word_table[votes.words[i], s % T]  # type: ignore[index]
+            evidence[i - first, s] += float(text[i].astype(float) @ text_table[s % T])
+    assert last - first <= 4, "the shortest sequence must be short enough to enumerate"
+    chain = fit.state.chain
+    _, expected, _ = naive.chain_sums(naive.chain_paths(evidence, chain.start, chain.move, chain.end), S)
+    np.testing.assert_allclose(fit.labels[first:last], expected[:, :T] + expected[:, T:], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -65,29 +67,41 @@ def test_the_e_step_is_the_sum_over_all_paths() -> None:
 )
 def test_the_objective_never_falls_in_a_round(changes: dict[str, Any]) -> None:
     corpus = crowd(n_sequences=30, n_annotators=5, seed=1, unlabelled=1)
-    model = states(corpus, **changes)
-    for texts in ((), (some_text(corpus),), (some_text(corpus), some_text(corpus, 1))):
-        fit = fitted(model, texts)
-        prior = model.cluster_prior(fit.expected.crowd, np.arange(5) % 2, 2, 10.0)
-        for trace in (fit.trace, fitted(model, texts, prior).trace):
+    for text in (None, some_text(corpus)):
+        fit = fitted(corpus, text, **changes)
+        annotators = fit.annotators.clustered(fit.crowd, np.arange(5) % 2, 2, 10.0)
+        for trace in (fit.trace, fitted(corpus, text, annotators=annotators, **changes).trace):
             assert np.diff(trace).min() >= -1e-7 * abs(trace[-1])
             assert trace[-1] > trace[0]
 
 
 def test_the_cluster_prior_adds_as_many_counts_as_it_says() -> None:
     corpus = crowd(n_sequences=30, n_annotators=4)
-    model = states(corpus, memory=False, levels=((11.0, 10.0),))
-    fit = fitted(model)
-    prior = model.cluster_prior(fit.expected.crowd, np.array([0, 0, 1, 1]), 2, 7.0)
-    extra = prior.rows - model.base_prior.rows
+    fit = fitted(corpus, memory=False, levels=((11.0, 10.0),))
+    base = fit.annotators
+    found = base.clustered(fit.crowd, np.array([0, 0, 1, 1]), 2, 7.0)
+    extra = found.prior - base.prior
     assert (extra > 0).all()
-    np.testing.assert_allclose(prior.totals - model.base_prior.totals, 7.0)
-    sums = np.add.reduceat(extra, model.borders[:-1], axis=0)
+    np.testing.assert_allclose(found.totals - base.totals, 7.0)
+    sums = np.add.reduceat(extra, base.rows.borders[:-1], axis=0)
     assert (sums <= 7.0 + 1e-9).all()
-    first = extra[model.annotator == 0]
-    second = extra[model.annotator == 1]
-    np.testing.assert_allclose(first, second)  # the same labels occur with both, the cluster is the same
-    assert model.cluster_prior(fit.expected.crowd, np.zeros(4, int), 1, 0.0) is model.base_prior
+    annotator = base.rows.parts[0]
+    np.testing.assert_allclose(extra[annotator == 0], extra[annotator == 1])  # the same labels occur with both
+    assert base.clustered(fit.crowd, np.zeros(4, int), 1, 0.0) is base
+
+
+def test_soft_votes_that_are_sure_are_hard_votes_without_memory() -> None:
+    corpus = crowd(n_sequences=25, n_annotators=4, coverage=1.0)
+    last = corpus.annotation_annotator == 3
+    sure = np.full((corpus.n_tokens, corpus.n_labels), np.nan)
+    sure[corpus.annotation_token[last]] = np.eye(corpus.n_labels)[corpus.annotation_label[last]]
+    soft = corpus.select(annotators=corpus.annotators[:3]).with_soft(corpus.annotators[3], sure)
+    options = {**QUICK, "memory": False, "max_iter": 3, "tol": 0.0}
+    hard, other = (SequenceClusters(**options).fit(c) for c in (corpus, soft))
+    np.testing.assert_allclose(other.trace, hard.trace, rtol=1e-9)
+    np.testing.assert_array_equal(other.labels, hard.labels)
+    with pytest.raises(ModelError, match="cannot sample soft votes"):
+        SequenceClusters(inference="gibbs").fit(soft)
 
 
 # --- sampling -------------------------------------------------------------------------------------------------------
@@ -96,47 +110,61 @@ def test_the_cluster_prior_adds_as_many_counts_as_it_says() -> None:
 def test_sampling_and_variational_bayes_agree_where_parameters_are_known() -> None:
     """With huge pseudo-counts the parameters are as good as fixed: both must give the exact posterior."""
     corpus = crowd(n_sequences=15, n_annotators=3, seed=2)
-    text = some_text(corpus)
-    levels = ((6e5, 4e5), (3e5, 7e5))
-    model = states(corpus, levels=levels, transition_prior=1e6, word_prior=1e6, text_prior=(6e5, 4e5), memory=False)
-    fit = fitted(model, (text,), n=5)
+    fit = fitted(
+        corpus, some_text(corpus), n=5, levels=((6e5, 4e5), (3e5, 7e5)), transition_prior=1e6, word_prior=1e6,
+        text_prior=(6e5, 4e5), memory=False,
+    )  # fmt: skip
     draws = sample_states(fit, rng=np.random.default_rng(0), n_chains=2, n_warmup=2, n_samples=30, n_threads=1)
-    np.testing.assert_allclose(draws.proba, fit.proba, atol=0.01)
+    np.testing.assert_allclose(draws.labels, fit.labels, atol=0.01)
 
 
 def test_drawn_states_have_the_probabilities_they_should() -> None:
     """Not Rao–Blackwellised: the counts of annotations by state, over draws, within 5 Monte-Carlo errors."""
     corpus = crowd(n_sequences=15, n_annotators=3, seed=2)
-    model = states(corpus, levels=((6e5, 4e5), (3e5, 7e5)), transition_prior=1e6, word_prior=1e6, memory=False)
-    fit = fitted(model, n=5)
+    fit = fitted(
+        corpus, n=5, levels=((6e5, 4e5), (3e5, 7e5)), transition_prior=1e6, word_prior=1e6, memory=False
+    )  # fmt: skip
     n = 200
     draws = sample_states(fit, rng=np.random.default_rng(0), n_chains=1, n_warmup=2, n_samples=n, n_threads=1)
-    error = np.sqrt(np.maximum(fit.expected.crowd, 0.05) * 2 / n)  # labels of neighbours depend: twice the variance
-    assert (np.abs(draws.crowd - fit.expected.crowd) / error).max() < 5
+    error = np.sqrt(np.maximum(fit.crowd, 0.05) * 2 / n)  # labels of neighbours depend: twice the variance
+    assert (np.abs(draws.crowd - fit.crowd) / error).max() < 5
 
 
 @pytest.mark.parametrize("changes", [{}, {"memory": False}, {"markov": False}, {"levels": ((11.0, 10.0),)}])
 def test_sampling_and_variational_bayes_agree_on_a_small_crowd(changes: dict[str, Any]) -> None:
     corpus = crowd(n_sequences=60, n_annotators=6, seed=3)
-    fit = fitted(states(corpus, **changes), n=40)
+    fit = fitted(corpus, n=40, **changes)
     draws = sample_states(fit, rng=np.random.default_rng(0), n_chains=2, n_warmup=30, n_samples=60, n_threads=2)
-    labels = fit.model.label_proba(draws.proba)
-    assert np.abs(labels - fit.labels).mean() < 0.03
-    assert (fit.model.decode(labels) == fit.model.decode(fit.labels)).mean() > 0.97
+    assert np.abs(draws.labels - fit.labels).mean() < 0.03
+    assert (draws.path == fit.path).mean() > 0.97
     assert np.isfinite(draws.trace).all()
+
+
+def test_draws_are_the_same_on_every_engine() -> None:
+    corpus = crowd(n_sequences=60, n_annotators=4, seed=3)
+    votes = fitted(corpus, n=2, words=False).blocks[0].votes
+    blocks = cut_into_blocks(votes, 100)
+    assert len(blocks) > 3
+    found = []
+    for engine in (Threads(2), Processes(3, "fork")):
+        model = DawidSkene()
+        model.engine = engine
+        fit = replace(fitted(corpus, n=2, words=False), blocks=blocks, open=model._work)
+        found.append(sample_states(fit, rng=np.random.default_rng(0), n_chains=2, n_warmup=1, n_samples=3, n_threads=1))
+    assert found[0].labels.tobytes() == found[1].labels.tobytes()
+    assert found[0].trace.tobytes() == found[1].trace.tobytes()
 
 
 def test_the_log_joint_is_the_probability_of_the_draw() -> None:
     """One token, two annotators, no words: p(state, votes) = start prior mean · row prior means."""
     corpus = CrowdCorpus.from_sequences([["w"]], {"a": [["x"]], "b": [["x"]]}, labels=("x", "y"))
-    model = states(corpus, memory=False, words=False, levels=((3.0, 1.0),))
-    fit = fitted(model, n=1)
+    fit = fitted(corpus, n=1, memory=False, words=False, levels=((3.0, 1.0),))
+    local = fit.learner.look(fit.blocks[0])
     for state, wanted in ((0, 0.5 * 0.75**2), (1, 0.5 * 0.25**2)):
         one = np.zeros((1, 2))
         one[0, state] = 1
-        chain = replace(fit.expected.chain, starts=one[0].copy(), moves=np.zeros((2, 2)))
-        counts = model.counted(chain, (), one)
-        np.testing.assert_allclose(np.exp(log_joint(fit, counts)), wanted, rtol=1e-9)
+        counts = (one[0].copy(), np.zeros((2, 2)), *fit.learner.counts(fit.state, local, one))
+        np.testing.assert_allclose(np.exp(ChainSampler(fit.learner).log_joint(counts)), wanted, rtol=1e-9)
 
 
 # --- the estimator --------------------------------------------------------------------------------------------------

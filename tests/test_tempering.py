@@ -7,12 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidden_cases import fitted, states
+from hidden_cases import fitted
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.truth.hidden_states import Text
+from lasca.corpus.votes import Block
+from lasca.truth.base import Votes
 from lasca.truth.tempering import (
     REFEREE_GRID,
+    Text,
     advised,
     calibrated,
     doubted,
@@ -30,7 +32,8 @@ def test_each_vote_knows_the_rank_of_its_annotator() -> None:
         [["a", "b"], ["c"]],
         {"p": [["x", "y"], None], "q": [["x", "x"], ["x"]], "r": [None, ["y"]]},
     )
-    ranks = vote_ranks(states(corpus))
+    votes = Votes.of(corpus)
+    ranks = vote_ranks(Block(votes, 0, votes.n_tokens))
     assert ranks.tolist() == [0, 1, 0, 1, 0, 1]
 
 
@@ -46,10 +49,10 @@ def test_tempering_keeps_the_order_and_the_sum() -> None:
 def test_the_temperature_predicts_held_out_votes_best() -> None:
     """Parameters that overstate what annotators know ask for more tempering than those that were fitted."""
     corpus = crowd(n_sequences=120, n_annotators=5, seed=5, coverage=1.0, accuracy=0.65)
-    fit = fitted(states(corpus, memory=False))
+    fit = fitted(corpus, memory=False)
     tau, scores = held_out_votes(fit)
-    sure = replace(fit.parameters, crowd=fit.parameters.crowd * 6)
-    sharper, others = held_out_votes(replace(fit, parameters=sure))
+    sure = replace(fit.state, tables=(fit.state.tables[0] * 6, *fit.state.tables[1:]))
+    sharper, others = held_out_votes(replace(fit, state=sure))
     assert sharper < tau
     assert np.isfinite(scores).all()
     assert others.max() < scores.max()
@@ -106,20 +109,20 @@ def test_advice_improves_probabilities_that_were_too_sharp() -> None:
 
 def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None:
     corpus = crowd(n_sequences=60, seed=4)
-    model = states(corpus, memory=False)
-    rng = np.random.default_rng(0)
-    text = Text(rng.dirichlet(np.ones(model.T), corpus.n_tokens).astype(np.float32))
-    fit = fitted(model)
+    T = corpus.n_labels
+    text = np.random.default_rng(0).dirichlet(np.ones(T), corpus.n_tokens).astype(np.float32)
+    fit = fitted(corpus, memory=False)
     np.testing.assert_allclose(without_text(fit), fit.labels, atol=1e-6)
     plain, numbers = calibrated(fit, fit.labels, 0.02)
     tau, scores = held_out_votes(fit)
-    np.testing.assert_allclose(plain, tempered(fit.labels, tau), rtol=1e-12)
+    np.testing.assert_allclose(plain, tempered(fit.labels.astype(float), tau), rtol=1e-12)
     assert numbers == {"held_out_votes": scores.max(), "temperature": 1 / tau, "text_share": 0.0}
-    told = replace(fit, texts=(text,), parameters=replace(fit.parameters, texts=(np.zeros((model.T, model.T)),)))
+    silent = fitted(corpus, text, memory=False)
+    told = replace(silent, state=replace(fit.state, tables=(*fit.state.tables, np.zeros((T, T)))))
     same, numbers = calibrated(told, fit.labels[::-1], 0.0)
     drawn, others = calibrated(told, fit.labels[::-1], 0.0, sampled=True)
     assert numbers == others
-    np.testing.assert_allclose(drawn, tempered(fit.labels[::-1], 1 / numbers["temperature"]), rtol=1e-9)
+    np.testing.assert_allclose(drawn, tempered(fit.labels[::-1].astype(float), 1 / numbers["temperature"]), rtol=1e-9)
     assert np.abs(same - drawn).max() > 0.1
     np.testing.assert_allclose(same.sum(axis=1), 1, rtol=1e-9)
 

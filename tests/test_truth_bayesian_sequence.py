@@ -23,7 +23,7 @@ from lasca.truth.evidence import annotation_rows, memory
 from lasca.truth.hmm_crowd import HmmCrowd
 from lasca.truth.sequence import drawn_paths, marginals
 from lasca.truth.sequence_clusters import SequenceClusters
-from lasca.truth.sequence_model import start_evidence
+from lasca.truth.starts import start_evidence
 from truth_cases import big_crowd, crowd
 
 LABELS = ("B-X", "B-Y", "I-X", "I-Y", "O")

@@ -14,7 +14,7 @@ from lasca.schemes import is_legal, transitions
 from lasca.truth.base import Votes
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hmm_crowd import HmmCrowd
-from lasca.truth.sequence_model import start_evidence
+from lasca.truth.starts import start_evidence
 from test_truth_bayesian_sequence import LABELS, tiny
 from truth_cases import big_crowd, crowd
 

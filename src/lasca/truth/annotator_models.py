@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +40,8 @@ from lasca.truth.evidence import (
     View,
     context_borders,
     dirichlet_rows,
+    drawn_rows,
+    marginal_rows,
     multinomial_rows,
     numbered,
 )
@@ -331,6 +333,43 @@ class Matrices(Annotators):
         """Add the counts to the prior."""
         made = dirichlet_rows if self.variational else multinomial_rows
         return made(counts, self.prior, self.totals, self.rows.borders)
+
+    def means(self, counts: Floats) -> Floats:
+        """Return the posterior mean of the rows."""
+        borders = self.rows.borders
+        totals = np.add.reduceat(counts, borders[:-1], axis=0) + self.totals
+        return np.asarray((counts + self.prior) / np.repeat(totals, np.diff(borders), axis=0))
+
+    def clustered(
+        self, counts: Floats, assignment: npt.NDArray[np.integer], n_clusters: int, strength: float
+    ) -> Matrices:
+        """Add `strength` pseudo-counts to the prior, spread as the annotator's whole cluster does it.
+
+        The cluster's mean starts from the prior, so that it leans to be right as every annotator does.
+        """
+        if strength == 0:
+            return self
+        T, S, n = self.rows.n_labels, len(self.shows), self.rows.contexts * self.rows.n_labels
+        annotator, before, given = self.rows.parts
+        cell = assignment[annotator] * n + before * T + given
+        pooled = np.zeros((n_clusters * n, S))
+        np.add.at(pooled, cell, counts)
+        member = np.zeros_like(pooled)
+        member[cell] = self.prior
+        context = cell // T
+        totals = pooled.reshape(-1, T, S).sum(axis=1)
+        own = np.zeros_like(totals)
+        own[context[self.rows.borders[:-1]]] = self.totals
+        mean = (pooled[cell] + member[cell]) / (totals[context] + own[context])
+        return replace(self, prior=self.prior + strength * mean, totals=self.totals + strength)
+
+    def draw(self, counts: RowCounts, rng: np.random.Generator) -> Floats:
+        """Draw the rows."""
+        return drawn_rows(counts.table(), self.prior, rng, self.totals, self.rows.borders)
+
+    def log_marginal(self, counts: RowCounts) -> float:
+        """Return the log probability of the votes, the rows integrated out."""
+        return marginal_rows(counts.table(), self.prior, self.totals, self.rows.borders)
 
 
 def scheme_rules(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

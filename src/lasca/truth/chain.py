@@ -32,9 +32,7 @@ from lasca.errors import ModelError
 from lasca.estimator import check_choice
 from lasca.kernels import lattice
 from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.learn import loop_settings, run_learner
 from lasca.schemes import detect, split_label, transitions
-from lasca.truth import dawid_skene as ds
 from lasca.truth.annotator_models import Annotators
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.evidence import Floats, Source
@@ -47,9 +45,9 @@ __all__ = [
     "StateSpace",
     "blocks_of",
     "check_known",
-    "dawid_skene_start",
+    "decoded",
+    "decoder",
     "fit_chain",
-    "trust",
     "with_words",
 ]
 
@@ -57,8 +55,6 @@ Bools = npt.NDArray[np.bool_]
 DECODERS = ("viterbi", "marginal")
 NOISE = 0.5
 """How far a restart leaves the first start: the standard deviation of the noise on the log evidence."""
-SOLE = 1e6
-"""Pseudo-counts of right labels for an annotator who is alone."""
 
 
 # --- states and their rules -----------------------------------------------------------------------------------------
@@ -153,10 +149,7 @@ class StateSpace:
         """
         pseudo = prior / self.levels
         chain, penalty = self.flat(), 0.0
-        rows = [(chain.start, self.first, starts), *zip(chain.move, self.allowed, moves)]
-        if not self.markov:
-            rows = [(chain.start, self.first, starts + moves.sum(axis=0))]
-        for row, may, n in rows:
+        for row, may, n in self.rows(chain, starts, moves):
             alpha = n[may] + pseudo
             if variational:
                 row[may] = np.exp(expected_log(alpha))
@@ -167,6 +160,12 @@ class StateSpace:
         if not self.markov:
             chain.move[:] = chain.start
         return chain, penalty
+
+    def rows(self, chain: Chain, starts: Floats, moves: Floats) -> list[tuple[Floats, Bools, Floats]]:
+        """Return the rows of weights that are learned apart, what is allowed in each, and their counts."""
+        if not self.markov:
+            return [(chain.start, self.first, starts + moves.sum(axis=0))]
+        return [(chain.start, self.first, starts), *zip(chain.move, self.allowed, moves)]
 
 
 def check_known(corpus: CrowdCorpus, votes: Votes, space: StateSpace) -> None:
@@ -197,58 +196,14 @@ def _known_names(corpus: CrowdCorpus, allowed: Bools, rows: npt.NDArray[np.int64
     return ["?" if r < 0 else "/".join(np.array(corpus.labels)[allowed[r]]) for r in rows]
 
 
-# --- starts ---------------------------------------------------------------------------------------------------------
+# --- the learner ----------------------------------------------------------------------------------------------------
 
 
 class Start(Protocol):
-    """Where a run begins."""
+    """Where a run begins (see `starts`)."""
 
     def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
         """Return log evidence on the states of a block's tokens."""
-
-
-@dataclass(frozen=True)
-class DawidSkeneStart:
-    """The log posteriors of a short Dawid–Skene run; `hard`: its labels alone where anything is said."""
-
-    learner: ds.ConfusionLearner
-    parameters: ds.Parameters
-    hard: bool
-
-    def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
-        """Return them, each state as the label it shows as."""
-        return self.labels(block)[:, space.shows]
-
-    def labels(self, block: Block) -> npt.NDArray[np.float32]:
-        """Return them by label."""
-        proba = np.empty((len(block), block.votes.n_labels), np.float32)
-        self.learner.describe(self.parameters, block, None, proba)
-        if self.hard:
-            voted = np.flatnonzero(block.voices)
-            best = proba[voted].argmax(axis=1)
-            proba[voted] = 0
-            proba[voted, best] = 1
-        return np.log(np.maximum(proba, np.float32(1e-30)))
-
-
-def dawid_skene_start(model: TruthModel, votes: Votes, *, hard: bool) -> DawidSkeneStart:
-    """Run Dawid–Skene for ten steps, on the engine of a model.
-
-    Its prior expects annotators to be right, so that small crowds and rare labels have a sensible start too.
-    """
-    short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=1.0 / votes.n_labels, max_iter=10, tol=0)
-    learner = short._learner(votes)
-    with model._work(learner, ds.blocks_of(votes)) as work:
-        run = run_learner(learner, work, loop_settings(short), scale=votes.n_votes)
-    return DawidSkeneStart(learner, run.state, hard)
-
-
-def trust(votes: Votes) -> float:
-    """Return pseudo-counts of right labels that a sole annotator gets: nobody is there to doubt them, the text is not.
-
-    Neighbours and words then only speak where the annotator is silent, or where the tag scheme forbids what they said.
-    """
-    return SOLE if votes.n_voters == 1 else 0.0
 
 
 def with_words(corpus: Any, votes: Any) -> tuple[Any, int]:
@@ -257,9 +212,6 @@ def with_words(corpus: Any, votes: Any) -> tuple[Any, int]:
         return votes, len(corpus.words)
     word, names = corpus.tokens.codes()
     return replace(votes, words=word), len(names)
-
-
-# --- the learner ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -339,7 +291,7 @@ class ChainLearner:
         out[:] = labels
         if self.decode == "marginal":
             assert self.rules is not None
-            path = _decoded(local, labels, self.rules)
+            path = decoded(local.offsets, local.known, labels, self.rules)
         return path, statistics
 
     # --- the steps of a visit -----------------------------------------------------------------------------------------
@@ -369,24 +321,35 @@ class ChainLearner:
         return rows
 
     def counted(self, state: ChainState, local: Local, rows: Floats) -> tuple[Any, ...]:
-        """Go forward and backward: the evidence in `rows` becomes the states' posteriors; return the statistics."""
+        """Make the states' posteriors of the evidence in `rows`; return the statistics."""
+        return *self.pass_over(state, local, rows), *self.counts(state, local, rows)
+
+    def pass_over(self, state: ChainState, local: Local, rows: Floats) -> tuple[float, Floats, Floats]:
+        """Go forward and backward: the evidence in `rows` becomes the states' posteriors.
+
+        Returns the log sum over all paths, expected first states and expected moves.
+        """
         S, chain = len(self.space), state.chain
         starts, moves = np.zeros(S), np.zeros((S, S))
         log_sum = lattice.marginals(local.offsets, rows, chain.start, chain.move, chain.end, rows, starts, moves)
         if log_sum == -np.inf:
             raise ModelError("the tag scheme leaves a sequence no possible path", hint="Set constrained=False")
-        counts = [
-            source.expected(table, view, rows) for source, table, view in zip(self.sources, state.tables, local.views)
+        return float(log_sum), starts, moves
+
+    def counts(self, state: ChainState, local: Local, proba: Floats) -> list[Any]:
+        """Return each source's expected counts under the states' posteriors."""
+        return [
+            source.expected(table, view, proba) for source, table, view in zip(self.sources, state.tables, local.views)
         ]
-        return float(log_sum), starts, moves, *counts
 
 
-def _decoded(local: Local, labels: Floats, rules: StateSpace) -> npt.NDArray[np.int16]:
-    """Return the legal path with the most tokens expected to be right."""
+def decoded(
+    offsets: npt.NDArray[np.int64], known: npt.NDArray[np.int64], labels: Floats, rules: StateSpace
+) -> npt.NDArray[np.int16]:
+    """Return the legal path with the most tokens expected to be right; at `known` tokens labels need a probability."""
     gain, path, chain = labels.copy(), np.empty(len(labels), np.int16), rules.flat()
-    known = gain[local.known]
-    gain[local.known] = np.where(known > 0, known, -np.inf)
-    lattice.viterbi(local.offsets, gain, chain.start, chain.move, chain.end, path)
+    gain[known] = np.where(gain[known] > 0, gain[known], -np.inf)
+    lattice.viterbi(offsets, gain, chain.start, chain.move, chain.end, path)
     return path
 
 

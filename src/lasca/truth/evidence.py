@@ -29,6 +29,7 @@ from lasca.truth.base import Votes
 
 __all__ = [
     "CHUNK",
+    "DrawnSource",
     "Floats",
     "RowCounts",
     "Rows",
@@ -41,10 +42,13 @@ __all__ = [
     "annotation_rows",
     "context_borders",
     "dirichlet_rows",
+    "drawn_rows",
     "expected_rows",
+    "marginal_rows",
     "memory",
     "multinomial_rows",
     "numbered",
+    "rising",
     "word_rows",
 ]
 
@@ -161,6 +165,16 @@ class Source(Protocol):
         """Return the table after these counts, made with `table`, and KL(q || p), or minus the log prior density."""
 
 
+class DrawnSource(Source, Protocol):
+    """A source whose table can be drawn, for Gibbs sampling."""
+
+    def draw(self, counts: Any, rng: np.random.Generator) -> Any:
+        """Return a table drawn from its posterior after these counts."""
+
+    def log_marginal(self, counts: Any) -> float:
+        """Return the log probability of what is said, the table integrated out."""
+
+
 class RowCounts:
     """Expected counts of the rows that occur in a block; added up, those of the whole table."""
 
@@ -236,6 +250,14 @@ class Words:
         """Add the counts to the prior."""
         return (dirichlet_rows if self.variational else multinomial_rows)(counts.table(), self.prior)
 
+    def draw(self, counts: RowCounts, rng: np.random.Generator) -> Floats:
+        """Draw ρ."""
+        return drawn_rows(counts.table(), self.prior, rng)
+
+    def log_marginal(self, counts: RowCounts) -> float:
+        """Return the log probability of the words, ρ integrated out."""
+        return marginal_rows(counts.table(), self.prior)
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -265,6 +287,14 @@ class Texts:
     def update(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
         """Add the counts to the prior."""
         return expected_log(counts + self.prior), dirichlet_kl(counts + self.prior, self.prior)
+
+    def draw(self, counts: Floats, rng: np.random.Generator) -> Floats:
+        """Draw Φ."""
+        return drawn_rows(counts.T, self.prior.T, rng).T
+
+    def log_marginal(self, counts: Floats) -> float:
+        """Return the log probability of what the tagger says, Φ integrated out."""
+        return marginal_rows(counts.T, self.prior.T)
 
 
 # --- tables from expected counts --------------------------------------------------------------------------------
@@ -318,6 +348,45 @@ def multinomial_rows(
     table = np.log(counts + prior) - np.repeat(np.log(totals), sizes, axis=0)
     absent = prior_total - np.add.reduceat(prior, borders[:-1], axis=0)
     return table, float(np.sum(absent * np.log(totals)) - np.sum(prior * table))
+
+
+def drawn_rows(
+    counts: Floats,
+    prior: Floats | float,
+    rng: np.random.Generator,
+    prior_total: Floats | None = None,
+    borders: npt.NDArray[np.int64] | None = None,
+) -> Floats:
+    """Draw the log of a table's rows, as `dirichlet_rows` takes them; what never occurs is one more row."""
+    prior, prior_total, borders = _context(counts, prior, prior_total, borders)
+    sizes = np.diff(borders)
+    log = _log_gamma(counts + prior, rng)
+    highest = np.maximum.reduceat(log, borders[:-1], axis=0)
+    total = highest + np.log(np.add.reduceat(np.exp(log - np.repeat(highest, sizes, axis=0)), borders[:-1], axis=0))
+    absent = prior_total - np.add.reduceat(prior, borders[:-1], axis=0)
+    total = np.logaddexp(total, np.where(absent > 1e-9, _log_gamma(np.maximum(absent, 1e-9), rng), -np.inf))
+    return np.asarray(log - np.repeat(total, sizes, axis=0))
+
+
+def _log_gamma(alpha: Floats, rng: np.random.Generator) -> Floats:
+    """Draw logs of Gamma(alpha) variables, without underflow for small alpha."""
+    return np.asarray(np.log(rng.standard_gamma(alpha + 1.0)) + np.log(rng.random(alpha.shape)) / alpha)
+
+
+def marginal_rows(
+    counts: Floats,
+    prior: Floats | float,
+    prior_total: Floats | None = None,
+    borders: npt.NDArray[np.int64] | None = None,
+) -> float:
+    """Return the log probability of counts, the table integrated out; the arguments are those of `dirichlet_rows`."""
+    prior, prior_total, borders = _context(counts, prior, prior_total, borders)
+    return rising(prior, counts) - rising(prior_total, np.add.reduceat(counts, borders[:-1], axis=0))
+
+
+def rising(prior: Floats | float, counts: Floats | float) -> float:
+    """Return the sum of ln Γ(prior + counts) / Γ(prior)."""
+    return float(np.sum(gammaln(prior + counts) - gammaln(prior)))
 
 
 def context_borders(context: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

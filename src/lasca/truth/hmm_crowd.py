@@ -30,13 +30,12 @@ from lasca.truth.chain import (
     StateSpace,
     blocks_of,
     check_known,
-    dawid_skene_start,
     decoder,
     fit_chain,
-    trust,
     with_words,
 )
 from lasca.truth.evidence import Floats, Source, Words
+from lasca.truth.starts import dawid_skene_start, trust
 
 __all__ = ["HmmCrowd"]
 

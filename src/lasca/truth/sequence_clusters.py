@@ -1,8 +1,9 @@
 """SequenceClusters: clusters of annotators, sequences, difficulty, and the text; `HierarchicalClusters(sequence=True)`.
 
-The model is in `hidden_states` (states, annotators with memory, words, taggers as annotators); annotators' rows have
-cluster-level priors: Ψ^l ~ Dir(base + κ · mean of the cluster of l), where `base` leans every row to be right.
-Inference in rounds, each with fixed priors and fixed text evidence; in a round the objective never falls:
+The model is a chain learner (`chain`) whose states are labels at two levels of difficulty, with three sources:
+annotators with or without memory, words, and a text model. Annotators' rows have cluster-level priors:
+Ψ^l ~ Dir(base + κ · mean of the cluster of l), where `base` leans every row to be right. Inference in rounds
+(`sequence_rounds`), each with fixed priors and fixed text evidence; in a round the objective never falls:
 
     1. without text, base priors: memory or not, and the start, are chosen by the evidence lower bound
     2. clusters of annotators from the expected counts (`annotator_groups`), their priors, again
@@ -23,15 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
 from lasca.engine import available_threads
-from lasca.errors import ParameterError
+from lasca.errors import ModelError, ParameterError
 from lasca.estimator import check_choice, check_int, check_number, generator
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.chain import StateSpace, check_known
-from lasca.truth.hidden_fit import Fit, Samples, sample_states
-from lasca.truth.hidden_states import Settings, Text
-from lasca.truth.sequence_rounds import LEAN, Plan, Rounds
+from lasca.truth.chain import StateSpace, blocks_of, check_known, with_words
+from lasca.truth.chain_sampler import Samples, sample_states
+from lasca.truth.sequence_rounds import LEAN, Fit, Plan, Rounds
+from lasca.truth.starts import dawid_skene_start
 from lasca.truth.tempering import calibrated, held_out_votes
 from lasca.truth.text_evidence import CrossFit
 
@@ -41,8 +43,6 @@ MANY_VOTES, WORD_PRIORS = 5.0, (0.1, 1.0)
 """With five votes a token, words have a pseudo-count of 1; with fewer, a smaller one."""
 SLACK = 0.0
 """By how much held-out votes may be predicted worse after one more round."""
-TEXT_PRIOR = (11.0, 10.0)
-"""Pseudo-counts (correct, wrong) of a tagger's confusion."""
 
 
 class SequenceClusters(TruthModel):
@@ -61,7 +61,7 @@ class SequenceClusters(TruthModel):
 
     name = "hc-seq"
     summary = "clusters of annotators with levels of difficulty, label transitions, words and a text model"
-    supports = frozenset({"known"})
+    supports = frozenset({"known", "soft"})
 
     def __init__(
         self,
@@ -117,22 +117,21 @@ class SequenceClusters(TruthModel):
         self.n_threads = n_threads
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        plan = self._plan(votes)
         check_known(corpus, votes, StateSpace.of(corpus.labels))
-        sampled = self._sampling()
+        sampled = self._sampling(votes)
+        votes, n_words = with_words(corpus, votes)
+        plan = self._plan(votes, n_words)
         rng = generator(self.seed)
-        run = Rounds(corpus, votes, plan, rng, progress)
+        start = dawid_skene_start(self, votes, hard=False)
+        run = Rounds(corpus, blocks_of(votes), self._work, start, plan, rng, progress)
         fit = run.structure()
         fit = run.clustered(fit)
-        crossfit = self._crossfit(corpus, rng.spawn(1)[0], plan) if plan.rounds else None
+        crossfit = self._crossfit(corpus, rng.spawn(1)[0]) if plan.rounds else None
         if crossfit is not None and crossfit.possible:
             fit = self._text_rounds(run, fit, crossfit, progress)
         draws = None
         if sampled is not None:
-            n_chains, n_warmup, n_samples = sampled
-            draws = sample_states(
-                fit, rng=rng, n_chains=n_chains, n_warmup=n_warmup, n_samples=n_samples, n_threads=plan.n_threads
-            )
+            draws = sample_states(fit, rng=rng, **sampled, n_threads=self.n_threads)
         progress(0.95, "calibration")
         return self._posterior(run, fit, draws)
 
@@ -144,8 +143,7 @@ class SequenceClusters(TruthModel):
         best, score = fit, -np.inf
         for number in range(run.plan.rounds):
             progress(0.2 + 0.7 * number / run.plan.rounds, f"text, round {number + 1}")
-            proba = crossfit(best.labels, self.text_iterations)
-            fit = run.round(f"text {number + 1}", best.model, (Text(proba),), best.prior)
+            fit = run.told(f"text {number + 1}", best, crossfit(best.labels, self.text_iterations))
             held_out = float(held_out_votes(fit)[1].max())
             if held_out < score - SLACK:
                 break
@@ -154,20 +152,11 @@ class SequenceClusters(TruthModel):
 
     # --- parameters ---------------------------------------------------------------------------------------------------
 
-    def _plan(self, votes: Votes) -> Plan:
+    def _plan(self, votes: Votes, n_words: int) -> Plan:
         for name in ("markov", "words", "difficulty", "text", "calibrate"):
             _flag(name, getattr(self, name))
         memory = None if self.memory == "auto" else _flag("memory", self.memory, "True, False or 'auto'")
         check_number("doubt", self.doubt, low=0, high=1)
-        settings = Settings(
-            levels=(),  # by `Rounds`: they depend on memory
-            markov=self.markov,
-            memory=bool(memory),
-            words=self.words,
-            transition_prior=check_number("transition_prior", self.transition_prior, low=0, open_low=True),
-            word_prior=self._word_prior(votes),
-            text_prior=TEXT_PRIOR,
-        )
         if isinstance(self.n_clusters, str):
             if self.n_clusters != "bic":
                 raise ParameterError("n_clusters", self.n_clusters, "'bic' or a whole number of at least 1")
@@ -176,48 +165,55 @@ class SequenceClusters(TruthModel):
             n_clusters = check_int("n_clusters", self.n_clusters, low=1, high=1000)
         check_int("text_iterations", self.text_iterations, low=1)
         return Plan(
-            settings,
             memory,
+            self.markov,
             self.difficulty,
+            n_words if self.words else 0,
+            self._word_prior(votes),
+            check_number("transition_prior", self.transition_prior, low=0, open_low=True),
             check_number("cluster_strength", self.cluster_strength, low=0),
             n_clusters,
             check_int("rounds", self.rounds, low=0) if self.text else 0,
             check_int("max_iter", self.max_iter, low=1),
             check_number("tol", self.tol, low=0),
-            available_threads(self.n_threads),
         )
 
     def _word_prior(self, votes: Votes) -> float:
         """Return the pseudo-count of a word: words are believed the more the fewer votes a token has."""
         if self.word_prior is not None:
             return check_number("word_prior", self.word_prior, low=0, open_low=True)
-        per_token = len(votes.label) / max(1, int((np.diff(votes.start) > 0).sum()))
+        voices = Block(votes, 0, votes.n_tokens).voices
+        per_token = votes.n_votes / max(1, int((voices > 0).sum()))
         return float(np.clip((per_token / MANY_VOTES) ** 2, *WORD_PRIORS))
 
-    def _sampling(self) -> tuple[int, int, int] | None:
+    def _sampling(self, votes: Votes) -> dict[str, int] | None:
         """Return the numbers of chains, of sweeps to warm up and to keep; None for variational Bayes."""
         if check_choice("inference", self.inference, ("vb", "gibbs")) == "vb":
             return None
-        n_warmup = check_int("n_warmup", self.n_warmup, low=0)
-        return check_int("n_chains", self.n_chains, low=1), n_warmup, check_int("n_samples", self.n_samples, low=1)
+        if votes.soft is not None:
+            raise ModelError(f"{self.name} cannot sample soft votes", hint="Take inference='vb'")
+        return {
+            "n_chains": check_int("n_chains", self.n_chains, low=1),
+            "n_warmup": check_int("n_warmup", self.n_warmup, low=0),
+            "n_samples": check_int("n_samples", self.n_samples, low=1),
+        }
 
-    def _crossfit(self, corpus: CrowdCorpus, rng: np.random.Generator, plan: Plan) -> CrossFit:
+    def _crossfit(self, corpus: CrowdCorpus, rng: np.random.Generator) -> CrossFit:
         return CrossFit(
             corpus,
             rng,
             folds=check_int("folds", self.folds, low=2),
             l2=check_number("text_l2", self.text_l2, low=0, open_low=True),
             min_count=check_int("text_min_count", self.text_min_count, low=1),
-            n_threads=plan.n_threads,
+            n_threads=available_threads(self.n_threads),
         )
 
     # --- the result -----------------------------------------------------------------------------------------------
 
     def _posterior(self, run: Rounds, fit: Fit, draws: Samples | None) -> Posterior:
-        model = fit.model
-        labels = fit.labels if draws is None else model.label_proba(draws.proba)
-        counts = model.confusion_counts(fit.expected.crowd if draws is None else draws.crowd)
-        confusion = counts + confusion_prior(model.T, *LEAN)
+        labels, path = (fit.labels, fit.path) if draws is None else (draws.labels, draws.path)
+        counts = fit.annotators.counts(fit.crowd if draws is None else draws.crowd)
+        confusion = counts + confusion_prior(counts.shape[1], *LEAN)
         proba: npt.NDArray[np.floating] = labels
         clusters, scores = run.clusters(fit)
         diagnostics = run.diagnostics(fit) | {"bic": [vars(score) for score in scores]}
@@ -231,7 +227,7 @@ class SequenceClusters(TruthModel):
         return Posterior(
             proba,
             confusion / confusion.sum(axis=2, keepdims=True),
-            model.decode(np.asarray(labels, dtype=np.float64)),
+            path,
             clusters=clusters,
             trace=trace,
             diagnostics=diagnostics,

@@ -1,7 +1,13 @@
-"""The rounds of inference of the sequence clusters model over one corpus: structure, clusters, text."""
+"""The rounds of the sequence clusters model: a plan that runs chain learners one after the other.
+
+Every round is one `ChainLearner` with fixed priors and fixed text, from the start to convergence. Rounds differ in
+their sources: with or without memory, the clusters' priors, one more annotator that is a text model.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,17 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
+from lasca.engine import Work, added
+from lasca.learn import run_learner
 from lasca.truth.annotator_groups import found_clusters
-from lasca.truth.annotator_models import confusion_prior
-from lasca.truth.base import Progress, Votes
+from lasca.truth.annotator_models import Matrices, VoteRows, confusion_prior
+from lasca.truth.base import Progress
+from lasca.truth.chain import ChainLearner, ChainState, StateSpace
 from lasca.truth.clusters import BicScore
-from lasca.truth.evidence import Floats
-from lasca.truth.hidden_fit import Fit, fit_round, state_evidence, vote_shares
-from lasca.truth.hidden_states import CrowdPrior, HiddenStates, Settings, Text
+from lasca.truth.evidence import Floats, Source, Texts, Words
+from lasca.truth.finish import joined
 from lasca.truth.result import Clusters
-from lasca.truth.sequence_model import start_evidence
+from lasca.truth.starts import DawidSkeneStart, LevelStart, share_that_meets, trust
 
-__all__ = ["LEAN", "Plan", "Rounds"]
+__all__ = ["LEAN", "TEXT_PRIOR", "Fit", "Plan", "Rounds", "as_described"]
 
 LEVELS = {True: ((5.0, 0.5), (5.0, 5.0)), False: ((50.0, 10.0), (15.0, 35.0))}
 """Pseudo-counts (correct, wrong) of easy and hard tokens, with memory (many rows) and without (few)."""
@@ -31,69 +40,137 @@ MOST_STATES = 120
 FIRST_ITERATIONS = 15
 LEAN = (2.0, 1.0)
 """Pseudo-counts (correct, wrong) of the rows of clusters and of the confusion matrices that are reported."""
+TEXT_PRIOR = (11.0, 10.0)
+"""Pseudo-counts (correct, wrong) of a text model's confusion."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """Checked parameters."""
 
-    settings: Settings
     memory: bool | None
     """None: by the evidence lower bound."""
+    markov: bool
     difficulty: bool
+    n_words: int
+    """0: words are left out."""
+    word_prior: float
+    transition_prior: float
     strength: float
     n_clusters: int | None
     """None: by BIC."""
     rounds: int
     max_iter: int
     tol: float
-    n_threads: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One round: where it ended."""
+
+    learner: ChainLearner
+    blocks: Sequence[Block]
+    open: Callable[[Any, Sequence[Block]], AbstractContextManager[Work]]
+    """Opens work on the blocks, for whoever has another question to them."""
+    state: ChainState
+    statistics: tuple[Any, ...]
+    """Those of the last visit: log sum, first states, moves, the counts of each source."""
+    labels: npt.NDArray[np.float32]
+    """The labels' probabilities, (n_tokens, T)."""
+    path: npt.NDArray[np.int16]
+    """The legal path with the most tokens expected to be right."""
+    trace: npt.NDArray[np.float64]
+    converged: bool
+
+    @property
+    def objective(self) -> float:
+        """The last objective."""
+        return float(self.trace[-1])
+
+    @property
+    def annotators(self) -> Matrices:
+        """The annotators: the first source."""
+        first = self.learner.sources[0]
+        assert isinstance(first, Matrices)
+        return first
+
+    @property
+    def crowd(self) -> Floats:
+        """The expected counts of the annotators' rows."""
+        counts: Floats = self.statistics[3].table()
+        return counts
+
+    @property
+    def text(self) -> npt.NDArray[np.float32] | None:
+        """What the text model said, None where there was none."""
+        texts = self.blocks[0].votes.texts
+        return texts[0] if texts else None
+
+
+def as_described(number: int, block: Block, *said: Any) -> tuple[Any, ...]:
+    """Leave the word of a learner on a block as it is."""
+    return said
 
 
 class Rounds:
-    """Rounds over one corpus; each begins at the start, with the priors and texts it is given."""
+    """Rounds over one corpus; each begins at the start, with the priors and the text it is given."""
 
     def __init__(
-        self, corpus: CrowdCorpus, votes: Votes, plan: Plan, rng: np.random.Generator, progress: Progress
+        self,
+        corpus: CrowdCorpus,
+        blocks: Sequence[Block],
+        open: Callable[[Any, Sequence[Block]], AbstractContextManager[Work]],
+        start: DawidSkeneStart,
+        plan: Plan,
+        rng: np.random.Generator,
+        progress: Progress,
     ) -> None:
-        self.corpus, self.votes, self.plan, self.rng, self.progress = corpus, votes, plan, rng, progress
-        shares = np.maximum(vote_shares(votes), 1e-3)
-        self.starts = {"dawid-skene": _agreed(votes, start_evidence(corpus, votes, hard=False), shares)}
-        self.starts["majority"] = np.log(shares)
+        self.labels, self.blocks, self.open = corpus.labels, blocks, open
+        self.votes: Votes = blocks[0].votes
+        self.plan, self.rng, self.progress = plan, rng, progress
+        meet = share_that_meets(self.votes)
+        self.starts = {"dawid-skene": LevelStart(start, meet), "majority": LevelStart(None, meet)}
         self.start = "dawid-skene"
         self.fits: list[tuple[str, npt.NDArray[np.float64]]] = []
 
     def round(
-        self,
-        name: str,
-        model: HiddenStates,
-        texts: tuple[Text, ...] = (),
-        prior: CrowdPrior | None = None,
-        max_iter: int | None = None,
+        self, name: str, learner: ChainLearner, blocks: Sequence[Block] | None = None, max_iter: int | None = None
     ) -> Fit:
         """Run one round."""
-        fit = fit_round(
-            model,
-            state_evidence(model, self.starts[self.start]),
-            texts=texts,
-            prior=prior,
-            max_iter=self.plan.max_iter if max_iter is None else max_iter,
-            tol=self.plan.tol,
-            rng=self.rng,
+        blocks = self.blocks if blocks is None else blocks
+        learner = replace(learner, first=self.starts[self.start])
+        with self.open(learner, blocks) as work:
+            run = run_learner(
+                learner,
+                work,
+                {"rng": self.rng, "restarts": 1, "max_iter": max_iter or self.plan.max_iter, "tol": self.plan.tol},
+                scale=self.votes.n_votes,
+                settle=True,
+            )
+            labels, path, statistics = zip(*work.describe(run.state, as_described))
+        self.fits.append((name, run.trace))
+        return Fit(
+            learner,
+            blocks,
+            self.open,
+            run.state,
+            added(statistics),
+            joined(labels),
+            joined(path),
+            run.trace,
+            run.converged,
         )
-        self.fits.append((name, fit.trace))
-        return fit
 
     def structure(self) -> Fit:
         """Choose memory and the start by the evidence lower bound; return the best round."""
         best: Fit | None = None
         for memory in (True, False) if self.plan.memory is None else (self.plan.memory,):
-            model = self._model(memory)
+            learner = self._learner(memory)
             for start in STARTS[memory]:
                 before, self.start = self.start, start
                 self.progress(0.05 * len(self.fits), f"start: {start}")
                 name = f"{'memory' if memory else 'no memory'}, {start}"
-                fit = self.round(name, model, max_iter=min(FIRST_ITERATIONS, self.plan.max_iter))
+                fit = self.round(name, learner, max_iter=min(FIRST_ITERATIONS, self.plan.max_iter))
                 if best is None or fit.objective > best.objective:
                     best = fit
                 else:
@@ -101,24 +178,38 @@ class Rounds:
         assert best is not None
         return best
 
-    def _model(self, memory: bool) -> HiddenStates:
-        two = self.plan.difficulty and 2 * self.votes.n_labels <= MOST_STATES
-        levels = LEVELS[memory] if two else ONE_LEVEL[memory]
-        settings = replace(self.plan.settings, memory=memory, levels=levels)
-        return HiddenStates(self.corpus, self.votes, settings, self.plan.n_threads)
+    def _learner(self, memory: bool) -> ChainLearner:
+        plan = self.plan
+        two = plan.difficulty and 2 * len(self.labels) <= MOST_STATES
+        more = trust(self.votes)
+        levels = [(correct + more, wrong) for correct, wrong in (LEVELS if two else ONE_LEVEL)[memory]]
+        space = StateSpace.of(self.labels, levels=len(levels), markov=plan.markov)
+        rows = VoteRows.of(self.blocks, memory=memory)
+        sources: list[Source] = [Matrices.of(rows, space.shows, self.labels, levels)]
+        if plan.n_words:
+            sources.append(Words(plan.n_words, plan.word_prior, len(levels)))
+        rules, first = StateSpace.of(self.labels), self.starts[self.start]
+        return ChainLearner(space, tuple(sources), first, plan.transition_prior, decode="marginal", rules=rules)
 
     def clustered(self, fit: Fit) -> Fit:
         """Run a round with the priors of the clusters of annotators that the last round shows."""
         found, _ = self.clusters(fit)
-        prior = fit.model.cluster_prior(
-            fit.expected.crowd, np.maximum(found.assignment, 0), found.n_clusters, self.plan.strength
+        annotators = fit.annotators.clustered(
+            fit.crowd, np.maximum(found.assignment, 0), found.n_clusters, self.plan.strength
         )
-        return self.round("clusters", fit.model, fit.texts, prior)
+        return self.round("clusters", replace(fit.learner, sources=(annotators, *fit.learner.sources[1:])))
+
+    def told(self, name: str, fit: Fit, text: npt.NDArray[np.float32]) -> Fit:
+        """Run a round with a text model's probabilities as one more annotator, in place of those it had."""
+        votes = replace(self.votes, texts=(text,))
+        blocks = [replace(block, votes=votes) for block in self.blocks]
+        source = Texts(0, confusion_prior(len(self.labels), *TEXT_PRIOR), fit.learner.space.levels)
+        return self.round(name, replace(fit.learner, sources=(*_untold(fit.learner.sources), source)), blocks)
 
     def clusters(self, fit: Fit) -> tuple[Clusters, list[BicScore]]:
         """Return clusters of annotators by the expected counts of a round, and the BIC of each number of clusters."""
-        counts = fit.model.confusion_counts(fit.expected.crowd)
-        return found_clusters(counts, self.plan.n_clusters, confusion_prior(self.votes.n_labels, *LEAN))
+        counts = fit.annotators.counts(fit.crowd)
+        return found_clusters(counts, self.plan.n_clusters, confusion_prior(len(self.labels), *LEAN))
 
     def diagnostics(self, fit: Fit) -> dict[str, Any]:
         """Return plain numbers on all rounds."""
@@ -129,14 +220,11 @@ class Rounds:
             "iterations": sum(len(trace) for _, trace in self.fits),
             "converged": fit.converged,
             "objective": fit.objective,
-            "memory": fit.model.settings.memory,
-            "levels": fit.model.H,
+            "memory": fit.annotators.rows.memory,
+            "levels": fit.learner.space.levels,
             "start": self.start,
         }
 
 
-def _agreed(votes: Votes, evidence: npt.NDArray[np.float32], shares: Floats) -> npt.NDArray[np.floating]:
-    """Return Dawid–Skene's log posteriors as far as votes meet: where nobody has a second vote, it knows nothing."""
-    n = np.diff(votes.start)
-    meet = float(n[n > 1].sum() / n.sum())
-    return np.asarray(np.log(meet * np.exp(evidence) + (1 - meet) * shares))
+def _untold(sources: Sequence[Source]) -> list[Source]:
+    return [source for source in sources if not isinstance(source, Texts)]

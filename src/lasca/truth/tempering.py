@@ -26,20 +26,22 @@ w ≤ 1/2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from lasca.corpus.votes import Block
 from lasca.kernels.products import crossed, times
 from lasca.truth.annotator_models import confusion_prior
-from lasca.truth.evidence import Floats
-from lasca.truth.hidden_fit import Fit
-from lasca.truth.hidden_states import CrowdPrior, Expected, HiddenStates, Text
-from lasca.truth.sequence import marginals
+from lasca.truth.chain import ChainLearner, ChainState, Local
+from lasca.truth.evidence import Floats, Texts
+from lasca.truth.finish import joined
+from lasca.truth.sequence_rounds import TEXT_PRIOR, Fit, as_described
 
 __all__ = [
     "Referee",
+    "Text",
     "advised",
     "calibrated",
     "doubted",
@@ -74,54 +76,63 @@ def tempered(proba: npt.NDArray[np.floating], tau: float) -> npt.NDArray[np.floa
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-def vote_ranks(model: HiddenStates) -> npt.NDArray[np.int64]:
+def vote_ranks(block: Block) -> npt.NDArray[np.int64]:
     """Number the annotators of each sequence 0, 1, …; return the number of each vote's annotator in its sequence."""
-    votes = model.votes
-    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-    sequence = np.searchsorted(votes.offsets, token, side="right") - 1
-    pair = sequence * votes.n_annotators + votes.annotator
+    votes = block.votes
+    start = votes.start[block.first : block.last + 1]
+    token = np.repeat(np.arange(len(block)), np.diff(start))
+    sequence = np.searchsorted(block.offsets, token, side="right") - 1
+    pair = sequence * votes.n_annotators + votes.annotator[start[0] : start[-1]]
     known, place = np.unique(pair, return_inverse=True)
     owner = known // votes.n_annotators
     first = np.searchsorted(owner, owner)
     return np.asarray((np.arange(len(known)) - first)[np.asarray(place).reshape(-1)])
 
 
-def mean_rows(model: HiddenStates, expected: Expected, prior: CrowdPrior) -> Floats:
-    """Return the posterior mean of the annotations' rows, (n_rows, S)."""
-    totals = np.add.reduceat(expected.crowd, model.borders[:-1], axis=0) + prior.totals
-    return np.asarray((expected.crowd + prior.rows) / np.repeat(totals, np.diff(model.borders), axis=0))
+@dataclass(frozen=True)
+class HeldOut:
+    """Asks blocks how well a chain learner predicts votes that are left out."""
+
+    learner: ChainLearner
+    means: Floats
+    """The posterior mean of the annotators' rows, (n_rows, S)."""
+
+    def visit(self, state: ChainState, block: Block, local: Local | None) -> tuple[tuple[Floats, int], Local]:
+        """Return the log probability of the votes under each τ of `GRID`, and how many there are."""
+        learner, local = self.learner, local or self.learner.look(block)
+        view, H = local.views[0], self.learner.space.levels
+        token, row, rank = np.repeat(np.arange(len(block)), np.diff(view.start)), view.own[view.row], vote_ranks(block)
+        evidence, totals, n = learner.evidence(state, block, local), np.zeros(len(GRID)), 0
+        for fold in range(min(int(rank.max(initial=-1)) + 1, MOST_FOLDS)):
+            own = rank == fold
+            at, mine = token[own], row[own]
+            states = evidence.copy()
+            states[at] -= state.tables[0][mine]  # one vote of a token at most: they are all one annotator's
+            learner.pass_over(state, local, states)
+            left = states[at].reshape(len(at), H, -1)
+            labels = left.sum(axis=1)
+            given = (left * self.means[mine].reshape(len(at), H, -1)).sum(axis=1) / np.maximum(labels, 1e-300)
+            for k, tau in enumerate(GRID):
+                totals[k] += np.log(np.maximum((tempered(labels, tau) * given).sum(axis=1), 1e-30)).sum()
+            n += len(at)
+        return (totals, n), local
 
 
 def held_out_votes(fit: Fit) -> tuple[float, Floats]:
     """Return the best τ, and the mean log probability of held-out votes under each value tried."""
-    model, parameters = fit.model, fit.parameters
-    votes, H, T = model.votes, model.H, model.T
-    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-    rank, means = vote_ranks(model), mean_rows(model, fit.expected, fit.prior)
-    base = model.evidence(parameters, fit.texts)
-    out = np.empty((votes.n_tokens, model.S))
-    totals, n = np.zeros(len(GRID)), 0
-    for fold in range(min(int(rank.max()) + 1, MOST_FOLDS)):
-        own = rank == fold
-        at, row = token[own], model.rows.row[own]
-        less = np.zeros((votes.n_tokens, model.S), np.float32) if base is None else base.copy()
-        less[at] -= parameters.crowd[row].astype(np.float32)
-        marginals(votes.offsets, parameters.chain, model.sources(parameters), out, model.n_threads, less)
-        states = out[at].reshape(-1, H, T)
-        labels = states.sum(axis=1)
-        given = (states * means[row].reshape(-1, H, T)).sum(axis=1) / np.maximum(labels, 1e-300)
-        for k, tau in enumerate(GRID):
-            totals[k] += np.log(np.maximum((tempered(labels, tau) * given).sum(axis=1), 1e-30)).sum()
-        n += len(at)
+    with fit.open(HeldOut(fit.learner, fit.annotators.means(fit.crowd)), fit.blocks) as work:
+        totals, n = work.sum(fit.state)
     return GRID[int(totals.argmax())], totals / max(n, 1)
 
 
 def without_text(fit: Fit) -> Floats:
     """Return the labels' probabilities by votes and words alone, under the parameters of a fit."""
-    model, out = fit.model, np.empty((fit.model.votes.n_tokens, fit.model.S))
-    known = model.evidence(fit.parameters, ())
-    marginals(model.votes.offsets, fit.parameters.chain, model.sources(fit.parameters), out, model.n_threads, known)
-    return model.label_proba(out)
+    kept = [k for k, source in enumerate(fit.learner.sources) if not isinstance(source, Texts)]
+    learner = replace(fit.learner, sources=tuple(fit.learner.sources[k] for k in kept))
+    state = replace(fit.state, tables=tuple(fit.state.tables[k] for k in kept))
+    with fit.open(learner, fit.blocks) as work:
+        parts = work.describe(state, as_described)
+    return np.asarray(joined([proba for proba, _, _ in parts]), dtype=np.float64)
 
 
 def referee(proba: Floats, text: Floats, prior: Floats) -> Referee:
@@ -151,25 +162,31 @@ def advised(proba: npt.NDArray[np.floating], text: Floats, confusion: Floats) ->
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-def calibrated(fit: Fit, labels: Floats, doubt: float, *, sampled: bool = False) -> tuple[Floats, dict[str, float]]:
+def calibrated(
+    fit: Fit, labels: npt.NDArray[np.floating], doubt: float, *, sampled: bool = False
+) -> tuple[Floats, dict[str, float]]:
     """Return the labels' probabilities made worth their name, and what was done in numbers.
 
     Sampled probabilities hold the text's word already and are tempered as they are.
     """
     tau, held_out = held_out_votes(fit)
     numbers = {"held_out_votes": float(held_out.max())}
-    out: npt.NDArray[np.floating] = labels
-    if fit.texts:
-        model = fit.model
-        text = np.asarray(np.mean([text.proba for text in fit.texts], axis=0), dtype=np.float64)
-        crowd, voted = without_text(fit), np.diff(model.votes.start) > 0
-        found = referee(crowd[voted], text[voted], confusion_prior(model.T, *model.settings.text_prior))
-        tau = found.tau
-        out = tempered(labels, tau) if sampled else advised(tempered(crowd, tau), text, found.confusion)
-    else:
-        out = tempered(labels, tau)
-    out, share = doubted(out, fit.texts, doubt)
-    return np.asarray(out), numbers | {"temperature": 1 / tau, "text_share": share}
+    labels = np.asarray(labels, dtype=np.float64)
+    if fit.text is None:
+        return np.asarray(tempered(labels, tau)), numbers | {"temperature": 1 / tau, "text_share": 0.0}
+    votes, text = fit.blocks[0].votes, fit.text.astype(np.float64)
+    crowd, voted = without_text(fit), Block(votes, 0, votes.n_tokens).voices > 0
+    found = referee(crowd[voted], text[voted], confusion_prior(text.shape[1], *TEXT_PRIOR))
+    out = tempered(labels, found.tau) if sampled else advised(tempered(crowd, found.tau), text, found.confusion)
+    out, share = doubted(out, [Text(fit.text)], doubt)
+    return np.asarray(out), numbers | {"temperature": 1 / found.tau, "text_share": share}
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a text model says, (n_tokens, T); rows of zeros say nothing."""
+
+    proba: npt.NDArray[np.float32]
 
 
 def doubted(
