@@ -12,7 +12,7 @@ from scipy.special import digamma
 from hidden_cases import fitted, some_text
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
-from lasca.truth import chain_sampler, text_evidence
+from lasca.truth import chain_sampler, crf_text
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Votes
 from lasca.truth.chain import StateSpace
@@ -99,12 +99,12 @@ def test_the_first_three_and_the_last_sequence_of_a_document_are_told_apart() ->
     words = [[f"w{s}{i}" for i in range(n)] for s, n in enumerate(lengths)]
     corpus = CrowdCorpus.from_sequences(words, {"a": [["O"] * n for n in lengths]})
     documents = np.array([0, 0, 0, 0, 0, 1, 1])
-    place, length = text_evidence._positions(corpus, text_evidence._places(corpus, documents))
+    place, length = crf_text._positions(corpus, crf_text._places(corpus, documents))
     assert place.tolist() == [0, 0, 1, 2, 2, 2, 4, 3, 3, 0, 1]
     assert length.tolist() == [2, 2, 1, 3, 3, 3, 1, 2, 2, 1, 1]
     order = np.array([5, 0, 1, 6, 2, 3, 4])  # documents mixed up
     mixed = corpus.select(sequences=order)
-    place, _ = text_evidence._positions(mixed, text_evidence._places(mixed, documents[order]))
+    place, _ = crf_text._positions(mixed, crf_text._places(mixed, documents[order]))
     assert place.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 4, 3, 3]
 
 

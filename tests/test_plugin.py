@@ -82,6 +82,20 @@ def test_the_commands_take_what_the_plug_in_brings(place: Path, crowd_file: Path
     assert (out / "report.html").stat().st_size > 10_000
 
 
+def test_truth_models_listen_to_the_text_models_of_the_plug_in(place: Path, crowd_file: Path, tmp_path: Path) -> None:
+    """`lookup` is a tagger; `suffix` has nothing but `prepare`."""
+    said = {}
+    for name in ("false", "lookup", "suffix"):
+        python(
+            place, "-m", "lasca", "aggregate", str(crowd_file), "-o", str(tmp_path / name), "-m", "hc-seq",
+            "-p", f"text={name}", "-p", "rounds=1", "-p", "folds=2",
+        )  # fmt: skip
+        said[name] = Truth.load(tmp_path / name / "truth")
+        assert said[name].params["text"] == (name if name != "false" else False)
+    assert "text 1" in [entry["name"] for entry in said["suffix"].diagnostics["rounds"]]
+    assert len({truth.proba.tobytes() for truth in said.values()}) == 3
+
+
 class Loud(TruthModel):
     """A model of the user's own that no package registers: the votes, counted."""
 

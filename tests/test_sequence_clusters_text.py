@@ -10,15 +10,18 @@ import pytest
 
 from lasca import crf
 from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
+from lasca.tagger import HmmTagger
+from lasca.truth.crf_text import CrfText, static_columns, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
-from lasca.truth.text_evidence import CrossFit, document_codes, static_columns, with_columns
+from lasca.truth.text_models import CrossFit, TextModel, _rows, document_codes, text_model
 from truth_cases import crowd
 
-OPTIONS: dict[str, Any] = {"folds": 3, "l2": 1.0, "min_count": 1, "n_threads": 1}
+CRF = CrfText(min_count=1, iterations=10)
 
 
-def crossfit(corpus: CrowdCorpus, **changes: Any) -> CrossFit:
-    return CrossFit(corpus, np.random.default_rng(0), **(OPTIONS | changes))
+def crossfit(corpus: CrowdCorpus, model: TextModel = CRF, folds: int = 3) -> CrossFit:
+    return CrossFit(corpus, model, np.random.default_rng(0), folds=folds, n_threads=1)
 
 
 def gold_proba(corpus: CrowdCorpus) -> np.ndarray[Any, Any]:
@@ -29,11 +32,11 @@ def test_a_fold_never_sees_its_own_labels() -> None:
     corpus = crowd(n_sequences=45)
     proba = gold_proba(corpus)
     first = crossfit(corpus)
-    plain = first(proba, 10)
+    plain = first(proba)
     own = first.fold[corpus.token_sequence] == 1
     other = proba.copy()
     other[own] = np.roll(other[own], 1, axis=1)
-    changed = crossfit(corpus)(other, 10)
+    changed = crossfit(corpus)(other)
     np.testing.assert_array_equal(changed[own], plain[own])
     assert not np.allclose(changed[~own], plain[~own])
 
@@ -52,11 +55,11 @@ def test_documents_stay_together() -> None:
 def test_sequences_nobody_labelled_are_tagged_but_not_learned_from() -> None:
     corpus = crowd(n_sequences=45, unlabelled=5)
     proba = gold_proba(corpus)
-    plain = crossfit(corpus)(proba, 10)
+    plain = crossfit(corpus)(proba)
     np.testing.assert_allclose(plain.sum(axis=1), 1, atol=1e-4)
     other = proba.copy()
     other[: corpus.offsets[5]] = np.roll(other[: corpus.offsets[5]], 1, axis=1)
-    np.testing.assert_array_equal(crossfit(corpus)(other, 10), plain)
+    np.testing.assert_array_equal(crossfit(corpus)(other), plain)
 
 
 def test_columns_become_features() -> None:
@@ -90,6 +93,57 @@ def test_text_corrects_what_the_crowd_misses() -> None:
     with_text = SequenceClusters(rounds=1, folds=3, text_iterations=15).fit(corpus)
     without = SequenceClusters(text=False, words=False).fit(corpus)
     assert (with_text.labels == gold).mean() > (without.labels == gold).mean() + 0.02
+
+
+class Oracle:
+    """A text model that keeps a diary: it repeats the mean of what it was taught."""
+
+    def __init__(self) -> None:
+        self.diary: list[Any] = []
+
+    def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> Oracle:
+        self.offsets = corpus.offsets
+        return self
+
+    def fit(self, targets: Any, sequences: Any, before: Any = None) -> Any:
+        self.diary.append((sequences, before))
+        return targets[_rows(self.offsets, sequences)].mean(axis=0)
+
+    def predict(self, learned: Any, sequences: Any, out: Any) -> None:
+        out[_rows(self.offsets, sequences)] = learned
+
+
+def test_any_text_model_is_cross_fitted_and_goes_on_from_what_it_learned() -> None:
+    corpus = crowd(n_sequences=30, unlabelled=2)
+    oracle, proba = Oracle(), gold_proba(corpus)
+    fitting = crossfit(corpus, oracle)
+    found = [fitting(proba), fitting(proba)]
+    np.testing.assert_array_equal(*found)
+    for k in range(3):
+        own = fitting.fold[corpus.token_sequence] == k
+        rest = (fitting.fold != k) & corpus.annotated_sequences
+        np.testing.assert_allclose(
+            found[0][own], np.tile(proba[rest[corpus.token_sequence]].mean(axis=0), (own.sum(), 1))
+        )
+        assert oracle.diary[k][1] is None
+        assert oracle.diary[k + 3][1] is not None
+        assert oracle.diary[k][0].tolist() == np.flatnonzero(rest).tolist()
+    truth = SequenceClusters(text=Oracle(), rounds=1, folds=2).fit(corpus)
+    assert (truth.labels == corpus.golds["gold"])[truth.voted].mean() > 0.85
+
+
+def test_taggers_are_text_models_by_name_and_as_they_are() -> None:
+    corpus = crowd(n_sequences=60, seed=4)
+    proba = gold_proba(corpus)
+    said = [crossfit(corpus, text_model(model))(proba) for model in ("hmm", HmmTagger())]  # type: ignore[arg-type]
+    np.testing.assert_array_equal(*said)
+    np.testing.assert_allclose(said[0].sum(axis=1), 1, atol=1e-4)
+    assert (said[0].argmax(axis=1) == corpus.golds["gold"]).mean() > 0.6
+    assert text_model(False) is None
+    assert text_model(True, l2=3.0) == text_model("crf", l2=3.0) == CrfText(3.0)
+    for wrong in ("nobody", 3):
+        with pytest.raises(ParameterError, match="text"):
+            text_model(wrong)
 
 
 @pytest.mark.slow

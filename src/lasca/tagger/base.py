@@ -38,9 +38,11 @@ Array = np.ndarray[Any, Any]
 _SURE = 0.9  # labels of its own that a tagger learns from are this probable; a guess, nothing was measured
 
 
-def _plugin(name: str, reference: str) -> str:
-    """Check the tagger of a plug-in."""
+def _plugin(name: str, reference: str) -> str | None:
+    """Check the tagger of a plug-in; a text model that is no tagger is for truth models alone."""
     found = load_object(reference)
+    if hasattr(found, "prepare") and not hasattr(found, "predict_proba"):
+        return None
     if not (isinstance(found, type) and issubclass(found, Tagger)):
         raise TypeError(f"{reference} is not a subclass of lasca.tagger.Tagger")
     if found.kind != name:

@@ -7,7 +7,7 @@ annotators with or without memory, words, and a text model. Annotators' rows hav
 
     1. without text, base priors: memory or not, and the start, are chosen by the evidence lower bound
     2. clusters of annotators from the expected counts (`annotator_groups`), their priors, again
-    3. `rounds` times: cross-fitted CRF on the posterior (`text_evidence`) -> one more annotator, again
+    3. `rounds` times: cross-fitted text model on the posterior (`text_models`) -> one more annotator, again
     4. labels: decoded from the posterior as it is; probabilities: tempered with the text as the referee, mixed with
        the text's own (`tempering`). Tempering is for people who read probabilities: it flattens tokens one by one, and
        a path decoded from it loses what holds a span together
@@ -35,7 +35,7 @@ from lasca.truth.chain_sampler import Samples, sample_states
 from lasca.truth.sequence_rounds import LEAN, Fit, Plan, Rounds
 from lasca.truth.starts import dawid_skene_start
 from lasca.truth.tempering import calibrated, held_out_votes
-from lasca.truth.text_evidence import CrossFit
+from lasca.truth.text_models import CrossFit, TextModel, text_model
 
 __all__ = ["SequenceClusters"]
 
@@ -51,12 +51,13 @@ class SequenceClusters(TruthModel):
     `markov`: labels depend on the label before, and moves the tag scheme forbids do not happen. `memory`: what
     annotators give depends on what they gave before ("auto": by the evidence). `words`: labels emit words.
     `difficulty`: tokens have two levels, easy and hard, with rows of their own. `cluster_strength`: pseudo-counts of an
-    annotator's cluster (0: none); `n_clusters`: "bic" or a number. `text`: a CRF cross-fitted in `folds` over documents
-    votes as one more annotator, trained up to `rounds` times (while held-out votes gain), each for `text_iterations`;
-    `text_l2`, `text_min_count`: its penalty and rarest feature. `calibrate`: temper probabilities by what the text
-    (without it, held-out votes) says of them, and mix the text's own in to move `doubt` of their mass. `word_prior`:
-    pseudo-count of a word (None: by the number of votes a token has); `transition_prior`: of a move. `inference`: "vb"
-    or "gibbs" (`n_chains`, `n_warmup`, `n_samples`). `max_iter`, `tol`: of a round.
+    annotator's cluster (0: none); `n_clusters`: "bic" or a number. `text`: a text model, cross-fitted in `folds` over
+    documents, votes as one more annotator, trained up to `rounds` times (while held-out votes gain). True is a CRF,
+    trained for `text_iterations`, with the penalty `text_l2` and the rarest feature `text_min_count`; or the name of a
+    text model, or one itself. `calibrate`: temper probabilities by what the text (without it, held-out votes) says of
+    them, and mix the text's own in to move `doubt` of their mass. `word_prior`: pseudo-count of a word (None: by the
+    number of votes a token has); `transition_prior`: of a move. `inference`: "vb" or "gibbs" (`n_chains`, `n_warmup`,
+    `n_samples`). `max_iter`, `tol`: of a round.
     """
 
     name = "hc-seq"
@@ -72,7 +73,7 @@ class SequenceClusters(TruthModel):
         difficulty: bool = True,
         cluster_strength: float = 1.0,
         n_clusters: int | str = "bic",
-        text: bool = True,
+        text: bool | str | TextModel = True,
         rounds: int = 3,
         folds: int = 5,
         text_iterations: int = 30,
@@ -121,14 +122,17 @@ class SequenceClusters(TruthModel):
         sampled = self._sampling(votes)
         votes, n_words = with_words(corpus, votes)
         plan = self._plan(votes, n_words)
+        text = self._text_model()
         rng = generator(self.seed)
         start = dawid_skene_start(self, votes, hard=False)
         run = Rounds(corpus, blocks_of(votes), self._work, start, plan, rng, progress)
         fit = run.structure()
         fit = run.clustered(fit)
-        crossfit = self._crossfit(corpus, rng.spawn(1)[0]) if plan.rounds else None
-        if crossfit is not None and crossfit.possible:
-            fit = self._text_rounds(run, fit, crossfit, progress)
+        if plan.rounds and text is not None:
+            folds, n_threads = check_int("folds", self.folds, low=2), available_threads(self.n_threads)
+            crossfit = CrossFit(corpus, text, rng.spawn(1)[0], folds=folds, n_threads=n_threads)
+            if crossfit.possible:
+                fit = self._text_rounds(run, fit, crossfit, progress)
         draws = None
         if sampled is not None:
             draws = sample_states(fit, rng=rng, **sampled, n_threads=self.n_threads)
@@ -143,7 +147,7 @@ class SequenceClusters(TruthModel):
         best, score = fit, -np.inf
         for number in range(run.plan.rounds):
             progress(0.2 + 0.7 * number / run.plan.rounds, f"text, round {number + 1}")
-            fit = run.told(f"text {number + 1}", best, crossfit(best.labels, self.text_iterations))
+            fit = run.told(f"text {number + 1}", best, crossfit(best.labels))
             held_out = float(held_out_votes(fit)[1].max())
             if held_out < score - SLACK:
                 break
@@ -153,7 +157,7 @@ class SequenceClusters(TruthModel):
     # --- parameters ---------------------------------------------------------------------------------------------------
 
     def _plan(self, votes: Votes, n_words: int) -> Plan:
-        for name in ("markov", "words", "difficulty", "text", "calibrate"):
+        for name in ("markov", "words", "difficulty", "calibrate"):
             _flag(name, getattr(self, name))
         memory = None if self.memory == "auto" else _flag("memory", self.memory, "True, False or 'auto'")
         check_number("doubt", self.doubt, low=0, high=1)
@@ -163,7 +167,6 @@ class SequenceClusters(TruthModel):
             n_clusters = None
         else:
             n_clusters = check_int("n_clusters", self.n_clusters, low=1, high=1000)
-        check_int("text_iterations", self.text_iterations, low=1)
         return Plan(
             memory,
             self.markov,
@@ -173,7 +176,7 @@ class SequenceClusters(TruthModel):
             check_number("transition_prior", self.transition_prior, low=0, open_low=True),
             check_number("cluster_strength", self.cluster_strength, low=0),
             n_clusters,
-            check_int("rounds", self.rounds, low=0) if self.text else 0,
+            check_int("rounds", self.rounds, low=0),
             check_int("max_iter", self.max_iter, low=1),
             check_number("tol", self.tol, low=0),
         )
@@ -198,14 +201,12 @@ class SequenceClusters(TruthModel):
             "n_samples": check_int("n_samples", self.n_samples, low=1),
         }
 
-    def _crossfit(self, corpus: CrowdCorpus, rng: np.random.Generator) -> CrossFit:
-        return CrossFit(
-            corpus,
-            rng,
-            folds=check_int("folds", self.folds, low=2),
+    def _text_model(self) -> TextModel | None:
+        return text_model(
+            self.text,
             l2=check_number("text_l2", self.text_l2, low=0, open_low=True),
             min_count=check_int("text_min_count", self.text_min_count, low=1),
-            n_threads=available_threads(self.n_threads),
+            iterations=check_int("text_iterations", self.text_iterations, low=1),
         )
 
     # --- the result -----------------------------------------------------------------------------------------------

@@ -1,0 +1,205 @@
+"""Text models in truth inference: a protocol, and cross-fitting, which lives outside of it.
+
+A text model looks at a corpus once (`prepare`); then, as often as truth inference asks, it learns from the labels'
+probabilities of some sequences and says what it thinks of others. It never knows of folds or of the crowd.
+
+Documents (sequences, where there are no documents) are dealt to folds; a fold is tagged by a model trained on the other
+folds, so that no text model has seen the crowd's labels of what it votes on.
+
+The built-in one is the CRF (`crf_text`). Any tagger is one too: what has `fit_targets` and `predict_proba` is wrapped.
+Packages bring theirs by entry points of the group `lasca.text_models`, taggers or classes with `prepare`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
+from lasca.plugins import Registry, load_object
+
+__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "document_codes", "text_model"]
+
+Ints = npt.NDArray[np.int64]
+Floats32 = npt.NDArray[np.float32]
+
+
+class TextTask(Protocol):
+    """A corpus as a text model sees it."""
+
+    def fit(self, targets: Floats32, sequences: Ints, before: Any = None) -> Any:
+        """Learn from the labels' probabilities (n_tokens, T) of some sequences; return what was learned.
+
+        `before` is what was learned from the same sequences and older probabilities, None the first time.
+        """
+
+    def predict(self, learned: Any, sequences: Ints, out: Floats32) -> None:
+        """Write the labels' probabilities of the tokens of some sequences to their rows of `out` (n_tokens, T)."""
+
+
+class TextModel(Protocol):
+    """Anything that can learn labels from text."""
+
+    def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> TextTask:
+        """Look at the text of a corpus; nobody's labels may be looked at."""
+
+
+# --- taggers as text models -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TaggerText:
+    """A tagger as a text model: a recipe, copied for every fold."""
+
+    tagger: Any
+
+    def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> TaggerTask:
+        """Take the sentences."""
+        return TaggerTask(self.tagger, corpus)
+
+
+@dataclass(frozen=True)
+class TaggerTask:
+    """The sentences of a corpus."""
+
+    tagger: Any
+    corpus: CrowdCorpus
+
+    def fit(self, targets: Floats32, sequences: Ints, before: Any = None) -> Any:
+        """Fit a new tagger: to probabilities if it takes them (`soft`), else to the most probable labels."""
+        rows = _rows(self.corpus.offsets, sequences)
+        sentences = [self.corpus.sequence(int(s)) for s in sequences]
+        offsets = np.concatenate(([0], np.cumsum([len(sentence) for sentence in sentences])))
+        given = targets[rows] if self.tagger.soft else targets[rows].argmax(axis=1)
+        tagger = type(self.tagger)(**self.tagger.get_params())
+        return tagger.fit_targets([w for sentence in sentences for w in sentence], offsets, given, self.corpus.labels)
+
+    def predict(self, learned: Any, sequences: Ints, out: Floats32) -> None:
+        """Write the tagger's probabilities."""
+        if len(sequences):
+            said = learned.predict_proba([self.corpus.sequence(int(s)) for s in sequences])
+            out[_rows(self.corpus.offsets, sequences)] = np.concatenate(said)
+
+
+def _rows(offsets: Ints, sequences: Ints) -> Ints:
+    """Return the tokens of some sequences."""
+    first = offsets[sequences]
+    lengths = offsets[sequences + 1] - first
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - ends + lengths, lengths))
+
+
+# --- by name --------------------------------------------------------------------------------------------------------
+
+
+def _plugin(name: str, reference: str) -> str:
+    """Check the text model of a plug-in."""
+    found = load_object(reference)
+    if not hasattr(found, "prepare") and not _is_tagger(found):
+        raise TypeError(f"{reference} has neither `prepare` nor `fit_targets` and `predict_proba`")
+    return reference
+
+
+def _is_tagger(found: Any) -> bool:
+    return hasattr(found, "fit_targets") and hasattr(found, "predict_proba")
+
+
+TEXT_MODELS: Registry[str] = Registry(
+    "lasca.text_models",
+    {
+        "crf": "lasca.truth.crf_text:CrfText",
+        "hmm": "lasca.tagger.hmm_tagger:HmmTagger",
+        "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
+        "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
+    },
+    _plugin,
+    "text model",
+)
+
+
+def text_model(value: Any, **crf: Any) -> TextModel | None:
+    """Return the text model that a parameter `text` stands for; None: no text.
+
+    True and "crf" are the CRF with the settings `crf`; another name is that of a registered text model or tagger with
+    its defaults; an object is a text model, or a tagger, itself.
+    """
+    if value is False:
+        return None
+    name = "crf" if value is True else value
+    if isinstance(name, str):
+        try:
+            made = load_object(TEXT_MODELS[name])
+        except KeyError:
+            allowed = "True, False, a text model, or one of " + ", ".join(TEXT_MODELS)
+            raise ParameterError("text", value, allowed) from None
+        name = made(**crf) if name == "crf" else made()
+    if hasattr(name, "prepare"):
+        found: TextModel = name
+        return found
+    if _is_tagger(name):
+        return TaggerText(name)
+    raise ParameterError("text", value, "True, False, a text model or its name")
+
+
+# --- cross-fitting --------------------------------------------------------------------------------------------------
+
+
+def document_codes(corpus: CrowdCorpus) -> Ints:
+    """Return the document of each sequence: metadata "document" if there is more than one, else itself."""
+    column = corpus.metadata.get("document")
+    if column is not None:
+        codes, names = column.codes()
+        if len(names) > 1:
+            return codes.astype(np.int64)
+    return np.arange(corpus.n_sequences)
+
+
+def _deal(corpus: CrowdCorpus, documents: Ints, folds: int, salt: int) -> Ints:
+    """Return the fold of each sequence: documents ordered by a checksum of their text, whatever order they come in."""
+    n = int(documents.max()) + 1
+    sums = [salt] * n
+    for sequence, document in enumerate(documents.tolist()):
+        words = "\n".join([*corpus.sequence(sequence), ""])
+        sums[document] = zlib.crc32(words.encode("utf-8", "surrogatepass"), sums[document])
+    rank = np.empty(n, dtype=np.int64)
+    rank[np.argsort(sums, kind="stable")] = np.arange(n)
+    return np.asarray((rank % folds)[documents])
+
+
+class CrossFit:
+    """Out-of-fold text models over a corpus; each call goes on from what the call before learned."""
+
+    def __init__(
+        self,
+        corpus: CrowdCorpus,
+        model: TextModel,
+        rng: np.random.Generator,
+        *,
+        folds: int,
+        n_threads: int | None = None,
+    ) -> None:
+        documents = document_codes(corpus)
+        self.n_folds = min(folds, int(documents.max()) + 1)
+        self.fold = _deal(corpus, documents, self.n_folds, int(rng.integers(1 << 32)))
+        self.trained = corpus.annotated_sequences
+        self.task = model.prepare(corpus, n_threads)
+        self.learned: list[Any] = [None] * self.n_folds
+
+    @property
+    def possible(self) -> bool:
+        """Whether there are two folds at least with something to learn from."""
+        return len(np.unique(self.fold[self.trained])) > 1
+
+    def __call__(self, proba: npt.NDArray[np.floating]) -> Floats32:
+        """Train on label probabilities, each fold's model on the other folds; return what each says of its own."""
+        targets = np.ascontiguousarray(proba, dtype=np.float32)
+        out = np.zeros_like(targets)
+        for k, before in enumerate(self.learned):
+            self.learned[k] = self.task.fit(targets, np.flatnonzero((self.fold != k) & self.trained), before)
+            self.task.predict(self.learned[k], np.flatnonzero(self.fold == k), out)
+        return out
