@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lasca.truth import MODEL_NAMES, model_class
+from lasca.truth import MODEL_NAMES, TruthModel, model_class
 from lasca.truth.base import SUPPORTS
 
 HEAD = """# The truth models
@@ -25,15 +25,17 @@ def page() -> str:
         model = model_class(name)
         takes = ", ".join(SUPPORTS[what].split(":")[0] for what in SUPPORTS if what in model.supports) or "–"
         rows.append(f"| `{name}` | `{model.__name__}` | {model.summary} | {takes} |")
-        params = ", ".join(f"`{key}={value!r}`" for key, value in model().get_params().items())
-        parts.append(f"- `{name}`: {params}")
-    return (
-        HEAD
-        + "\n".join(rows)
-        + "\n\n## Parameters and what they are when nothing is said\n\n"
-        + "\n".join(parts)
-        + "\n"
-    )
+        parts.append(f"### `{name}`\n\n" + parameters(model))
+    return HEAD + "\n".join(rows) + "\n\n## Parameters\n\n" + "\n\n".join(parts) + "\n"
+
+
+def parameters(model: type[TruthModel]) -> str:
+    """Return the table of a model's parameters, from where they are declared."""
+    rows = ["| parameter | default | what it is | what it may be |", "|---|---|---|---|"]
+    rows += [
+        f"| `{name}` | `{given.default!r}` | {given.doc} | {given.allowed} |" for name, given in model.declared.items()
+    ]
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, cast, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Engine, Threads, Work, added
 from lasca.errors import ModelError
-from lasca.estimator import Estimator, Progress
+from lasca.estimator import Estimator, Progress, choice, flag, number, other, seeds, threads, whole
 from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
 from lasca.truth.checks import check_truth
 from lasca.truth.finish import Finish, Tally, counted_confusion, joined
@@ -73,6 +73,7 @@ SUPPORTS = {
 """What a model may be able to take, and how it is called in messages."""
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(number, whole, flag, choice, other, seeds, threads))
 class TruthModel(Estimator, ABC):
     """A model that infers the true labels from the crowd's. Subclasses give `name`, `summary` and `_infer`."""
 
@@ -99,6 +100,7 @@ class TruthModel(Estimator, ABC):
         the corpus); `history` is an earlier truth of the same model to go on from: what it learned of annotators
         and labels, matched by name, counts as it was.
         """
+        model = self.checked()
         if isinstance(corpus, ShardedCorpus) and (known is not None or "shards" not in self.supports):
             corpus = corpus.whole()
         if not isinstance(corpus, ShardedCorpus):
@@ -113,20 +115,20 @@ class TruthModel(Estimator, ABC):
         self._check_support(votes, history)
         ignored = self._ignored(corpus)
         if history is None:
-            posterior = self._infer(cast(CrowdCorpus, corpus), votes, progress or _silent)
+            posterior = model._infer(cast(CrowdCorpus, corpus), votes, progress or _silent)
         else:
-            posterior = self._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
+            posterior = model._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
         if posterior.tally is None:
             posterior = _finished(votes, posterior, is_fresh=history is None)
         return _truth(self, corpus, votes, replace(posterior, warnings=posterior.warnings + ignored))
 
     @abstractmethod
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        """Check the parameters and run the inference."""
+        """Run the inference; declared parameters are checked already."""
 
-    engine: Engine | None = None
+    engine = cast("Engine | None", None)
     """What runs the visits of a learner; None: the threads of this process. Not a parameter: it changes no byte."""
-    place: Workplace | None = None
+    place = cast("Workplace | None", None)
     """Where learners leave files while they are at work on a sharded corpus."""
 
     @contextmanager

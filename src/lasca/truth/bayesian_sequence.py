@@ -24,16 +24,18 @@ Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
 
 from __future__ import annotations
 
+import numpy as np
+
 from lasca.corpus import CrowdCorpus
-from lasca.estimator import check_choice, check_number
+from lasca.estimator import choice, flag, number, seeds, threads, whole
 from lasca.truth.annotator_models import ANNOTATOR_MODELS, make_annotators
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.chain import (
+    DECODERS,
     ChainLearner,
     StateSpace,
     blocks_of,
     check_known,
-    decoder,
     fit_chain,
     with_words,
 )
@@ -51,74 +53,61 @@ BELIEVED = 90.0
 class BayesianSequence(TruthModel):
     """Bayesian sequence combination: knows the tag scheme, neighbours, words, and annotators' habits.
 
-    `annotator_model` is one of acc, spam, cv, cm, seq. `prior_correct` and `prior_wrong` are pseudo-counts of right
-    labels and, all together, of wrong ones (None: those of the published experiments for the model; with fewer than
-    nine labels no more than 1.25 on each wrong one). A sole annotator is believed; as far as votes stand alone, so is
-    everybody (`lone_votes=True`: as published). `words=False`
-    leaves the text out; `singles=True` tells spans of one token from beginnings of longer ones (IOB2, see `states`);
-    `constrained=False` allows every move. `decode="viterbi"` gives the most probable path,
-    "marginal" the legal path with the most tokens expected to be right.
+    A sole annotator is believed; as far as votes stand alone, so is everybody.
     """
 
     name = "bsc"
     summary = "Bayesian sequence combination: annotators with a memory, label transitions, words"
     supports = frozenset({"known", "soft", "shards"})
 
-    def __init__(
-        self,
-        *,
-        annotator_model: str = "seq",
-        prior_correct: float | None = None,
-        prior_wrong: float | None = None,
-        transition_prior: float = 1.0,
-        word_prior: float = 1.0,
-        lone_votes: bool = False,
-        words: bool = True,
-        singles: bool = False,
-        constrained: bool = True,
-        decode: str = "viterbi",
-        restarts: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        seed: int = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.annotator_model = annotator_model
-        self.prior_correct = prior_correct
-        self.prior_wrong = prior_wrong
-        self.transition_prior = transition_prior
-        self.word_prior = word_prior
-        self.lone_votes = lone_votes
-        self.words = words
-        self.singles = singles
-        self.constrained = constrained
-        self.decode = decode
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    annotator_model: str = choice("what an annotator does (see the docs)", ANNOTATOR_MODELS, default="seq")
+    prior_correct: float | None = number(
+        "pseudo-count of right labels", default=None, low=0, open_low=True, none="that of the published experiments"
+    )
+    prior_wrong: float | None = number(
+        "pseudo-count of wrong labels, all together",
+        default=None,
+        low=0,
+        open_low=True,
+        none="that of the published experiments; with fewer than nine labels no more than 1.25 on each",
+    )
+    transition_prior: float = number("pseudo-count of a move", default=1.0, low=0, open_low=True)
+    word_prior: float = number("pseudo-count of a word", default=1.0, low=0, open_low=True)
+    lone_votes: bool = flag(
+        "votes that stand alone teach as others do, as published; else they are believed", default=False
+    )
+    words: bool = flag("labels emit words; False leaves the text out", default=True)
+    singles: bool = flag("tells spans of one token from beginnings of longer ones (IOB2)", default=False)
+    constrained: bool = flag("moves the tag scheme forbids do not happen", default=True)
+    decode: str = choice(
+        "the most probable path, or the legal path with the most tokens expected to be right",
+        DECODERS,
+        default="viterbi",
+    )
+    restarts: int = whole("starts: the first is Dawid–Skene's, the others noisy copies of it", default=1, low=1)
+    max_iter: int = whole("iterations of a run at most", default=100, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-6, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        model = check_choice("annotator_model", self.annotator_model, ANNOTATOR_MODELS)
-        correct, wrong = PRIORS[model]
+        correct, wrong = PRIORS[self.annotator_model]
         wrong = min(wrong, 1.25 * max(votes.n_labels - 1, 1))  # no more per wrong label than with the published nine
         if self.prior_correct is not None:
-            correct = check_number("prior_correct", self.prior_correct, low=0, open_low=True)
+            correct = self.prior_correct
         if self.prior_wrong is not None:
-            wrong = check_number("prior_wrong", self.prior_wrong, low=0, open_low=True)
-        pseudo = check_number("transition_prior", self.transition_prior, low=0, open_low=True)
-        word_prior = check_number("word_prior", self.word_prior, low=0, open_low=True)
-        decode = decoder(self)
+            wrong = self.prior_wrong
         plain = StateSpace.of(corpus.labels, constrained=self.constrained)
         space = StateSpace.of(corpus.labels, constrained=self.constrained, singles=self.singles)
         check_known(corpus, votes, space)
         votes, n_words = with_words(corpus, votes) if self.words else (votes, 0)
         blocks = blocks_of(votes)
         correct += trust(votes) + (0.0 if self.lone_votes else BELIEVED * votes.lonely)
-        annotators = make_annotators(model, blocks, space.shows, corpus.labels, correct, wrong)
-        words = Words(n_words, word_prior)
+        annotators = make_annotators(self.annotator_model, blocks, space.shows, corpus.labels, correct, wrong)
+        words = Words(n_words, self.word_prior)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=False)
-        learner = ChainLearner(space, sources, start, pseudo, decode=decode, rules=plain)
+        learner = ChainLearner(space, sources, start, self.transition_prior, decode=self.decode, rules=plain)
         return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)

@@ -29,7 +29,6 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
-from lasca.estimator import check_choice
 from lasca.kernels import lattice
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.schemes import detect, split_label, transitions
@@ -38,6 +37,7 @@ from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.evidence import Floats, Source
 
 __all__ = [
+    "DECODERS",
     "Chain",
     "ChainLearner",
     "ChainState",
@@ -46,7 +46,6 @@ __all__ = [
     "blocks_of",
     "check_known",
     "decoded",
-    "decoder",
     "fit_chain",
     "with_words",
 ]
@@ -356,11 +355,6 @@ def decoded(
 def blocks_of(votes: Votes) -> list[Block]:
     """Cut votes into blocks whose posteriors fit into a cache; no more than a few hundred."""
     return cut_into_blocks(votes, max(20_000, votes.n_tokens // 256), by_tokens=True)
-
-
-def decoder(model: Any) -> str:
-    """Check and take the parameter `decode` of an estimator."""
-    return check_choice("decode", model.decode, DECODERS)
 
 
 def fit_chain(

@@ -38,7 +38,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
 from lasca.engine import available_threads
-from lasca.estimator import check_choice, check_int, check_number
+from lasca.estimator import choice, number, other, seeds, threads, whole
 from lasca.kernels.label_paths import path_counts, path_scores
 from lasca.kernels.vectors import dot
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
@@ -200,62 +200,53 @@ def f1_of_annotators(
 
 
 class CrfMa(TruthModel):
-    """One annotator of each sequence is right, and the right labels follow a CRF on the text; by EM.
-
-    Parameters: `templates` (features of the text, see `lasca.crf`; "auto": "ner" for a tag scheme, else "pos"); `l2`
-    (penalty of the CRF); `crf_iter` (iterations of its optimiser per EM step); `reliability` ("share": how often an
-    annotator is the right one; "f1": their F1 against the labels that are believed, to the power `power`); `smoothing`
-    (what the prior adds to being right, and to the chances of it); `temper` (the power of the CRF's likelihood in
-    choosing the right one) and `background` (that of the labels' shares, by which it is divided); the paper:
-    reliability="f1", power=1, temper=1, background=0; `restarts` (the first start trusts everybody alike, the others
-    at random); `max_iter`; `tol` (stop when the objective rises by less than this per
-    annotation); `seed`; `n_threads`.
-    """
+    """One annotator of each sequence is right, and the right labels follow a CRF on the text; by EM."""
 
     name = "crf-ma"
     summary = "Rodrigues et al. 2014: one annotator of a sequence is right, and right labels follow a CRF on the text"
 
-    def __init__(
-        self,
-        *,
-        templates: str = "auto",
-        l2: float = 0.5,
-        crf_iter: int = 8,
-        reliability: str = "f1",
-        power: float = 4.0,
-        smoothing: float = 1.0,
-        temper: float = 0.5,
-        background: float = 0.3,
-        restarts: int = 1,
-        max_iter: int = 10,
-        tol: float = 1e-4,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.templates = templates
-        self.l2 = l2
-        self.crf_iter = crf_iter
-        self.reliability = reliability
-        self.power = power
-        self.smoothing = smoothing
-        self.temper = temper
-        self.background = background
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    templates: str = other(
+        "features of the text; 'auto': 'ner' for a tag scheme, else 'pos'",
+        "'auto' or the name of a set of templates, see `lasca.crf`",
+        default="auto",
+    )
+    l2: float = number("penalty of the CRF", default=0.5, low=0, open_low=True)
+    crf_iter: int = whole("iterations of its optimiser per EM step", default=8, low=1)
+    reliability: str = choice(
+        "how often an annotator is the right one, or their F1 against the labels that are believed (the paper's)",
+        ("share", "f1"),
+        default="f1",
+    )
+    power: float = number("the power of that F1 (the paper: 1)", default=4.0, low=0)
+    smoothing: float = number(
+        "what the prior adds to being right, and to the chances of it", default=1.0, low=0, open_low=True
+    )
+    temper: float = number(
+        "the power of the CRF's likelihood in choosing the right one (the paper: 1)",
+        default=0.5,
+        low=0,
+        high=1,
+        open_low=True,
+    )
+    background: float = number(
+        "the power of the labels' shares, by which it is divided (the paper: 0)", default=0.3, low=0
+    )
+    restarts: int = whole("starts: the first trusts everybody alike, the others at random", default=1, low=1)
+    max_iter: int = whole("iterations of a run at most", default=10, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-4, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         settings: dict[str, Any] = {
-            "l2": check_number("l2", self.l2, low=0, open_low=True),
-            "crf_iter": check_int("crf_iter", self.crf_iter, low=1),
-            "smoothing": check_number("smoothing", self.smoothing, low=0, open_low=True),
-            "temper": check_number("temper", self.temper, low=0, high=1, open_low=True),
-            "background": check_number("background", self.background, low=0),
+            "l2": self.l2,
+            "crf_iter": self.crf_iter,
+            "smoothing": self.smoothing,
+            "temper": self.temper,
+            "background": self.background,
         }
-        check_choice("reliability", self.reliability, ("share", "f1"))
-        power = check_number("power", self.power, low=0)
         n_threads, loop = available_threads(self.n_threads), loop_settings(self)
         if votes.n_labels == 1:  # there is nothing to be wrong about
             return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
@@ -268,7 +259,7 @@ class CrfMa(TruthModel):
         tokens = ranges(votes.offsets[labelled], votes.offsets[labelled + 1])
         if self.reliability == "f1":
             entity = np.array([scheme is None or name != "O" for name in corpus.labels])
-            learner.weighted = f1_of_annotators(votes, tokens, entity, power)
+            learner.weighted = f1_of_annotators(votes, tokens, entity, self.power)
 
         def initial(rng: np.random.Generator) -> State:
             return State(np.zeros(learner.space.size), rng.uniform(0.2, 1.8, votes.n_annotators))

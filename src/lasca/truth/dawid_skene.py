@@ -29,7 +29,7 @@ import numpy.typing as npt
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
-from lasca.estimator import check_number
+from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels import counts as kernels
 from lasca.kernels.simd import block_tuple
 from lasca.kernels.special import dirichlet_kl, expected_log
@@ -230,65 +230,42 @@ def variational(counts: Floats, totals: Floats, prior: Floats, class_prior: Floa
 
 
 class DawidSkene(TruthModel):
-    """One confusion matrix per annotator, by EM (posterior mode) or Variational Bayes (IBCC).
-
-    Parameters: `smoothing` (EM: what the prior adds to every count) and `agreement` (and to labels given where they are
-    true); `variational`, and for it `diagonal`,
-    `off_diagonal` (the Dirichlet prior of a row: a label given where it is true, where another is true) and
-    `class_prior`; `lone_votes` (whether tokens with one vote teach anything, as in the paper); `restarts` (the first
-    start is the shares of the votes, the others are random confusion matrices);
-    `max_iter`; `tol` (stop when the objective rises by less than this per annotation); `seed`; `n_threads`.
-    """
+    """One confusion matrix per annotator, by EM (posterior mode) or Variational Bayes (IBCC)."""
 
     name = "ds"
     summary = "Dawid–Skene: one confusion matrix per annotator, by EM or Variational Bayes (IBCC)"
     supports = frozenset({"known", "soft", "update", "shards"})
 
-    def __init__(
-        self,
-        *,
-        variational: bool = False,
-        smoothing: float = 0.01,
-        agreement: float = 0.5,
-        diagonal: float = 2.0,
-        off_diagonal: float = 1.0,
-        class_prior: float = 1.0,
-        lone_votes: bool = False,
-        restarts: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.variational = variational
-        self.smoothing = smoothing
-        self.agreement = agreement
-        self.diagonal = diagonal
-        self.off_diagonal = off_diagonal
-        self.class_prior = class_prior
-        self.lone_votes = lone_votes
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    variational: bool = flag("Variational Bayes (IBCC); False: EM", default=False)
+    smoothing: float = number("EM: what the prior adds to every count", default=0.01, low=0, open_low=True)
+    agreement: float = number("EM: and to labels given where they are true", default=0.5, low=0)
+    diagonal: float = number("Dirichlet prior of a label given where it is true", default=2.0, low=0, open_low=True)
+    off_diagonal: float = number("Dirichlet prior of a label given where another is", default=1.0, low=0, open_low=True)
+    class_prior: float = number("Dirichlet prior of the labels' frequencies", default=1.0, low=0, open_low=True)
+    lone_votes: bool = flag("whether tokens with one vote teach anything, as in the paper", default=False)
+    restarts: int = whole(
+        "starts: the first is the shares of the votes, the others are random matrices", default=1, low=1
+    )
+    max_iter: int = whole("iterations of a run at most", default=200, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-6, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _prior(self, n_labels: int) -> tuple[Floats, float]:
         """Return what is added to the counts of (true, given), and to those of true labels (EM)."""
-        smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
-        agreement = check_number("agreement", self.agreement, low=0)
-        diagonal = check_number("diagonal", self.diagonal, low=0, open_low=True)
-        off = check_number("off_diagonal", self.off_diagonal, low=0, open_low=True)
+        diagonal, off = self.diagonal, self.off_diagonal
         if not self.variational:
-            diagonal, off = smoothing + agreement, smoothing
+            diagonal, off = self.smoothing + self.agreement, self.smoothing
         prior = np.full((n_labels, n_labels), off)
         np.fill_diagonal(prior, diagonal)
-        return prior, smoothing
+        return prior, self.smoothing
 
     def _learner(self, votes: Votes, history: History | None = None) -> ConfusionLearner:
         T = votes.n_labels
         prior, smoothing = self._prior(T)
-        class_prior = np.full(T, check_number("class_prior", self.class_prior, low=0, open_low=True))
+        class_prior = np.full(T, self.class_prior)
         if not self.variational:
             class_prior = np.full(T, smoothing)
         if history is not None:

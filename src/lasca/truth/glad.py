@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
-from lasca.estimator import check_choice, check_number
+from lasca.estimator import choice, number, seeds, threads, whole
 from lasca.kernels.glad import glad_pass
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.special import Special, special_tokens
@@ -138,11 +138,6 @@ class GladLearner:
 class Glad(TruthModel):
     """One ability per annotator, one ease per token (multi-class GLAD), by EM.
 
-    Parameters: `ability_mean`, `ability_sd`, `ease_mean`, `ease_sd` (normal priors of ability and log ease);
-    `class_prior`, "uniform" or "learned", and `smoothing` (what the prior adds to label counts); `restarts` (the first
-    start is at the prior means, the others draw abilities at random); `max_iter`; `tol` (stop when the objective rises
-    by less than this per annotation); `seed`; `n_threads`.
-
     `diagnostics["ability"]` has each annotator's ability, `diagnostics["ease_quantiles"]` the spread of the tokens'.
     """
 
@@ -150,42 +145,31 @@ class Glad(TruthModel):
     summary = "GLAD: one ability per annotator, one ease per token"
     supports = frozenset({"known", "shards"})
 
-    def __init__(
-        self,
-        *,
-        ability_mean: float = 1.0,
-        ability_sd: float = 1.0,
-        ease_mean: float = 1.0,
-        ease_sd: float = 1.0,
-        class_prior: str = "uniform",
-        smoothing: float = 0.01,
-        restarts: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.ability_mean = ability_mean
-        self.ability_sd = ability_sd
-        self.ease_mean = ease_mean
-        self.ease_sd = ease_sd
-        self.class_prior = class_prior
-        self.smoothing = smoothing
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    ability_mean: float = number("mean of the normal prior of ability", default=1.0)
+    ability_sd: float = number("its standard deviation", default=1.0, low=0, open_low=True)
+    ease_mean: float = number("mean of the normal prior of log ease", default=1.0, low=-20, high=20)
+    ease_sd: float = number("its standard deviation", default=1.0, low=0, open_low=True)
+    class_prior: str = choice("the labels' frequencies", ("learned", "uniform"), default="uniform")
+    smoothing: float = number(
+        "what the prior adds to label counts that are learned", default=0.01, low=0, open_low=True
+    )
+    restarts: int = whole(
+        "starts: the first is at the prior means, the others draw abilities at random", default=1, low=1
+    )
+    max_iter: int = whole("iterations of a run at most", default=100, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-5, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _prior(self) -> Prior:
-        learned = check_choice("class_prior", self.class_prior, ("learned", "uniform")) == "learned"
-        smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
         return Prior(
-            ability_mean=check_number("ability_mean", self.ability_mean),
-            ability_precision=check_number("ability_sd", self.ability_sd, low=0, open_low=True) ** -2,
-            ease_mean=check_number("ease_mean", self.ease_mean, low=-20, high=20),
-            ease_precision=check_number("ease_sd", self.ease_sd, low=0, open_low=True) ** -2,
-            smoothing=smoothing if learned else None,
+            ability_mean=self.ability_mean,
+            ability_precision=self.ability_sd**-2,
+            ease_mean=self.ease_mean,
+            ease_precision=self.ease_sd**-2,
+            smoothing=self.smoothing if self.class_prior == "learned" else None,
         )
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:

@@ -37,7 +37,7 @@ import numpy.typing as npt
 from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
 from lasca.errors import ParameterError
-from lasca.estimator import check_choice, check_int, check_number, generator
+from lasca.estimator import choice, flag, generator, number, other, seeds, threads, whole
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.chains import run_chains
@@ -47,7 +47,7 @@ from lasca.truth.cluster_sampler import Kept, Priors, Sampler, hard_rows
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.majority import shares_of_votes
 from lasca.truth.result import Clusters
-from lasca.truth.sequence_clusters import SequenceClusters
+from lasca.truth.sequence_clusters import SequenceClusters, check_clusters
 
 __all__ = ["HierarchicalClusters"]
 
@@ -56,67 +56,58 @@ STRENGTH, PAPER_STRENGTH = 40.0, 2.0  # λ of β's prior
 
 
 class HierarchicalClusters(TruthModel):
-    """Clusters of annotators with similar confusion matrices, by Gibbs sampling.
-
-    Parameters: `n_clusters` ("bic": the best of 1..5, or a number); `priors` ("default", or "paper": λ_η = 2, see E5);
-    `lambda_eta` (the rate of η's prior; None: 0.02, or what `priors` says); `strength` (how many labels the prior
-    of a row β_t weighs; None: 40, or what `priors` says); `difficulty` (True: tokens are easy or hard, see the docs
-    before use; False, and with priors="paper": all alike, as in the paper); `shared` ("posterior", or "unanimous",
-    eq. 11); `n_chains`, `n_warmup` and `n_samples` sweeps per chain, `thin` (keep one sweep in so many); `epsilon_nu`
-    and `epsilon_gamma` (ε of the cluster and label frequencies); `sequence` (False: tokens are independent; True: the
-    model is `SequenceClusters`, with the same `n_clusters`, `seed` and `n_threads`; or a dict of its parameters, as
-    {"text": False}); `seed`; `n_threads` (None: all cores).
-    """
+    """Clusters of annotators with similar confusion matrices, by Gibbs sampling."""
 
     name = "hc"
     summary = "LA-SCA: annotators in clusters with a shared confusion matrix, by Gibbs sampling"
     supports = frozenset({"known"})
 
-    def __init__(
-        self,
-        *,
-        n_clusters: int | str = "bic",
-        priors: str = "default",
-        lambda_eta: float | None = None,
-        strength: float | None = None,
-        difficulty: bool = False,
-        shared: str = "posterior",
-        n_chains: int = 4,
-        n_warmup: int = 100,
-        n_samples: int = 100,
-        thin: int = 1,
-        epsilon_nu: float = 1.0,
-        epsilon_gamma: float = 1.0,
-        sequence: bool | Mapping[str, Any] = False,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.priors = priors
-        self.lambda_eta = lambda_eta
-        self.strength = strength
-        self.difficulty = difficulty
-        self.shared = shared
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.n_samples = n_samples
-        self.thin = thin
-        self.epsilon_nu = epsilon_nu
-        self.epsilon_gamma = epsilon_gamma
-        self.sequence = sequence
-        self.seed = seed
-        self.n_threads = n_threads
+    n_clusters: int | str = other(
+        "clusters; 'bic': the best of 1 to 5",
+        "'bic' or a whole number of at least 1",
+        default="bic",
+        check=check_clusters,
+    )
+    priors: str = choice("'paper' is λ_η = 2, see E5", ("default", "paper"), default="default")
+    lambda_eta: float | None = number(
+        "rate of η's prior", default=None, low=0, open_low=True, none="0.02, or what `priors` says"
+    )
+    strength: float | None = number(
+        "how many labels the prior of a row β_t weighs",
+        default=None,
+        low=0,
+        open_low=True,
+        none="40, or what `priors` says",
+    )
+    difficulty: bool = flag(
+        "tokens are easy or hard, see the docs before use; never with priors='paper'", default=False
+    )
+    shared: str = choice(
+        "the shared confusion of a cluster: its posterior mean, or eq. 11",
+        ("posterior", "unanimous"),
+        default="posterior",
+    )
+    n_chains: int = whole("chains", default=4, low=1)
+    n_warmup: int = whole("sweeps of a chain before any is kept", default=100, low=0)
+    n_samples: int = whole("sweeps of a chain that are kept", default=100, low=4)
+    thin: int = whole("keep one sweep in so many", default=1, low=1)
+    epsilon_nu: float = number("ε of the cluster frequencies", default=1.0, low=0, open_low=True)
+    epsilon_gamma: float = number("ε of the label frequencies", default=1.0, low=0, open_low=True)
+    sequence: bool | Mapping[str, Any] = other(
+        "tokens are independent; True: the model is `SequenceClusters`, with the same n_clusters, seed and n_threads",
+        "True, False, or parameters of SequenceClusters by name",
+        default=False,
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if self.sequence is not False:
-            model = self._sequences()
+            model = self._sequences().checked()
             model._check_support(votes, None)
             return model._infer(corpus, votes, progress)
-        check_choice("shared", self.shared, ("posterior", "unanimous"))
-        n_chains = check_int("n_chains", self.n_chains, low=1)
-        n_warmup, n_samples = check_int("n_warmup", self.n_warmup, low=0), check_int("n_samples", self.n_samples, low=4)
-        n_threads, thin = available_threads(self.n_threads), check_int("thin", self.thin, low=1)
-        n_wanted = self._n_wanted()
+        n_threads = available_threads(self.n_threads)
+        n_wanted = None if isinstance(self.n_clusters, str) else self.n_clusters
         rng = generator(self.seed)
         used = np.unique(votes.annotator)
         seen = _only(votes, used)
@@ -138,10 +129,10 @@ class HierarchicalClusters(TruthModel):
             sampler.sweep,
             lambda chain: Kept(seen, n_clusters, np.zeros((votes.n_tokens, votes.n_labels), np.float32), priors),
             rng=rng,
-            n_chains=n_chains,
-            n_warmup=n_warmup,
-            n_samples=n_samples,
-            thin=thin,
+            n_chains=self.n_chains,
+            n_warmup=self.n_warmup,
+            n_samples=self.n_samples,
+            thin=self.thin,
             n_threads=n_threads,
             progress=lambda share, words: progress(0.1 + 0.9 * share, words),
         )
@@ -158,30 +149,19 @@ class HierarchicalClusters(TruthModel):
     def _priors(self, votes: Votes, *, flat: bool = False) -> Priors:
         """Check and return the priors; `flat`: β's is nearly so, for BIC, which asks for the largest likelihood."""
         n_labels = votes.n_labels
-        paper = check_choice("priors", self.priors, ("default", "paper")) == "paper"
+        paper = self.priors == "paper"
         rate = PAPER_RATE if paper else WEAK_RATE
         if self.lambda_eta is not None:
-            rate = check_number("lambda_eta", self.lambda_eta, low=0, open_low=True)
+            rate = self.lambda_eta
         strength = PAPER_STRENGTH if paper or flat else STRENGTH
         if self.strength is not None and not flat:
-            strength = check_number("strength", self.strength, low=0, open_low=True)
+            strength = self.strength
         off = 0.3 if paper or flat else 0.3 / max(1, n_labels - 1)
         alpha = np.full((n_labels, n_labels), strength * off)  # E2: λ α
         np.fill_diagonal(alpha, strength * 0.7)
-        epsilon_nu = check_number("epsilon_nu", self.epsilon_nu, low=0, open_low=True)
-        epsilon_gamma = check_number("epsilon_gamma", self.epsilon_gamma, low=0, open_low=True)
-        if not isinstance(self.difficulty, bool | np.bool_):
-            raise ParameterError("difficulty", self.difficulty, "True or False")
         levels = self.difficulty and not paper and not flat and n_labels > 1
-        return Priors(alpha, rate, epsilon_nu, epsilon_gamma, hard_rows(votes) if levels else np.zeros((0, n_labels)))
-
-    def _n_wanted(self) -> int | None:
-        """Return the number of clusters asked for, None for BIC."""
-        if isinstance(self.n_clusters, str):
-            if self.n_clusters != "bic":
-                raise ParameterError("n_clusters", self.n_clusters, "'bic' or a whole number of at least 1")
-            return None
-        return check_int("n_clusters", self.n_clusters, low=1, high=1000)
+        hard = hard_rows(votes) if levels else np.zeros((0, n_labels))
+        return Priors(alpha, rate, self.epsilon_nu, self.epsilon_gamma, hard)
 
     def _posterior(
         self, votes: Votes, used: npt.NDArray[Any], n_annotators: int, chains: Chains, scores: list[tools.BicScore]

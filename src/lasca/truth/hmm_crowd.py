@@ -22,15 +22,15 @@ from __future__ import annotations
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
-from lasca.estimator import check_choice, check_number
+from lasca.estimator import choice, flag, number, seeds, threads, whole
 from lasca.truth.annotator_models import Annotators, Matrices, VoteRows
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.chain import (
+    DECODERS,
     ChainLearner,
     StateSpace,
     blocks_of,
     check_known,
-    decoder,
     fit_chain,
     with_words,
 )
@@ -75,66 +75,48 @@ class EvenErrors(Annotators):
 class HmmCrowd(TruthModel):
     """HMM-Crowd: neighbouring labels and words help to weigh the votes of annotators of different worth.
 
-    `crowd` is "vector" (an accuracy per annotator and label) or "matrix"; `smoothing` is the pseudo-count of the crowd
-    component, `transition_prior` and `word_prior` those of the HMM. A sole annotator is believed. `words=False` leaves
-    the text out; `constrained=False` allows every move. `decode="viterbi"` gives the most probable path, "marginal" the
-    legal path with the most tokens expected to be right.
+    A sole annotator is believed.
     """
 
     name = "hmm-crowd"
     summary = "HMM-Crowd: label transitions, and one confusion matrix per annotator"
     supports = frozenset({"known", "soft", "shards"})
 
-    def __init__(
-        self,
-        *,
-        crowd: str = "matrix",
-        variational: bool = True,
-        smoothing: float = 1.0,
-        transition_prior: float = 0.1,
-        word_prior: float = 0.1,
-        words: bool = True,
-        constrained: bool = True,
-        decode: str = "viterbi",
-        restarts: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        seed: int = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.crowd = crowd
-        self.variational = variational
-        self.smoothing = smoothing
-        self.transition_prior = transition_prior
-        self.word_prior = word_prior
-        self.words = words
-        self.constrained = constrained
-        self.decode = decode
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    crowd: str = choice("an accuracy per annotator and label, or a confusion matrix", CROWDS, default="matrix")
+    variational: bool = flag("the HMM by Variational Bayes; False: EM", default=True)
+    smoothing: float = number("pseudo-count of the crowd component", default=1.0, low=0, open_low=True)
+    transition_prior: float = number("pseudo-count of a move", default=0.1, low=0, open_low=True)
+    word_prior: float = number("pseudo-count of a word", default=0.1, low=0, open_low=True)
+    words: bool = flag("labels emit words; False leaves the text out", default=True)
+    constrained: bool = flag("moves the tag scheme forbids do not happen", default=True)
+    decode: str = choice(
+        "the most probable path, or the legal path with the most tokens expected to be right",
+        DECODERS,
+        default="viterbi",
+    )
+    restarts: int = whole("starts: the first is Dawid–Skene's, the others noisy copies of it", default=1, low=1)
+    max_iter: int = whole("iterations of a run at most", default=100, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-6, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        crowd = check_choice("crowd", self.crowd, CROWDS)
-        pseudo = check_number("transition_prior", self.transition_prior, low=0, open_low=True)
-        word_prior = check_number("word_prior", self.word_prior, low=0, open_low=True)
-        smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
-        decode = decoder(self)
+        smoothing = self.smoothing
         space = StateSpace.of(corpus.labels, constrained=self.constrained)
         check_known(corpus, votes, space)
         votes, n_words = with_words(corpus, votes) if self.words else (votes, 0)
         blocks = blocks_of(votes)
         rows, right = VoteRows.of(blocks), smoothing + trust(votes)
         annotators: Annotators
-        if crowd == "vector":
+        if self.crowd == "vector":
             annotators = EvenErrors(rows, space.shows, right, smoothing)
         else:
             level = (right, smoothing * (votes.n_labels - 1))
             annotators = Matrices.of(rows, space.shows, corpus.labels, [level], variational=False)
-        words = Words(n_words, word_prior, variational=self.variational)
+        words = Words(n_words, self.word_prior, variational=self.variational)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=True)
-        learner = ChainLearner(space, sources, start, pseudo, self.variational, decode, space)
+        learner = ChainLearner(space, sources, start, self.transition_prior, self.variational, self.decode, space)
         return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
-from lasca.estimator import check_number
+from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
@@ -166,10 +166,6 @@ class MaceLearner:
 class Mace(TruthModel):
     """Annotators who know or guess, by Variational Bayes (default) or EM, the best of several random starts.
 
-    Parameters: `variational`; `alpha`, `beta` (Beta prior of guessing and knowing) and `strategy_prior` (Dirichlet
-    prior of what is guessed) for it; `smoothing` for EM (None: 0.01 / n_labels); `noise` (spread of the random starts);
-    `restarts`; `max_iter`; `tol` (stop when the objective rises by less than this per annotation); `seed`; `n_threads`.
-
     `diagnostics["competence"]` has the probability that each annotator knows.
     """
 
@@ -177,47 +173,30 @@ class Mace(TruthModel):
     summary = "MACE: each annotator knows the label or guesses from a habit"
     supports = frozenset({"known", "soft", "shards"})
 
-    def __init__(
-        self,
-        *,
-        variational: bool = True,
-        alpha: float = 0.5,
-        beta: float = 0.5,
-        strategy_prior: float = STRATEGY_PRIOR,
-        smoothing: float | None = None,
-        noise: float = 0.5,
-        restarts: int = 10,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.variational = variational
-        self.alpha = alpha
-        self.beta = beta
-        self.strategy_prior = strategy_prior
-        self.smoothing = smoothing
-        self.noise = noise
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    variational: bool = flag("Variational Bayes; False: EM", default=True)
+    alpha: float = number("Beta prior of guessing", default=0.5, low=0, open_low=True)
+    beta: float = number("Beta prior of knowing", default=0.5, low=0, open_low=True)
+    strategy_prior: float = number("Dirichlet prior of what is guessed", default=STRATEGY_PRIOR, low=0, open_low=True)
+    smoothing: float | None = number(
+        "EM: what is added to every count", default=None, low=0, open_low=True, none="0.01 / number of labels"
+    )
+    noise: float = number("spread of the random starts", default=0.5, low=0)
+    restarts: int = whole("random starts; the one with the largest objective is kept", default=10, low=1)
+    max_iter: int = whole("iterations of a run at most", default=50, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-6, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _prior(self, n_labels: int) -> Prior:
-        alpha = check_number("alpha", self.alpha, low=0, open_low=True)
-        beta = check_number("beta", self.beta, low=0, open_low=True)
-        strategy = check_number("strategy_prior", self.strategy_prior, low=0, open_low=True)
         if self.variational:
-            return Prior(np.array([alpha, beta]), strategy, True)
-        smoothing = 0.01 / n_labels
-        if self.smoothing is not None:
-            smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
+            return Prior(np.array([self.alpha, self.beta]), self.strategy_prior, True)
+        smoothing = 0.01 / n_labels if self.smoothing is None else self.smoothing
         return Prior(np.full(2, smoothing), smoothing, False)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        noise = check_number("noise", self.noise, low=0)
-        learner = MaceLearner(votes.n_annotators, votes.n_labels, self._prior(votes.n_labels), noise)
+        learner = MaceLearner(votes.n_annotators, votes.n_labels, self._prior(votes.n_labels), self.noise)
         run, posterior, _ = self._learned(learner, blocks_of(votes), votes, progress, lucky=True, settle=True)
         theta = run.state.knowing / run.state.knowing.sum(axis=1, keepdims=True)
         xi = run.state.strategy / run.state.strategy.sum(axis=1, keepdims=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
-from lasca.estimator import check_choice
+from lasca.estimator import check_choice, other
 from lasca.kernels.counts import vote_shares
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.special import shares_of, special_tokens
@@ -55,18 +55,17 @@ def winners(proba: npt.NDArray[np.float32], rank: npt.NDArray[np.float64]) -> np
 
 
 class MajorityVote(TruthModel):
-    """The label most annotators gave each token.
-
-    Parameters: `ties`, "frequency" (the tied label with most votes in the corpus, then label order), "first" (label
-    order), or the name of the label that wins ties ("O", say).
-    """
+    """The label most annotators gave each token."""
 
     name = "mv"
     summary = "majority vote: the label most annotators gave"
     supports = frozenset({"known", "soft"})
 
-    def __init__(self, *, ties: str = "frequency") -> None:
-        self.ties = ties
+    ties: str = other(
+        "who wins: the tied label with most votes in the corpus (then label order), the first label, or always one",
+        "'frequency', 'first', or the name of a label",
+        default="frequency",
+    )
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         ties = check_choice("ties", self.ties, (*TIES, *corpus.labels))

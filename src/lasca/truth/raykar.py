@@ -28,7 +28,7 @@ import numpy.typing as npt
 from lasca import crf, schemes
 from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
-from lasca.estimator import check_int, check_number
+from lasca.estimator import number, other, seeds, threads, whole
 from lasca.kernels.vectors import dot
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.em import loop_settings, run_em
@@ -130,49 +130,34 @@ class Learner:
 
 
 class Raykar(TruthModel):
-    """One confusion matrix per annotator and a classifier on the text, learned together by EM.
-
-    Parameters: `templates` (features of a token and its neighbours, see `lasca.crf`; "auto": "ner" for a tag scheme,
-    else "pos"); `l2` (penalty of the classifier); `crf_iter` (iterations of its optimiser per EM step); `smoothing`
-    (what the prior adds to every count of a confusion matrix) and `agreement` (and to labels given where they are
-    true); `restarts` (the first start is the shares of the votes, the others are random confusion matrices);
-    `max_iter`; `tol` (stop when the objective rises by less than this per annotation); `seed`; `n_threads`.
-    """
+    """One confusion matrix per annotator and a classifier on the text, learned together by EM."""
 
     name = "raykar"
     summary = "Raykar et al. 2010: confusion matrices, and a token classifier in the place of label frequencies"
     supports = frozenset({"known"})
 
-    def __init__(
-        self,
-        *,
-        templates: str = "auto",
-        l2: float = 1.0,
-        crf_iter: int = 8,
-        smoothing: float = 0.01,
-        agreement: float = 0.5,
-        restarts: int = 1,
-        max_iter: int = 20,
-        tol: float = 1e-4,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.templates = templates
-        self.l2 = l2
-        self.crf_iter = crf_iter
-        self.smoothing = smoothing
-        self.agreement = agreement
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    templates: str = other(
+        "features of a token and its neighbours; 'auto': 'ner' for a tag scheme, else 'pos'",
+        "'auto' or the name of a set of templates, see `lasca.crf`",
+        default="auto",
+    )
+    l2: float = number("penalty of the classifier", default=1.0, low=0, open_low=True)
+    crf_iter: int = whole("iterations of its optimiser per EM step", default=8, low=1)
+    smoothing: float = number(
+        "what the prior adds to every count of a confusion matrix", default=0.01, low=0, open_low=True
+    )
+    agreement: float = number("and to labels given where they are true", default=0.5, low=0)
+    restarts: int = whole(
+        "starts: the first is the shares of the votes, the others are random confusion matrices", default=1, low=1
+    )
+    max_iter: int = whole("iterations of a run at most", default=20, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-4, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        l2 = check_number("l2", self.l2, low=0, open_low=True)
-        crf_iter = check_int("crf_iter", self.crf_iter, low=1)
-        smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
-        agreement = check_number("agreement", self.agreement, low=0)
         n_threads, loop = available_threads(self.n_threads), loop_settings(self)
         T = votes.n_labels
         if T == 1:  # there is nothing to be wrong about
@@ -182,9 +167,9 @@ class Raykar(TruthModel):
             templates = "pos" if schemes.detect(corpus.labels) is None else "ner"
         features = crf.Extractor(templates=templates).fit(corpus.tokens, corpus.offsets)
         voted = np.flatnonzero(votes.voted)
-        prior = np.full((T, T), smoothing) + agreement * np.eye(T)
+        prior = np.full((T, T), self.smoothing) + self.agreement * np.eye(T)
         learner = Learner(
-            _tokens_alone(features, voted), votes, voted, prior, l2=l2, crf_iter=crf_iter, n_threads=n_threads
+            _tokens_alone(features, voted), votes, voted, prior, l2=self.l2, crf_iter=self.crf_iter, n_threads=n_threads
         )  # fmt: skip
 
         def initial(rng: np.random.Generator) -> State:

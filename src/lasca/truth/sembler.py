@@ -34,7 +34,7 @@ from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
 from lasca.crf.objective import Scores
 from lasca.engine import available_threads
-from lasca.estimator import check_int, check_number
+from lasca.estimator import number, other, seeds, threads, whole
 from lasca.kernels.products import crossed
 from lasca.kernels.vectors import dot
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
@@ -192,45 +192,27 @@ def independent_moves(proba: npt.NDArray[np.float32], offsets: npt.NDArray[np.in
 
 
 class Sembler(TruthModel):
-    """A CRF on the text as prior of the true labels, times one reliability per annotator, by EM.
-
-    Parameters: `templates` (features of the text, see `lasca.crf`); `l2` (penalty of the CRF); `crf_iter` (iterations
-    of its optimiser per EM step); `smoothing` (what the prior adds to an annotator's right and wrong labels);
-    `restarts` (the first start trusts everybody alike, the others at random); `max_iter`; `tol` (stop when the
-    objective rises by less than this per annotation); `seed`; `n_threads`.
-    """
+    """A CRF on the text as prior of the true labels, times one reliability per annotator, by EM."""
 
     name = "sembler"
     summary = "Sembler: votes and a CRF fitted to them by turns"
     supports = frozenset({"known"})
 
-    def __init__(
-        self,
-        *,
-        templates: str = "basic",
-        l2: float = 1.0,
-        crf_iter: int = 8,
-        smoothing: float = 1.0,
-        restarts: int = 1,
-        max_iter: int = 20,
-        tol: float = 1e-4,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.templates = templates
-        self.l2 = l2
-        self.crf_iter = crf_iter
-        self.smoothing = smoothing
-        self.restarts = restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    templates: str = other("features of the text", "the name of a set of templates, see `lasca.crf`", default="basic")
+    l2: float = number("penalty of the CRF", default=1.0, low=0, open_low=True)
+    crf_iter: int = whole("iterations of its optimiser per EM step", default=8, low=1)
+    smoothing: float = number(
+        "what the prior adds to an annotator's right and wrong labels", default=1.0, low=0, open_low=True
+    )
+    restarts: int = whole("starts: the first trusts everybody alike, the others at random", default=1, low=1)
+    max_iter: int = whole("iterations of a run at most", default=20, low=1)
+    tol: float = number(
+        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-4, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        l2 = check_number("l2", self.l2, low=0, open_low=True)
-        crf_iter = check_int("crf_iter", self.crf_iter, low=1)
-        smoothing = check_number("smoothing", self.smoothing, low=0, open_low=True)
         n_threads = available_threads(self.n_threads)
         loop = loop_settings(self)
         if votes.n_labels == 1:  # there is nothing to be wrong about
@@ -239,7 +221,7 @@ class Sembler(TruthModel):
         spoken = np.concatenate(([0], np.cumsum(votes.voted)))
         labelled = np.flatnonzero(np.diff(spoken[votes.offsets]) > 0)
         texts = Texts.of(features, votes, labelled, n_threads)
-        learner = Learner(texts, votes, l2=l2, crf_iter=crf_iter, smoothing=smoothing)
+        learner = Learner(texts, votes, l2=self.l2, crf_iter=self.crf_iter, smoothing=self.smoothing)
 
         def start(rho: Floats) -> State:
             return State(np.zeros(learner.space.size), rho)
