@@ -13,8 +13,10 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks, cut_into_shards, document_cuts
 from lasca.engine import Processes, Threads
 from lasca.errors import ModelError
+from lasca.kernels.special import expected_log
 from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class, supporting
 from lasca.truth.dawid_skene import DawidSkene
+from lasca.truth.mace import Mace
 from truth_cases import big_crowd, crowd, triples
 
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -292,13 +294,33 @@ def test_history_equals_naive_incremental_em() -> None:
     assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
 
 
+@pytest.mark.parametrize("variational", [True, False])
+def test_history_of_mace_equals_naive_incremental_em(variational: bool) -> None:
+    corpus = crowd(n_sequences=16, n_annotators=3, coverage=1.0)
+    old, new = corpus.select(sequences=np.arange(10)), corpus.select(sequences=np.arange(10, 16))
+    model = Mace(max_iter=4, tol=0, restarts=2, variational=variational)
+    before = model.fit(old)
+    after = model.fit(new, history=before)
+    prior = ((0.5, 0.5), 10.0) if variational else ((0.01 / 3, 0.01 / 3), 0.01 / 3)
+    theta, xi = before.statistics["knowing"] + np.array(prior[0]), before.statistics["strategy"] + prior[1]
+    assert before.statistics["knowing"].sum() == pytest.approx(old.n_annotations)
+    start = [np.exp(expected_log(a)) if variational else a / a.sum(axis=1, keepdims=True) for a in (theta, xi)]
+    proba, _ = naive.mace(
+        triples(new), new.n_tokens, *start, 4, variational=variational, theta_prior=theta, xi_prior=xi
+    )
+    np.testing.assert_allclose(after.proba, proba, atol=1e-6)
+    assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
+    assert after.statistics["knowing"].sum() == pytest.approx(corpus.n_annotations)
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_history_is_as_good_as_a_joint_fit(seed: int) -> None:
+@pytest.mark.parametrize("name", supporting("update"))
+def test_history_is_as_good_as_a_joint_fit(name: str, seed: int) -> None:
     corpus = crowd(n_sequences=300, n_annotators=6, coverage=0.6, seed=seed)
     parts = [corpus.select(sequences=np.arange(a, b)) for a, b in ((0, 150), (150, 300))]
-    first = DawidSkene().fit(parts[0])
-    second = DawidSkene().fit(parts[1], history=first)
-    joint = DawidSkene().fit(corpus)
+    first = model_class(name)().fit(parts[0])
+    second = model_class(name)().fit(parts[1], history=first)
+    joint = model_class(name)().fit(corpus)
     labels = np.concatenate([first.labels, second.labels])
     gold = corpus.golds["gold"]
     assert (labels == gold).mean() >= (joint.labels == gold).mean() - 0.003

@@ -37,7 +37,7 @@ from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.result import Truth
 from lasca.truth.special import Special, as_rows, expected_counts, shares_of, special_tokens
 
-__all__ = ["DawidSkene", "believe_lone_votes"]
+__all__ = ["DawidSkene", "believe_lone_votes", "matched"]
 
 Floats = npt.NDArray[np.float64]
 ENOUGH = 30
@@ -328,23 +328,31 @@ class History:
     @classmethod
     def of(cls, truth: Truth, corpus: CrowdCorpus) -> History:
         """Match by name; annotators and labels that the corpus does not have are an error, new ones have no past."""
-        people = truth.annotators.column("name").to_pylist()
-        if "counts" not in truth.statistics:
-            raise ModelError("this truth holds no statistics to go on from", hint="Fit it anew with this version")
-        lost = [name for name in truth.label_names if name not in corpus.labels]
-        if lost:
-            raise ModelError(
-                "the history has labels that the corpus does not have", got=", ".join(lost), hint="Name them: labels="
-            )
-        label = np.array([corpus.labels.index(name) for name in truth.label_names])
+        label, people = matched(truth, corpus, "counts")
         T = corpus.n_labels
         counts, totals = np.zeros((corpus.n_annotators, T, T)), np.zeros(T)
         totals[label] = truth.statistics["totals"]
-        code = {name: i for i, name in enumerate(corpus.annotators)}
-        for a, name in enumerate(people):
-            if name in code:
-                counts[code[name]][np.ix_(label, label)] = truth.statistics["counts"][a]
+        for old, new in people:
+            counts[new][np.ix_(label, label)] = truth.statistics["counts"][old]
         return cls(counts, totals)
+
+
+def matched(truth: Truth, corpus: CrowdCorpus, needs: str) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Return the code of each label of an earlier truth in a corpus, and the old and new code of those in both.
+
+    The truth must hold the statistics `needs`, and the corpus must have all its labels.
+    """
+    if needs not in truth.statistics:
+        raise ModelError("this truth holds no statistics to go on from", hint="Fit it anew with this version")
+    lost = [name for name in truth.label_names if name not in corpus.labels]
+    if lost:
+        raise ModelError(
+            "the history has labels that the corpus does not have", got=", ".join(lost), hint="Name them: labels="
+        )
+    label = np.array([corpus.labels.index(name) for name in truth.label_names])
+    code = {name: i for i, name in enumerate(corpus.annotators)}
+    people = enumerate(truth.annotators.column("name").to_pylist())
+    return label, [(old, code[name]) for old, name in people if name in code]
 
 
 def _random_counts(given: Floats, n_tokens: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

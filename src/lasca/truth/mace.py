@@ -15,13 +15,16 @@ probable ones of the last E step, the first where they tie. Differences: the bes
 objective (the original compares the log evidence at the expected logs, which is the ELBO without its KL terms);
 runs stop early once they converge (`tol=0` runs all iterations as the original); tokens nobody labelled are allowed
 (uniform posterior).
+
+History: the counts of an earlier fit stay as they were and are added to the prior's (incremental EM); the start is what
+they make, and there is one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +35,8 @@ from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.dawid_skene import matched
+from lasca.truth.result import Truth
 from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Mace"]
@@ -74,18 +79,20 @@ class Prior:
     """What is added to the counts of (guesses, knows) and of the labels guessed, and how the parameters are made."""
 
     theta: Floats
-    xi: float
+    """(2,), or (n_annotators, 2) with a history."""
+    xi: Floats
+    """(n_labels,), or (n_annotators, n_labels)."""
     variational: bool
 
     def state(self, knowing: Floats, strategy: Floats, given: Floats, n_tokens: int) -> State:
         """Return the M step."""
         a, b = knowing + self.theta, strategy + self.xi
         if self.variational:
-            penalty = -dirichlet_kl(a, self.theta) - dirichlet_kl(b, np.full(b.shape[1], self.xi))
+            penalty = -dirichlet_kl(a, self.theta) - dirichlet_kl(b, self.xi)
             return State(expected_log(a), expected_log(b), penalty, a, b, given, n_tokens)
         log_theta = np.log(a / a.sum(axis=1, keepdims=True))
         log_xi = np.log(b / b.sum(axis=1, keepdims=True))
-        penalty = float((self.theta * log_theta).sum() + self.xi * log_xi.sum())
+        penalty = float((self.theta * log_theta).sum() + (self.xi * log_xi).sum())
         return State(log_theta, log_xi, penalty, a, b, given, n_tokens)
 
 
@@ -102,6 +109,8 @@ class MaceLearner:
     n_labels: int
     prior: Prior
     noise: float
+    has_past: bool = False
+    """Whether the prior holds the counts of a history: then the start is what these make."""
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return how often each annotator gave each label, and the number of tokens."""
@@ -110,7 +119,10 @@ class MaceLearner:
         return vote_counts(votes.annotator[a:b], votes.label[a:b], self.n_annotators, self.n_labels), len(block)
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
-        """Return the original's start: 1 + noise · uniform, normalised."""
+        """Return the original's start: 1 + noise · uniform, normalised; with a history, where that ended."""
+        if self.has_past:
+            nothing = np.zeros((self.n_annotators, 2)), np.zeros((self.n_annotators, self.n_labels))
+            return self.prior.state(*nothing, *summary)
         noise = np.zeros((self.n_annotators, 2 + self.n_labels))
         if rng is not None:
             noise = self.noise * rng.random(noise.shape)
@@ -171,7 +183,7 @@ class Mace(TruthModel):
 
     name = "mace"
     summary = "MACE: each annotator knows the label or guesses from a habit"
-    supports = frozenset({"known", "soft", "shards"})
+    supports = frozenset({"known", "soft", "update", "shards"})
 
     variational: bool = flag("Variational Bayes; False: EM", default=True)
     alpha: float = number("Beta prior of guessing", default=0.5, low=0, open_low=True)
@@ -191,18 +203,49 @@ class Mace(TruthModel):
 
     def _prior(self, n_labels: int) -> Prior:
         if self.variational:
-            return Prior(np.array([self.alpha, self.beta]), self.strategy_prior, True)
+            return Prior(np.array([self.alpha, self.beta]), np.full(n_labels, self.strategy_prior), True)
         smoothing = 0.01 / n_labels if self.smoothing is None else self.smoothing
-        return Prior(np.full(2, smoothing), smoothing, False)
+        return Prior(np.full(2, smoothing), np.full(n_labels, smoothing), False)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        learner = MaceLearner(votes.n_annotators, votes.n_labels, self._prior(votes.n_labels), self.noise)
-        run, posterior, _ = self._learned(learner, blocks_of(votes), votes, progress, lucky=True, settle=True)
+        return self._fitted(votes, progress, None)
+
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        label, people = matched(history, corpus, "knowing")
+        past = History(np.zeros((corpus.n_annotators, 2)), np.zeros((corpus.n_annotators, corpus.n_labels)))
+        for old, new in people:
+            past.knowing[new] = history.statistics["knowing"][old]
+            past.strategy[new, label] = history.statistics["strategy"][old]
+        once = self.checked()
+        once.restarts = 1  # there is one start: where the history ended
+        return once._fitted(votes, progress, past)
+
+    def _fitted(self, votes: Votes, progress: Progress, past: History | None) -> Posterior:
+        prior, fresh = self._prior(votes.n_labels), past is None
+        if past is not None:
+            prior = replace(prior, theta=prior.theta + past.knowing, xi=prior.xi + past.strategy)
+        learner = MaceLearner(votes.n_annotators, votes.n_labels, prior, self.noise, not fresh)
+        run, posterior, statistics = self._learned(
+            learner, blocks_of(votes), votes, progress, is_fresh=fresh, lucky=fresh, settle=fresh
+        )
         theta = run.state.knowing / run.state.knowing.sum(axis=1, keepdims=True)
         xi = run.state.strategy / run.state.strategy.sum(axis=1, keepdims=True)
         confusion = theta[:, :1, None] * xi[:, None, :] + theta[:, 1:, None] * np.eye(votes.n_labels)
         diagnostics = run.diagnostics() | {"competence": theta[:, 1].tolist()}
-        return replace(posterior, confusion=confusion, diagnostics=diagnostics)
+        knowing, strategy, _ = learner.counted(run.state, statistics)
+        if past is not None:
+            knowing, strategy = knowing + past.knowing, strategy + past.strategy
+        kept = {"knowing": knowing, "strategy": strategy}
+        return replace(posterior, confusion=confusion, diagnostics=diagnostics, statistics=kept)
+
+
+class History(NamedTuple):
+    """The counts of an earlier truth over the annotators and labels of a corpus: they stay as they were."""
+
+    knowing: Floats
+    """(n_annotators, 2): guessed, knew."""
+    strategy: Floats
+    """(n_annotators, n_labels): labels guessed."""
 
 
 def blocks_of(votes: Votes) -> list[Block]:
