@@ -199,7 +199,7 @@ def main() -> None:
         "gone; “>” is where a replay was stopped before. “Never shown” are errors in sequences of which no item was decided, before and after",
         "what was learned from the others. Five seeds are meant; those that are missing were not run.",
         "",
-        "The traits and the strength of what is learned (`lasca.review.experience`), and where the promise begins (`lasca.review.promise`),",
+        "The traits and the strength of what is learned (`lasca.review.queue`), and where the promise begins (`lasca.review.promise`),",
         "were chosen on seed 0 of MTurk, which is shown here: on other data they may do less. What the promise says does not rest on them.",
         "",
         "![errors left against decisions made](images/review-replays.png)",

@@ -15,7 +15,7 @@ import pytest
 
 from lasca.errors import CorpusError, StoreError
 from lasca.review.decisions import FILE, Decision, Log
-from lasca.review.known import clamped, known_labels, needed_labels, refit, with_labels
+from lasca.review.project import clamped, known_labels, needed_labels, refit, with_labels
 from lasca.review.spans import Labels
 from test_review_queue import ner, truth_of
 

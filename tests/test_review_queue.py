@@ -13,9 +13,8 @@ import pytest
 
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.review.experience import Experience, found_errors, traits_of
 from lasca.review.items import distance, find_items
-from lasca.review.queue import make_queue, order_by, rows, write_queue
+from lasca.review.queue import Experience, found_errors, make_queue, order_by, rows, traits_of, write_queue
 from lasca.review.spans import Labels, said_by_everybody
 from lasca.truth import Truth, model_class
 from report_cases import NASTY, nasty_corpus

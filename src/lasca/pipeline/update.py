@@ -25,8 +25,7 @@ from lasca.files import check_output
 from lasca.pipeline.folder import save_truth
 from lasca.pipeline.source import paths
 from lasca.pipeline.way import run
-from lasca.review.known import same_model
-from lasca.review.project import Project
+from lasca.review.project import Project, same_model
 from lasca.review.take import read_alike
 from lasca.truth import Truth, TruthModel
 from lasca.truth.base import Progress, annotator_table

@@ -18,8 +18,7 @@ from lasca import __version__, evaluate, formats
 from lasca.files import whole_folder
 from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
-from lasca.review.known import clamped, known_labels, needed_labels, with_labels
-from lasca.review.project import Fit, Project
+from lasca.review.project import Fit, Project, clamped, known_labels, needed_labels, with_labels
 from lasca.review.spans import Labels
 
 __all__ = ["SOURCES", "card_of", "finish"]

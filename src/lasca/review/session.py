@@ -18,11 +18,10 @@ import numpy as np
 
 from lasca.errors import CorpusError
 from lasca.review.decisions import Decision
-from lasca.review.experience import found_errors, traits_of
 from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
-from lasca.review.queue import REASONS, Item, Queue
+from lasca.review.queue import REASONS, Item, Queue, found_errors, traits_of
 
 __all__ = ["Session"]
 
