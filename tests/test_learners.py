@@ -104,6 +104,15 @@ def test_seven_shards_in_processes_give_the_bytes_of_one_in_threads(
         assert array.tobytes() == truths[1].statistics[key].tobytes()
 
 
+def test_these_are_all_learners_and_the_others_refuse_an_engine_by_name() -> None:
+    assert set(LEARNERS) == set(supporting("engine"))
+    for name in set(MODEL_NAMES) - set(LEARNERS):
+        model = model_class(name)()
+        model.engine = Processes(2, "fork")
+        with pytest.raises(ModelError, match=f"{name} cannot take an engine"):
+            model.fit(crowd(n_sequences=5))
+
+
 class Failing:
     """A learner whose visits fail."""
 

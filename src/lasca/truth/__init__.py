@@ -62,7 +62,7 @@ def model_class(name: str) -> type[TruthModel]:
 
 
 def supporting(*what: str) -> tuple[str, ...]:
-    """Return the names of the models that can take all of this: "known", "soft", "families", "update", "shards"."""
+    """Return the names of the models that can take all of this (see `lasca.truth.base.SUPPORTS`)."""
     return tuple(name for name in model_names() if set(what) <= model_class(name).supports)
 
 

@@ -68,6 +68,7 @@ SUPPORTS = {
     "soft": "soft votes",
     "families": "families of annotators",
     "update": "history=: going on from an earlier truth",
+    "engine": "an engine: processes or a cluster instead of threads",
     "shards": "a corpus that does not fit into memory, block by block",
 }
 """What a model may be able to take, and how it is called in messages."""
@@ -82,7 +83,7 @@ class TruthModel(Estimator, ABC):
     summary: ClassVar[str] = ""
     """What the model is, in one line."""
     supports: ClassVar[frozenset[str]] = frozenset()
-    """What it can take beyond hard votes: some of "known", "soft", "families", "update", "shards" (see SUPPORTS)."""
+    """What it can take beyond hard votes: some of the keys of `SUPPORTS`."""
 
     def fit(
         self,
@@ -193,7 +194,7 @@ class TruthModel(Estimator, ABC):
 
     def _check_support(self, votes: Votes, history: Truth | None) -> None:
         """Refuse by name what this model cannot take."""
-        given = {"known": votes.known, "soft": votes.soft, "update": history}
+        given = {"known": votes.known, "soft": votes.soft, "update": history, "engine": self.engine}
         for what, value in given.items():
             if value is not None and what not in self.supports:
                 raise ModelError(f"{self.name} cannot take {SUPPORTS[what]}", hint=_without(what))
@@ -232,6 +233,7 @@ def _without(what: str) -> str:
         "known": "Take another model (lasca.truth.supporting('known')), or forget them: corpus.with_known(None)",
         "soft": "Take another model (lasca.truth.supporting('soft')), or leave out who gives them: corpus.with_voters",
         "update": "Fit without history=, or take another model (lasca.truth.supporting('update'))",
+        "engine": "Leave engine at None: threads; or take another model (lasca.truth.supporting('engine'))",
     }[what]
 
 

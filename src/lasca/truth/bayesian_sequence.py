@@ -58,7 +58,7 @@ class BayesianSequence(TruthModel):
 
     name = "bsc"
     summary = "Bayesian sequence combination: annotators with a memory, label transitions, words"
-    supports = frozenset({"known", "soft", "shards"})
+    supports = frozenset({"known", "soft", "engine", "shards"})
 
     annotator_model: str = choice("what an annotator does (see the docs)", ANNOTATOR_MODELS, default="seq")
     prior_correct: float | None = number(

@@ -234,7 +234,7 @@ class DawidSkene(TruthModel):
 
     name = "ds"
     summary = "Dawid–Skene: one confusion matrix per annotator, by EM or Variational Bayes (IBCC)"
-    supports = frozenset({"known", "soft", "update", "shards"})
+    supports = frozenset({"known", "soft", "update", "engine", "shards"})
 
     variational: bool = flag("Variational Bayes (IBCC); False: EM", default=False)
     smoothing: float = number("EM: what the prior adds to every count", default=0.01, low=0, open_low=True)

@@ -143,7 +143,7 @@ class Glad(TruthModel):
 
     name = "glad"
     summary = "GLAD: one ability per annotator, one ease per token"
-    supports = frozenset({"known", "shards"})
+    supports = frozenset({"known", "engine", "shards"})
 
     ability_mean: float = number("mean of the normal prior of ability", default=1.0)
     ability_sd: float = number("its standard deviation", default=1.0, low=0, open_low=True)

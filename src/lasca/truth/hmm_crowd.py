@@ -80,7 +80,7 @@ class HmmCrowd(TruthModel):
 
     name = "hmm-crowd"
     summary = "HMM-Crowd: label transitions, and one confusion matrix per annotator"
-    supports = frozenset({"known", "soft", "shards"})
+    supports = frozenset({"known", "soft", "engine", "shards"})
 
     crowd: str = choice("an accuracy per annotator and label, or a confusion matrix", CROWDS, default="matrix")
     variational: bool = flag("the HMM by Variational Bayes; False: EM", default=True)

@@ -183,7 +183,7 @@ class Mace(TruthModel):
 
     name = "mace"
     summary = "MACE: each annotator knows the label or guesses from a habit"
-    supports = frozenset({"known", "soft", "update", "shards"})
+    supports = frozenset({"known", "soft", "update", "engine", "shards"})
 
     variational: bool = flag("Variational Bayes; False: EM", default=True)
     alpha: float = number("Beta prior of guessing", default=0.5, low=0, open_low=True)

@@ -67,7 +67,7 @@ class SequenceClusters(TruthModel):
 
     name = "hc-seq"
     summary = "clusters of annotators with levels of difficulty, label transitions, words and a text model"
-    supports = frozenset({"known", "soft"})
+    supports = frozenset({"known", "soft", "engine"})
 
     markov: bool = flag("labels depend on the label before, within the tag scheme", default=True)
     memory: bool | str = other(
