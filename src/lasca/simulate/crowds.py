@@ -28,8 +28,7 @@ import numpy.typing as npt
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.datasets import demo
 from lasca.estimator import generator
-from lasca.simulate.settings import RANGES, SPAN_ERRORS, CrowdSettings, Person
-from lasca.simulate.work import Scene, Work
+from lasca.simulate.settings import RANGES, SPAN_ERRORS, CrowdSettings, Person, Scene, Work
 
 __all__ = ["Simulation", "crowd", "demo_crowd", "groups_of", "simulation"]
 

@@ -7,6 +7,8 @@ labels (`lasca.confusion.disagreement` makes those of "agreement"); without it e
 
 Deviations from the paper: costs are clipped to [0.001, 1] so that a confusion of 1 cannot make the objective vanish;
 an L2 penalty is always part of the cost-sensitive objective, which is unbounded without it.
+
+A run of the optimiser (`Training`) tells its progress in words, holds sequences out, and stops early by them.
 """
 
 from __future__ import annotations
@@ -19,24 +21,108 @@ from typing import Any
 import numpy as np
 
 from lasca import schemes
-from lasca.crf.decode import marginals, n_best, viterbi
+from lasca.crf.decode import Constraint, marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
+from lasca.crf.features import Features, Weights
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.objective import OBJECTIVES
+from lasca.crf.optimise import Iteration
 from lasca.crf.templates import with_lists
+from lasca.crf.training import fit, perceptron
 from lasca.engine.threads import available_threads
-from lasca.errors import ParameterError
-from lasca.estimator import Progress, check_choice, check_int, check_number
+from lasca.errors import ModelError, ParameterError
+from lasca.estimator import Progress, check_choice, check_int, check_number, generator
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger, write_card
 from lasca.tagger.crf_store import Fitted
 from lasca.tagger.lexicons import ready_lexicons
 from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
-from lasca.tagger.training import Training
 
-__all__ = ["CrfTagger"]
+__all__ = ["CrfTagger", "Training"]
 
 Array = np.ndarray[Any, Any]
+_APART = 5  # iterations between two looks at the held-out sequences
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What is learned from; `held_out` is the share of sequences kept aside."""
+
+    features: Features
+    targets: Array
+    n_labels: int
+    states: str
+    sequence_weights: Array | None
+    held_out: float
+    patience: int
+    seed: int | np.random.Generator
+    progress: Progress | None
+
+    def perceptron(self, epochs: int, gamma: Array | None = None) -> Weights:
+        """Run the averaged perceptron; `gamma` weighs its updates."""
+        if self.targets.ndim != 1:
+            raise ModelError("the perceptron needs one label per token")
+
+        def told(epoch: int, errors: int) -> bool:
+            if self.progress is not None:
+                self.progress((epoch + 1) / epochs, f"pass {epoch + 1}, {errors:,} wrong tokens")
+            return False
+
+        return perceptron(
+            self.features, self.targets, self.n_labels, epochs=epochs, states=self.states, gamma=gamma, seed=self.seed,
+            callback=told,
+        )  # fmt: skip
+
+    def lbfgs(self, constraint: Constraint | None, **settings: Any) -> Weights:
+        """Run L-BFGS; with held-out sequences the weights that were best on them are returned."""
+        train, aside = _split(self.features.n_sequences, self.held_out, self.seed)
+        watch = _Watch(self, aside, constraint)
+        found = fit(
+            self.features, self.targets, self.n_labels, states=self.states, sequences=train,
+            sequence_weights=self.sequence_weights, callback=watch, **settings,
+        )  # fmt: skip
+        if watch.best is None:
+            return found
+        return Weights(found.space, watch.best, found.trace, found.converged)
+
+
+class _Watch:
+    """After each iteration: tell the progress, score held-out sequences, say when to stop."""
+
+    def __init__(self, training: Training, aside: Array, constraint: Constraint | None) -> None:
+        self.training, self.aside, self.constraint = training, aside, constraint
+        self.best: Array | None = None
+        self.best_score, self.score, self.checks_since = -1.0, float("nan"), 0
+
+    def __call__(self, now: Iteration, weights: Weights) -> bool:
+        stop = len(self.aside) > 0 and now.iteration % _APART == 0 and self._check(weights)
+        if self.training.progress is not None:
+            left = "" if np.isnan(now.left) else f", about {now.left:.0f} s left"
+            held = "" if np.isnan(self.score) else f", held-out accuracy {self.score:.4f}"
+            by_time = 0.0 if np.isnan(now.left) else now.elapsed / max(now.elapsed + now.left, 1e-9)
+            share = max(by_time, now.iteration / now.max_iter)
+            self.training.progress(share, f"iteration {now.iteration}, objective {now.objective:.1f}{held}{left}")
+        return stop
+
+    def _check(self, weights: Weights) -> bool:
+        run = self.training
+        labels = viterbi(run.features, weights, sequences=self.aside, constraint=self.constraint)
+        gold = run.targets if run.targets.ndim == 1 else run.targets.argmax(axis=1)
+        seen = (labels >= 0) & (gold >= 0)
+        self.score = float((labels[seen] == gold[seen]).mean()) if seen.any() else 0.0
+        if self.score > self.best_score:
+            self.best_score, self.best, self.checks_since = self.score, weights.vector.copy(), 0
+        else:
+            self.checks_since += 1
+        return self.checks_since >= run.patience
+
+
+def _split(n: int, share: float, seed: int | np.random.Generator) -> tuple[Array, Array]:
+    aside = round(n * share)
+    if aside == 0:
+        return np.arange(n), np.arange(0)
+    order = generator(seed).permutation(n)
+    return np.sort(order[aside:]), np.sort(order[:aside])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
