@@ -224,8 +224,8 @@ class Tagger(Estimator):
         return self
 
     def _check(self) -> None:
-        """Check the parameters."""
-        raise NotImplementedError
+        """Check the parameters; those that are declared are checked by their declarations."""
+        self.checked()
 
     def _learn(self, examples: Examples, progress: Progress | None) -> None:
         """Fit to examples."""

@@ -14,7 +14,7 @@ A run of the optimiser (`Training`) tells its progress in words, holds sequences
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from lasca.crf.templates import with_lists
 from lasca.crf.training import fit, perceptron
 from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
-from lasca.estimator import Progress, check_choice, check_int, check_number, generator
+from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, whole
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger, write_card
 from lasca.tagger.crf_store import Fitted
@@ -125,63 +125,72 @@ def _split(n: int, share: float, seed: int | np.random.Generator) -> tuple[Array
     return np.sort(order[aside:]), np.sort(order[:aside])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class CrfTagger(Tagger):
-    """A linear-chain CRF tagger.
-
-    Parameters:
-        objective: "likelihood", "cost-sensitive", "softmax-margin", "agreement" or "agreement-f1".
-        confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
-        templates: "auto" ("ner" for labels of a tag scheme, else "pos"), a ready set, or templates as text.
-        soft: learn from the truth's probabilities instead of its labels, token by token.
-        paths: learn from up to so many label sequences of each sequence, weighted by their probability (see
-            `lasca.tagger.paths`); 0 for the one that was inferred.
-        certain: labels less probable than this are taken as unknown.
-        l2, l1: penalties l2 · ‖θ‖² and l1 · ‖θ‖₁.
-        min_count: leave out features that occur less often.
-        hash_bits: no dictionary; features are hashed into 2**hash_bits places.
-        states: "observed" (a feature has weights for labels it was seen with) or "all".
-        optimiser: "lbfgs", or "perceptron" – averaged, fast, no penalties, no probabilities worth the name.
-        max_iter: iterations of L-BFGS, or passes of the perceptron (at most 10 unless given).
-        tolerance: stop when the objective falls by less (relative) over ten iterations.
-        held_out: share of sequences kept aside to stop early; the best weights on them are kept.
-        patience: checks without improvement before stopping; checks are five iterations apart.
-        constrained: predict only label sequences the tag scheme allows.
-        lexicons: "en", "de" or "es": use the ready word clusters, places and names of that language, which the extra
-            `lexicon` installs. Never used unless asked, so that a result does not depend on what happens to be
-            installed; `tagger.lexicon_sources` and the saved tagger say what was used.
-        clusters: by name, a file (word, cluster; or Brown's paths) or a mapping.
-        gazetteers: by name, a file (a phrase a line) or phrases. A ready set of templates is extended by clusters and
-            gazetteers; templates of one's own must name them.
-        threads: None for all cores; changes the time, never the result.
-        seed: for the held-out sequences and the perceptron's order.
-    """
+    """A linear-chain CRF tagger."""
 
     kind = "crf"
+    _model: Fitted | None = None
 
-    objective: str = "likelihood"
-    confusion: Any = None
-    templates: str = "auto"
-    soft: bool = False
-    paths: int = 0
-    certain: float = 0.0
-    l2: float = 0.5
-    l1: float = 0.0
-    min_count: int = 1
-    hash_bits: int | None = None
-    states: str = "observed"
-    optimiser: str = "lbfgs"
-    max_iter: int | None = None
-    tolerance: float = 1e-4
-    held_out: float = 0.0
-    patience: int = 5
-    constrained: bool = True
-    lexicons: str | None = None
-    clusters: Mapping[str, str | Path | Mapping[str, str]] | None = None
-    gazetteers: Mapping[str, str | Path | Iterable[str]] | None = None
-    threads: int | None = None
-    seed: int | np.random.Generator = 0
-    _model: Fitted | None = field(default=None, init=False)
+    objective: str = choice("what is learned", OBJECTIVES, default="likelihood")
+    confusion: Any = other(
+        "how confusable labels are, for the objectives with a cost", "a LabelConfusion or a matrix", default=None
+    )
+    templates: str = other(
+        'which features there are; "auto" is "ner" for labels of a tag scheme, else "pos"',
+        "a ready set, or templates as text",
+        default="auto",
+    )
+    soft: bool = flag("learn from the truth's probabilities instead of its labels, token by token", default=False)
+    paths: int = whole(
+        "learn from up to so many label sequences of each sequence, weighted by their probability (see "
+        "`lasca.tagger.paths`); 0 for the one that was inferred",
+        default=0,
+        low=0,
+        high=50,
+    )
+    certain: float = number("labels less probable than this are taken as unknown", default=0.0, low=0, high=1)
+    l2: float = number("penalty l2 · ‖θ‖²", default=0.5, low=0)
+    l1: float = number("penalty l1 · ‖θ‖₁", default=0.0, low=0)
+    min_count: int = whole("leave out features that occur less often", default=1, low=1)
+    hash_bits: int | None = whole(
+        "features are hashed into 2**hash_bits places", default=None, low=4, high=26, none="a dictionary"
+    )
+    states: str = choice(
+        'labels a feature has weights for; "observed": those it was seen with', ("observed", "all"), default="observed"
+    )
+    optimiser: str = choice(
+        "the perceptron is averaged, fast, without penalties, without probabilities worth the name",
+        ("lbfgs", "perceptron"),
+        default="lbfgs",
+    )
+    max_iter: int | None = whole(
+        "iterations of L-BFGS, or passes of the perceptron", default=None, low=1, none="500, or 10 passes"
+    )
+    tolerance: float = number(
+        "stop when the objective falls by less (relative) over ten iterations", default=1e-4, low=0
+    )
+    held_out: float = number(
+        "share of sequences kept aside to stop early; the best weights on them are kept", default=0.0, low=0, high=0.5
+    )
+    patience: int = whole("checks without improvement before stopping, five iterations apart", default=5, low=1)
+    constrained: bool = flag("predict only label sequences the tag scheme allows", default=True)
+    lexicons: str | None = other(
+        "use the ready word clusters, places and names of a language, which the extra `lexicon` installs; never used "
+        "unless asked, so that a result does not depend on what happens to be installed; `tagger.lexicon_sources` and "
+        "the saved tagger say what was used",
+        '"en", "de", "es" or None',
+        default=None,
+    )
+    clusters: Mapping[str, str | Path | Mapping[str, str]] | None = other(
+        "word clusters by name; a ready set of templates is extended by them, templates of one's own must name them",
+        "files (word, cluster; or Brown's paths) or mappings",
+        default=None,
+    )
+    gazetteers: Mapping[str, str | Path | Iterable[str]] | None = other(
+        "phrases by name, as for clusters", "files (a phrase a line) or phrases", default=None
+    )
+    threads: int | None = whole("they change the time, never the result", default=None, low=1, none="all cores")
+    seed: int | np.random.Generator = seeds(default=0)
 
     @property
     def trace(self) -> tuple[float, ...]:
@@ -285,16 +294,9 @@ class CrfTagger(Tagger):
         return tagger
 
     def _check(self) -> None:
-        check_choice("objective", self.objective, OBJECTIVES)
-        check_choice("optimiser", self.optimiser, ("lbfgs", "perceptron"))
-        check_choice("states", self.states, ("observed", "all"))
-        check_number("l2", self.l2, low=0.0, open_low=self.objective == "cost-sensitive")
-        check_number("l1", self.l1, low=0.0)
-        check_number("tolerance", self.tolerance, low=0.0)
-        check_number("held_out", self.held_out, low=0.0, high=0.5)
-        check_int("patience", self.patience, low=1)
-        if self.max_iter is not None:
-            check_int("max_iter", self.max_iter, low=1)
+        super()._check()
+        if self.objective == "cost-sensitive":
+            check_number("l2", self.l2, low=0.0, open_low=True)
         if self.paths and (self.held_out or self.optimiser == "perceptron"):
             raise ParameterError("paths", self.paths, "0 with held_out or the perceptron")
         if self.objective == "agreement-f1" and self.optimiser != "perceptron":

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from lasca.errors import LascaError, ModelError, StoreError
-from lasca.estimator import Progress, check_int, check_number
+from lasca.estimator import Progress, flag, number, whole
 from lasca.files import check_sums, whole_folder
 from lasca.kernels import lattice
 from lasca.tagger.base import Examples, Tagger, write_card
@@ -134,30 +134,22 @@ class HmmModel:
         return out, starts, moves, float(value)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class HmmTagger(Tagger):
-    """A hidden Markov model: counts of words and moves, unknown words by suffix, EM on text without labels.
-
-    Parameters: `smoothing` (δ: how many moves the shares of labels weigh); `prior` (κ: how many occurrences the form of
-    a word weighs); `affix` (the longest suffix), `backoff` (β: how much a shorter suffix weighs in a longer one),
-    `rare` (words up to this often teach suffixes); `max_iter` (steps of EM, where there are tokens without labels);
-    `weight` (of an unlabelled token beside a labelled one); `constrained` (predict only label sequences the tag scheme
-    allows).
-    """
+    """A hidden Markov model: counts of words and moves, unknown words by suffix, EM on text without labels."""
 
     kind = "hmm"
     reads_unlabelled = True
+    _model: HmmModel | None = None
+    _trace: tuple[float, ...] = ()
 
-    smoothing: float = 1.0
-    prior: float = 0.5
-    affix: int = 4
-    backoff: float = 1.0
-    rare: int = 10
-    max_iter: int = 5
-    weight: float = 0.05
-    constrained: bool = True
-    _model: HmmModel | None = field(default=None, init=False)
-    _trace: tuple[float, ...] = field(default=(), init=False)
+    smoothing: float = number("δ: how many moves the shares of labels weigh", default=1.0, low=0, open_low=True)
+    prior: float = number("κ: how many occurrences the form of a word weighs", default=0.5, low=0, open_low=True)
+    affix: int = whole("the longest suffix", default=4, low=0, high=20)
+    backoff: float = number("β: how much a shorter suffix weighs in a longer one", default=1.0, low=0, open_low=True)
+    rare: int = whole("words up to this often teach suffixes", default=10, low=1)
+    max_iter: int = whole("steps of EM, where there are tokens without labels", default=5, low=0)
+    weight: float = number("of an unlabelled token beside a labelled one", default=0.05, low=0)
+    constrained: bool = flag("predict only label sequences the tag scheme allows", default=True)
 
     @property
     def trace(self) -> tuple[float, ...]:
@@ -245,15 +237,6 @@ class HmmTagger(Tagger):
         except (OSError, LascaError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
         return tagger
-
-    def _check(self) -> None:
-        check_number("smoothing", self.smoothing, low=0.0, open_low=True)
-        check_number("prior", self.prior, low=0.0, open_low=True)
-        check_number("backoff", self.backoff, low=0.0, open_low=True)
-        check_number("weight", self.weight, low=0.0)
-        check_int("affix", self.affix, low=0, high=20)
-        check_int("rare", self.rare, low=1)
-        check_int("max_iter", self.max_iter, low=0)
 
 
 def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]) -> HmmModel:
