@@ -426,3 +426,17 @@ def _rewrite(folder: str, header: dict[str, object]) -> None:
     with open(f"{folder}/corpus.json", "w", encoding="utf-8") as file:
         json.dump(header, file)
     write_sums(Path(folder))
+
+
+def test_codes_without_ids_number_the_sequences() -> None:
+    corpus = CrowdCorpus.from_codes(
+        tokens=["Ada", "ran", "off"],
+        offsets=[0, 2, 3],
+        labels=["A", "B"],
+        annotators=["ann"],
+        annotation_token=[0, 2],
+        annotation_annotator=[0, 0],
+        annotation_label=[1, 0],
+    )
+    assert list(corpus.sequence_ids) == ["0", "1"]
+    assert corpus.n_annotations == 2

@@ -209,10 +209,13 @@ class CrowdCorpus(Record):
     ) -> CrowdCorpus:
         """Make a corpus from integer triples (token, annotator, label) in any order; a repeated pair is an error.
 
-        `fields` are further fields of the corpus; `roles` ("annotator" or "model") may stand for `kinds`.
+        `fields` are further fields of the corpus; `roles` ("annotator" or "model") may stand for `kinds`. Without
+        `sequence_ids` sequences are called "0", "1", ….
         """
         csr = build.sorted_by_token(annotation_token, annotation_annotator, annotation_label, tokens, offsets)
-        return cls(labels=tuple(labels), annotators=tuple(annotators), **{**csr, **_with_kinds(fields)})
+        ids = Strings([str(i) for i in range(max(np.size(csr["offsets"]) - 1, 0))])
+        fields = {"sequence_ids": ids, **_with_kinds(fields)}
+        return cls(labels=tuple(labels), annotators=tuple(annotators), **csr, **fields)
 
     def with_annotations(
         self, annotators: Sequence[str], token: npt.ArrayLike, annotator: npt.ArrayLike, label: npt.ArrayLike

@@ -28,10 +28,10 @@ import pyarrow as pa
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
-from lasca.corpus.store import column_of, matrix_of, numbers_of, read_arrow
+from lasca.corpus.store import checked_arrow, column_of, matrix_of, numbers_of, read_arrow
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
-from lasca.errors import StoreError
+from lasca.errors import LascaError, StoreError
 from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
 
 __all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded"]
@@ -84,7 +84,7 @@ class ShardedCorpus:
                     got=header.get("version"),
                     hint="Make it anew: lasca shard DATA -o FOLDER",
                 )
-            who = read_arrow(folder / "annotators.arrow")
+            who = checked_arrow(folder / "annotators.arrow")
             return cls(
                 folder=folder,
                 key=file_hash(folder / SUMS),
@@ -159,8 +159,9 @@ class ShardedCorpus:
         return set()
 
     def _table(self, name: str) -> Any:
-        """Map a table into memory; its hash is compared once in each process."""
-        if name not in self._checked:
+        """Map a table into memory; its hash is compared, and all of it looked at, once in each process."""
+        known = name in self._checked
+        if not known:
             file = self.folder / name
             if name not in self._sums:
                 raise StoreError(f"the sharded corpus is damaged: {SUMS} lacks {name}", where=str(self.folder))
@@ -174,7 +175,7 @@ class ShardedCorpus:
                 raise StoreError(f"a shard is damaged: {name} has changed", where=str(self.folder), hint=AGAIN)
             self._checked.add(name)
         try:
-            return read_arrow(self.folder / name)
+            return (read_arrow if known else checked_arrow)(self.folder / name)
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"a shard cannot be read: {name}", where=str(self.folder), got=str(error)) from error
 
@@ -270,6 +271,14 @@ class ShardedCorpus:
 
     def whole(self) -> CrowdCorpus:
         """Read all shards into one corpus in memory."""
+        try:
+            return self._whole()
+        except LascaError:
+            raise
+        except (pa.ArrowException, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise StoreError("the sharded corpus is damaged", where=str(self.folder), got=str(error)) from error
+
+    def _whole(self) -> CrowdCorpus:
         block = self.block(0, self.n_tokens)
         everything = [self._piece(s, 0, int(n)) for s, n in enumerate(self.sizes["tokens"])]
         tables = {name: [self._shard(s, name) for s in range(self.n_shards)] for name in ("sequences", "tokens")}

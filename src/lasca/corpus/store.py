@@ -26,7 +26,17 @@ from lasca.records import read_header
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["by_label", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "write_arrow"]
+__all__ = [
+    "by_label",
+    "checked_arrow",
+    "column_of",
+    "load",
+    "matrix_of",
+    "numbers_of",
+    "read_arrow",
+    "save",
+    "write_arrow",
+]
 
 VERSION = 2
 OLDER = (1,)  # versions that can still be read: 1 had `roles` and neither soft votes nor known labels
@@ -93,7 +103,7 @@ def load(path: str | Path) -> dict[str, Any]:
         format = "arrow" if any(folder.glob("*.arrow")) else "parquet"
         files, again = [f"{name}.{format}" for name in TABLES], "Make it anew: lasca convert EXPORT FOLDER -t lasca"
         header = read_header(folder, "corpus", (VERSION, *OLDER), *files, hint=again)
-        sequences, tokens, annotations = (read_arrow(folder / f"{name}.{format}") for name in TABLES)
+        sequences, tokens, annotations = (checked_arrow(folder / f"{name}.{format}") for name in TABLES)
         T = len(header["labels"])
         return {
             "tokens": Strings(column_of(tokens, "token")),
@@ -134,13 +144,13 @@ def _about(header: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
 
 def _soft(path: Path, n_labels: int) -> SoftVotes:
     check_sums(path.parent, path.name)
-    table = read_arrow(path)
+    table = checked_arrow(path)
     return SoftVotes(numbers_of(table, "token"), numbers_of(table, "annotator"), matrix_of(table, "p", n_labels))
 
 
 def _known(path: Path, n_labels: int) -> KnownLabels:
     check_sums(path.parent, path.name)
-    table = read_arrow(path)
+    table = checked_arrow(path)
     return KnownLabels(numbers_of(table, "token"), matrix_of(table, "allowed", n_labels))
 
 
@@ -155,6 +165,13 @@ def read_arrow(path: Path) -> Any:
         return pq.read_table(path, memory_map=True)
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+def checked_arrow(path: Path) -> Any:
+    """Map a table into memory after a look at all of it: every entry lies in its buffer, and all text is UTF-8."""
+    table = read_arrow(path)
+    table.validate(full=True)
+    return table
 
 
 def column_of(table: Any, name: str) -> Any:
