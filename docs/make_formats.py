@@ -35,11 +35,13 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 | INCEpTION, WebAnno | TSV 3, XMI, JSON CAS, project zips; curators as gold | relations, chains, slots, spans over sentences, files without the layer | several layers or features; Java objects; documents without a layer of spans |
 | spaCy | DocBin, training tuples, JSON of version 2; `cats` as labels of documents | tokens nothing is said of, span groups | – |
 | SageMaker | text manifests, classifications, consolidation requests | labels of the machine, other results | manifests that refer to files |
+| LightTag | spans by whom they were made, people who saw a text and marked nothing; classifications as labels of documents | relations, spans judged by a reviewer | – |
 | Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json`; label questions as labels of documents | drafts, scores of suggestions, discarded, columns that are no metadata | numbered tags without names |
 | Mechanical Turk, CrowdFlower, Toloka | spans as JSON; words as labels of documents | rejected, missing | answers that are neither |
 | CoNLL | columns of annotators, one gold column of CoNLL-2003, -X, -U, TSV 2 | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things; CoNLL-2012 |
+| wide tables | a row per text, a column per annotator; golds and models by their names; other columns as metadata | empty texts | columns of numbers or of yes and no that are not called as people; several groups of columns |
 | MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up |
-| GATE, LightTag, UBIAI, tagtog, Kili, Dataturks, Office, PDF, images | – | – | by name |
+| GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, Office, PDF, images | – | – | by name |
 
 Labels in the hundreds, more than one for four tokens, are refused as free text. Where one annotator's own probabilities
 for the labels of a token add up to 1 (long tables, samples of language models) they are soft votes. A score of a single

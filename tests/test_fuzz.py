@@ -6,17 +6,22 @@ Each target is a valid file; mutations of it are read by its reader and by whate
 from __future__ import annotations
 
 import json
+import tempfile
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.evidence import SoftVotes
+from lasca.corpus.sharding import write_shards
 from lasca.errors import LascaError
-from lasca.formats import READERS
+from lasca.files import write_sums
+from lasca.formats import READERS, files_of
 from lasca.formats.choose import choose
-from mutations import FEW, MANY, assert_only_lasca_errors, source
+from mutations import FEW, MANY, assert_only_lasca_errors, assert_only_lasca_errors_in_files, source
 
 
 def _lines(*rows: Any) -> bytes:
@@ -72,7 +77,24 @@ REQUEST = {
             {"startOffset": 0, "endOffset": 3, "label": "PER"}]}})}}
     ],
 }  # fmt: skip
+LIGHTTAG = {
+    "examples": [
+        {
+            "example_id": "e1",
+            "content": "Ada ran",
+            "metadata": {"source": "web"},
+            "seen_by": [{"annotator_id": 1, "annotator": "ann"}, {"annotator_id": 2}],
+            "annotations": [
+                {"start": 0, "end": 3, "tag": "PER", "value": "Ada", "annotated_by": [{"annotator": "ann"}]}
+            ],
+            "classifications": [{"classname": "good", "annotated_by": [{"annotator_id": 2}]}],
+        }
+    ],
+    "schema": {},
+    "relations": [{}],
+}
 ROWS = "HITId,WorkerId,Input.text,Answer.tone,Answer.sure\nH1,W1,Ada ran,good,1\nH1,W2,Ada ran,bad,0\n"
+WIDE = "id,text,ann_a,ann_b,gold,more\n1,Ada ran off,good,bad,bad,x\n2,so it is,bad,,bad,y\n3,oh no no,good,good,,z\n"
 SOFT = "sequence,position,annotator,label,probability\ns,0,a,A,0.7\ns,0,a,B,0.3\ns,0,b,A,1\ns,1,a,B,1\n"
 CONLLU = "# sent_id = 1\n1\tAda\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tran\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 TUPLES = [["Ada ran", {"entities": [[0, 3, "PER"]], "cats": {"good": 0.7, "bad": 0.3}}]]
@@ -86,7 +108,11 @@ TARGETS: dict[str, tuple[str, str, bytes, dict[str, Any]]] = {
     "prodigy-choice": ("prodigy", "x.jsonl", _lines(CHOICE, {**CHOICE, "_input_hash": 2}), {}),
     "doccano-cats": ("doccano", "x.jsonl", _lines({"id": 1, "text": "Ada", "cats": ["a"], "entities": []}), {}),
     "sagemaker-request": ("sagemaker", "x.json", json.dumps([REQUEST]).encode(), {}),
+    "lighttag": ("lighttag", "x.json", json.dumps(LIGHTTAG).encode(), {}),
+    "lighttag-documents": ("lighttag", "x.json", json.dumps(LIGHTTAG).encode(), {"unit": "document"}),
     "mturk-documents": ("mturk-results", "x.csv", ROWS.encode(), {"unit": "document", "answer": "Answer.tone"}),
+    "wide": ("wide", "x.csv", WIDE.encode(), {}),
+    "wide-named": ("wide", "x.csv", WIDE.encode(), {"annotators": "ann_a,ann_b", "missing": "bad", "item": "id"}),
     "table-soft": ("table", "x.csv", SOFT.encode(), {}),
     "conll-u": ("conll", "x.conllu", CONLLU.encode(), {}),
     "spacy-tuples": ("spacy", "x.json", json.dumps(TUPLES).encode(), {"unit": "document"}),
@@ -133,3 +159,43 @@ def test_any_bytes_as_a_docbin(max_examples: int) -> None:
         READERS["spacy"](source("x.spacy", data))
 
     assert_only_lasca_errors(read, valid, max_examples=max_examples)
+
+
+def saved(way: str) -> dict[str, bytes]:
+    """Return the files of a saved corpus that has nearly everything a corpus may have."""
+    corpus = CrowdCorpus.from_sequences(
+        [["Ada", "ran"], ["In", "Rome"]],
+        {"ann": [["B-PER", "O"], ["O", None]], "ben": [["O", "O"], None]},
+        golds={"gold": [["B-PER", "O"], None]},
+        labels=["B-LOC"],
+        metadata={"document": ["a", "b"]},
+        soft=SoftVotes.of([3], [1], [[0.6, 0.2, 0.2]]),
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "c"
+        if way == "shards":
+            write_shards([corpus], folder, votes=100)
+        else:
+            corpus.save(folder, format=way)
+        return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
+@pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize("way", ["arrow", "parquet", "shards"])
+def test_any_files_as_a_saved_corpus(way: str, max_examples: int) -> None:
+    """What is damaged by chance SHA256SUMS tells; here it was made anew over whatever stands in the folder."""
+    valid = {name: data for name, data in saved(way).items() if name != "SHA256SUMS"}
+
+    def read(files: dict[str, bytes]) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, data in files.items():
+                path = Path(scratch) / name
+                with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(data)
+            write_sums(Path(scratch))
+            corpus = READERS["lasca"](files_of(scratch))
+            assert len(list(corpus.tokens)) == corpus.n_tokens
+
+    assert_only_lasca_errors_in_files(read, valid, max_examples=max_examples)

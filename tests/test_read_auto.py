@@ -64,6 +64,11 @@ SAMPLES: dict[str, dict[str, str]] = {
         "x.manifest": '{"source": "Ada visited", "j": {"annotations": {"entities": [{"startOffset": 0, "endOffset": 3, '
         '"label": "PER"}]}}, "j-metadata": {"type": "groundtruth/text-span"}}\n'
     },
+    "lighttag": {
+        "x.json": '{"examples": [{"content": "Ada visited", "seen_by": [], "annotations": [{"start": 0, "end": 3, '
+        '"tag": "PER", "annotated_by": [{"annotator": "ann"}]}]}], "schema": {}}'
+    },
+    "wide": {"x.csv": "id,text,ann_1,ann_2\n1,Ada visited Rome,good,bad\n2,so she did,bad,bad\n"},
     "table": {"x.csv": "sequence,position,token,annotator,label\ns,0,Ada,ann,B-PER\ns,1,x,ann,O\n"},
 }
 

@@ -133,7 +133,10 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"x.jsonl": lines({"label": ["Ada traf den Bob", "Ada hat Bob getroffen"], "text": TEXT})},
         ("written answers, not like labels",),
     ),
-    "LightTag": ({"x.json": json.dumps({"schema": {}, "examples": []})}, ("export of LightTag", "Bring it into")),
+    "LightTag without examples": (
+        {"x.json": json.dumps({"schema": {}, "examples": []})},
+        ("no sequence in this lighttag export",),
+    ),
     "Datasaur": ({"x": json.dumps({"labelSets": [], "sentences": [{"tokens": ["a"]}]})}, ("export of Datasaur",)),
     "Argilla 1": (
         {"x.jsonl": lines({"prediction": None, "text": TEXT, "annotation": "a", "annotation_agent": "b"})},

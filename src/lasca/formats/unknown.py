@@ -23,7 +23,6 @@ SHAPES = (
     "columns sequence, position, token, annotator, label"
 )
 TOOLS = {
-    "LightTag": {"examples", "schema"},
     "UBIAI": {"document", "tokens"},
     "tagtog": {"anncomplete", "entities"},
     "Kili": {"externalId", "labels"},

@@ -1,0 +1,137 @@
+"""Wide tables: which columns are people, which are not, and what is asked about."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.formats import READERS, mace_csv, wide_table
+from lasca.formats.choose import choose
+from mutations import source, sources
+
+SAMPLE = (wide_table.__doc__ or "").split("```")[1].strip() + "\n"
+TEXTS = ["I like it a lot", "It is a book", "what a bad day", "go on and on"]
+ANN = ["good", "neutral", "bad", "bad"]
+BEN = ["good", "", "bad", "neutral"]
+
+
+def made(delimiter: str = ",", **columns: list[str]) -> bytes:
+    rows = [list(columns), *zip(*columns.values())]
+    return "".join(delimiter.join(cells) + "\n" for cells in rows).encode()
+
+
+def load(data: bytes, name: str = "x.csv", **options: object) -> CrowdCorpus:
+    return wide_table.read(source(name, data), **options)  # type: ignore[arg-type]
+
+
+def votes(corpus: CrowdCorpus) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in corpus.to_table().to_pylist():
+        found.setdefault(row["annotator"], {})[row["token"]] = row["label"]
+    return found
+
+
+EXPECTED = {"ann": dict(zip(TEXTS, ANN)), "ben": {t: v for t, v in zip(TEXTS, BEN) if v}}
+
+
+def test_the_sample_of_the_docstring() -> None:
+    corpus = load(SAMPLE.encode())
+    assert choose(READERS, source("x.csv", SAMPLE.encode()), "x.csv") == "wide"
+    assert list(corpus.annotators) == ["annotator_1", "annotator_2"]
+    assert list(corpus.golds) == ["majority"]
+    assert list(corpus.sequence_ids) == ["1", "2"]
+    assert corpus.n_annotations == 3
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4)))[::5])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_columns_in_any_order_under_any_delimiter(order: tuple[int, ...], delimiter: str) -> None:
+    columns = {"item_id": ["7", "8", "9", "10"], "tweet": TEXTS, "ann": ANN, "ben": BEN}
+    data = made(delimiter, **{name: columns[name] for name in (list(columns)[k] for k in order)})
+    name = "x.tsv" if delimiter == "\t" else "x.csv"
+    assert choose(READERS, source(name, data), name) == "wide"
+    corpus = load(data, name)
+    assert votes(corpus) == EXPECTED
+    assert list(corpus.sequence_ids) == ["7", "8", "9", "10"]
+
+
+@pytest.mark.parametrize(("gold", "model"), [("gold_label", "predicted"), ("Consensus", "gpt-4"), ("label", "model b")])
+def test_what_was_decided_or_predicted_is_nobodys_vote(gold: str, model: str) -> None:
+    corpus = load(made(text=TEXTS, ann=ANN, ben=BEN, source=["web", "web", "print", ""], **{gold: ANN, model: BEN}))
+    assert list(corpus.golds) == [gold]
+    assert dict(zip(corpus.annotators, corpus.kinds)) == {"ann": "person", "ben": "person", model: "model"}
+    assert list(corpus.metadata["source"]) == ["web", "web", "print", ""]
+
+
+@pytest.mark.parametrize("said", [["0", "1", "1", "0"], ["yes", "no", "no", "yes"], ["3", "0", "1", "2"]])
+def test_questions_and_counts_are_asked_about(said: list[str]) -> None:
+    other = [said[1], said[0], said[2], said[3]]
+    data = made(text=TEXTS, rude=said, threat=other)
+    assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+    with pytest.raises(FormatError, match="-r annotators=rude,threat"):
+        load(data)
+    assert list(load(data, annotators="rude,threat").annotators) == ["rude", "threat"]
+    for names in (("rater 1", "rater 2"), ("ann_ada", "ann_ben"), ("Annotator A", "Annotator B")):
+        assert list(load(made(**{"text": TEXTS, names[0]: said, names[1]: other})).annotators) == list(names)
+
+
+def test_several_groups_are_asked_about() -> None:
+    data = made(text=TEXTS, ann_tone=ANN, ben_tone=BEN, ann_topic=["x", "y", "x", "y"], ben_topic=["y", "y", "x", "x"])
+    with pytest.raises(FormatError, match="ann_tone, ben_tone; ann_topic, ben_topic"):
+        load(data)
+    corpus = load(data, annotators=["ann_topic", "ben_topic"])
+    assert set(corpus.labels) == {"x", "y"}
+    assert list(corpus.metadata["ann_tone"]) == ANN
+
+
+def test_ids_alone_will_do_where_columns_are_called_as_people() -> None:
+    data = made(id=["q1", "q2", "q3", "q4"], rater1=["3", "4", "3", "5"], rater2=["4", "4", "3", "3"])
+    assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+    assert list(load(data).tokens) == ["q1", "q2", "q3", "q4"]
+
+
+def test_minus_one_is_noted_and_may_be_missing() -> None:
+    data = made(text=TEXTS, lf_a=["1", "-1", "0", "0"], lf_b=["1", "0", "-1", "0"])
+    corpus = load(data, annotators="lf_a,lf_b")
+    assert any("missing=-1" in note for note in corpus.load_report.notes)
+    assert load(data, annotators="lf_a,lf_b", missing="-1").n_annotations == 6
+
+
+def test_what_is_no_wide_table_of_texts() -> None:
+    for data in (
+        b"token,ann,ben\nAda,B-PER,O\nran,O,O\n",
+        b"text,annotator,label\nI like it,ann,good\nI like it,ben,bad\n",
+        b"id,text,tone,topic\n1,I like it,good,food\n2,what a day,bad,time\n",
+        SAMPLE.replace("\n", "\n\n").encode()[:0],
+    ):
+        assert wide_table.sniff(source("x.csv", data)) == 0
+    assert mace_csv.sniff(source("x.csv", b"token,ann,ben\nAda,O,O\nran,O,O\n")) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (made(text=TEXTS, a=ANN), {}, "no two columns"),
+        (made(text=TEXTS, ann=ANN, gold=BEN), {}, "no two columns"),
+        (made(text=TEXTS, body=TEXTS[::-1], ann=ANN, ben=BEN), {"text": "tone"}, "a column of x.csv"),
+        (made(first=TEXTS, second=TEXTS[::-1], ann=ANN, ben=BEN), {}, "-r text=first"),
+        (b"text,ann,ben\nI like it,good\n", {}, "2 cells in a table of 3 columns"),
+    ],
+)
+def test_messages(data: bytes, options: dict[str, str], message: str) -> None:
+    with pytest.raises((FormatError, ParameterError), match=message):
+        load(data, **options)
+
+
+def test_several_files_add_texts() -> None:
+    files = sources(
+        {"a.csv": made(text=TEXTS, ann=ANN, ben=BEN), "b.csv": made(text=TEXTS[:2], ann=ANN[:2], cy=ANN[:2])}
+    )
+    corpus = wide_table.read(files)
+    assert list(corpus.annotators) == ["ann", "ben", "cy"]
+    assert corpus.n_sequences == 6
+    with pytest.raises(LascaError):
+        wide_table.read(source("x.csv", b""))
