@@ -18,8 +18,8 @@ import lasca
 from lasca.truth import MODEL_NAMES
 from reproduction import __main__ as whole
 from reproduction import ambiguity, beyond, clusters, entities, tagging, tweets
-from reproduction.__main__ import MEASURES, blocks_of, kept, measure, plan, scope_of
-from reproduction.jobs import MODELS, Job, Results, Scope, rounded
+from reproduction.__main__ import MEASURES, blocks_of, kept, measure, plan, scope_of, split
+from reproduction.jobs import MODELS, NEWER, Job, Results, Scope, rounded
 from reproduction.page import Heading, Picture, Table, markdown
 from reproduction.paper import CROWDS, TABLE_1, TABLE_2, TABLE_3
 from reproduction.statistics import mean, paired
@@ -46,10 +46,11 @@ def test_every_job_has_a_name_of_its_own_and_what_it_needs_is_planned(scope):
 def test_the_plan_has_every_row_of_every_table():
     jobs = plan(scope_of(False))
     crowds = {(j.settings["groups"], j.settings["model"], j.settings["seed"]) for j in jobs if j.section == "tweets"}
-    assert crowds == {(c, m, s) for c in CROWDS for m in (*MODELS, tweets.GOLD) for s in range(5)}
+    assert crowds == {(c, m, s) for c in CROWDS for m in (*MODELS, *NEWER, tweets.GOLD) for s in range(5)}
     parts = {(j.settings["part"], j.settings["model"]) for j in jobs if j.section == "entities"}
-    assert parts == {(p, m) for p in ("3000", "all") for m in MODELS}
-    assert set(TABLE_1) < set(MODELS) < set(MODEL_NAMES)
+    assert parts == {(p, m) for p in ("3000", "all") for m in MODELS} | {("3000", m) for m in NEWER}
+    assert set(TABLE_1) < set(MODELS)
+    assert {*MODELS, *NEWER} == set(MODEL_NAMES)
     assert set(TABLE_2) == set(TABLE_3) == {*TABLE_1, "la-sca"}
 
 
@@ -84,6 +85,14 @@ def test_what_other_settings_or_other_code_measured_does_not_count(tmp_path, mon
     file = tmp_path / f"{job.id}.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"code": "of last year"}))
     assert kept(job, tmp_path) is None
+
+
+def test_only_what_is_asked_for_or_missing_is_measured_again():
+    jobs = [Job("tweets", {"seed": seed, "model": model}) for seed in (0, 1) for model in ("ds", "bsc")]
+    earlier = {job.id: {} for job in jobs[:3]}
+    todo, taken = split(jobs, earlier, ["tweets-*-ds"])
+    assert (todo, taken) == ([jobs[0], jobs[2], jobs[3]], [jobs[1]])
+    assert split(jobs, {}, ()) == (jobs, [])
 
 
 @pytest.mark.data
@@ -242,9 +251,11 @@ def measured():
 def test_the_page_in_docs_is_what_its_results_say(measured):
     """Nothing on the page is typed in: it is made of results.json beside it, which `make reproduction` wrote."""
     blocks = blocks_of(measured, scope_of(False))
-    assert set(measured) == {job.id for job in plan(scope_of(False))}
-    assert len({entry["code"] for entry in measured.values()}) == 1
+    lacking = {job.id: job.section for job in plan(scope_of(False)) if job.id not in measured}
+    assert {*lacking, *measured} == {job.id for job in plan(scope_of(False))}
+    assert all(f"`{section}`" in markdown(blocks[-1:]) for section in lacking.values())
     assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == markdown(blocks)
+    assert all(f"`{entry['code']}`" in markdown(blocks[-1:]) for entry in measured.values())
     pictures = {block.name for block in blocks if isinstance(block, Picture)}
     assert pictures == {file.stem for file in (DOCS / "reproduction").glob("*.svg")}
 

@@ -3,9 +3,12 @@
     make reproduction             # an hour on two cores; a stopped run is taken up
     make reproduction QUICK=1     # one seed, and without what takes long
     PYTHONPATH=experiments python -m reproduction --page-only    # from docs/reproduction/results.json, nothing measured
+    PYTHONPATH=experiments python -m reproduction --again 'tweets-*-bsc'    # these jobs and those it lacks, no others
 
-Every job writes its result into build/reproduction; results of another state of the code do not count. A quick run's
-page stays there too: docs/ has the whole one.
+Every job writes its result into build/reproduction; results of another state of the code do not count, unless --again
+takes them from results.json. A page of a run with --again that was stopped is written by --page-only: it says which
+jobs it lacks, and which states of the code measured the others. A quick run's page stays in build/: docs/ has the
+whole one.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from fnmatch import fnmatch
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -40,10 +45,12 @@ MEASURES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "choose": tweets.choose,
     "tweets": tweets.infer,
     "objectives": tweets.objectives,
+    "newer-taggers": tweets.newer_taggers,
     "entity-choose": entities.choose,
     "entity-gold": entities.gold,
     "entities": entities.infer,
     "entity-objectives": entities.objectives,
+    "entity-newer-taggers": entities.newer_taggers,
     "ambiguity": ambiguity.measure,
     "clusters": clusters.measure,
     "beyond": beyond.measure,
@@ -92,9 +99,19 @@ def measure(job: Job, folder: Path) -> None:
     except Exception as error:  # not every error can be sent to the parent
         raise RuntimeError(f"{job.id} failed: {type(error).__name__}: {error}") from error
     used = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-    data = {"settings": dict(job.settings), "code": code_state(), "result": rounded({"used": used, **result})}
+    keep(job, folder, {"code": code_state(), "result": rounded({"used": used, **result})})
+
+
+def keep(job: Job, folder: Path, found: Mapping[str, Any]) -> None:
+    """Write down the result of a job and the state of the code that it is from."""
     with whole_file(folder / f"{job.id}.json") as path:
-        path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        path.write_text(json.dumps({"settings": dict(job.settings), **found}, ensure_ascii=False), encoding="utf-8")
+
+
+def split(jobs: Sequence[Job], earlier: Mapping[str, Any], patterns: Sequence[str]) -> tuple[list[Job], list[Job]]:
+    """Return the jobs to measure (that match a pattern or were never measured), and those to take as they are."""
+    todo = [job for job in jobs if job.id not in earlier or any(fnmatch(job.id, p) for p in patterns)]
+    return todo, [job for job in jobs if job not in todo]
 
 
 def run(jobs: Sequence[Job], folder: Path, n_processes: int) -> None:
@@ -124,9 +141,10 @@ def run(jobs: Sequence[Job], folder: Path, n_processes: int) -> None:
 
 def blocks_of(measured: Mapping[str, Any], scope: Scope) -> list[Block]:
     """Return the page made of everything that was measured (as in results.json)."""
-    jobs = plan(scope)
+    jobs = [job for job in plan(scope) if job.id in measured]
     results = Results(tuple((job, measured[job.id]["result"]) for job in jobs))
-    return assemble(results, scope, measured[jobs[0].id]["code"])
+    lacking = Counter(job.section for job in plan(scope) if job.id not in measured)
+    return assemble(results, scope, Counter(measured[job.id]["code"] for job in jobs), lacking)
 
 
 def write(measured: Mapping[str, Any], scope: Scope, page: Path) -> None:
@@ -147,14 +165,21 @@ def main() -> None:
     """Read the arguments, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one seed, and without what takes long")
-    parser.add_argument("--page-only", action="store_true", help="measure nothing")
+    parser.add_argument("--page-only", action="store_true", help="measure nothing: take results.json and what is kept")
+    parser.add_argument(
+        "--again",
+        nargs="*",
+        metavar="PATTERN",
+        help="measure the jobs whose names match and those that results.json lacks; take the others from it",
+    )
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)), help="how many run side by side")
     given = parser.parse_args()
     scope, build = scope_of(given.quick), ROOT / "build" / "reproduction"
     page = (build if given.quick else ROOT / "docs") / "reproduction.md"
-    if given.page_only:
-        measured = json.loads((page.with_suffix("") / "results.json").read_text(encoding="utf-8"))
-    else:
+    jobs, folder, written = plan(scope), build / "jobs", page.with_suffix("") / "results.json"
+    alone = not given.page_only and given.again is None
+    earlier = {} if alone else json.loads(written.read_text(encoding="utf-8"))
+    if not given.page_only:
         missing = [name for name in NEEDED if datasets.path(name) is None]
         if missing:
             sys.exit(
@@ -162,9 +187,14 @@ def main() -> None:
             )
         for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
             os.environ[f"{library}_NUM_THREADS"] = "1"  # the processes read it when they start
-        run(plan(scope), build / "jobs", given.processes)
-        found = {job.id: kept(job, build / "jobs") or {} for job in plan(scope)}
-        measured = {name: {"code": one["code"], "result": one["result"]} for name, one in found.items()}
+        todo, taken = split(jobs, earlier, given.again or ())
+        folder.mkdir(parents=True, exist_ok=True)
+        for job in taken:
+            if kept(job, folder) is None:
+                keep(job, folder, earlier[job.id])
+        run(todo, folder, given.processes)
+    found = {job.id: kept(job, folder) or earlier.get(job.id) for job in jobs}
+    measured = {name: {"code": one["code"], "result": one["result"]} for name, one in found.items() if one}
     write(measured, scope, page)
     print(f"Written: {page}")
 

@@ -12,11 +12,11 @@ from lasca import datasets, evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.truth import Truth
 from reproduction import tagging
-from reproduction.jobs import MODELS, Job, Scope
+from reproduction.jobs import MODELS, NEWER, Job, Scope
 from reproduction.memory import Peak
-from reproduction.tweets import fitted, objective_options
+from reproduction.tweets import agreement_taggers, fitted, hmm, objective_options
 
-__all__ = ["PAPER_SIZE", "choose", "gold", "infer", "jobs", "objectives"]
+__all__ = ["PAPER_SIZE", "choose", "gold", "infer", "jobs", "newer_taggers", "objectives"]
 
 PAPER_SIZE = 3000
 WARM = 20
@@ -31,7 +31,7 @@ def jobs(scope: Scope) -> list[Job]:
         share = 1.0 if part == "all" else 0.45
         first = Job("entity-choose", {"part": part}, cost=90 * share)
         todo += [first, Job("entity-gold", {"part": part}, cost=25 * share, needs=(first.id,))]
-        for model in MODELS:
+        for model in (*MODELS, *(() if part == "all" else NEWER)):
             cost = share * (25 + COSTS.get(model, 1.0))
             todo.append(Job("entities", {"part": part, "model": model}, cost=cost, needs=(first.id,), alone=True))
     for part in [
@@ -43,6 +43,8 @@ def jobs(scope: Scope) -> list[Job]:
         if part.startswith("random"):
             todo.append(first)
         todo.append(Job("entity-objectives", {"part": part}, cost=90, needs=(first.id,)))
+        if part != "all":
+            todo.append(Job("entity-newer-taggers", {"part": part}, cost=30, needs=(first.id,)))
     return todo
 
 
@@ -150,6 +152,15 @@ def objectives(part: str, needed: Mapping[str, Any]) -> dict[str, Any]:
         }
         for features in tagging.FEATURES
     }
+
+
+def newer_taggers(part: str, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Train what came later on the truth of HC: the CRF with Plank's loss, and the HMM."""
+    corpus = sentences(part)
+    truth = fitted("hc", corpus, 0)
+    (words,) = needed.values()
+    found = {name: prediction(tagger) for name, tagger in agreement_taggers(corpus, truth, words).items()}
+    return {**{name: {"agreement": scores} for name, scores in found.items()}, "hmm": prediction(hmm(corpus, truth))}
 
 
 def _diagonals(truth: Truth) -> list[float]:

@@ -15,14 +15,26 @@ import numpy as np
 
 from lasca import ambiguity, datasets, evaluate, simulate
 from lasca.comparison import departure_from_majority
-from lasca.confusion import LabelConfusion, label_confusion
+from lasca.confusion import LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus
+from lasca.tagger import CrfTagger, HmmTagger
 from lasca.truth import Truth, model_class
 from reproduction import tagging
-from reproduction.jobs import MODELS, Job, Scope
+from reproduction.jobs import MODELS, NEWER, Job, Scope
 from reproduction.paper import CROWDS
 
-__all__ = ["CROWD_KINDS", "GOLD", "OBJECTIVES", "choose", "crowd", "fitted", "infer", "jobs", "objectives"]
+__all__ = [
+    "CROWD_KINDS",
+    "GOLD",
+    "OBJECTIVES",
+    "choose",
+    "crowd",
+    "fitted",
+    "infer",
+    "jobs",
+    "newer_taggers",
+    "objectives",
+]
 
 CROWD_KINDS: dict[str, dict[str, Any]] = {
     "table-1": {"errors": "independent", "wrong": "prior", "common": 0.067},
@@ -30,7 +42,7 @@ CROWD_KINDS: dict[str, dict[str, Any]] = {
 }
 GOLD = "gold"
 """In the place of a model: the taggers learn from gold 1 itself, which is what could be reached."""
-COSTS = {"hc": 8.0, "hc-seq": 11.0, "sembler": 2.5}
+COSTS = {"hc": 8.0, "hc-seq": 11.0, "robust": 4.0, "raykar": 3.0, "sembler": 2.5}
 OBJECTIVES = (
     "likelihood",
     "cost-sensitive",
@@ -52,8 +64,9 @@ def jobs(scope: Scope) -> list[Job]:
                 needs = (first.id,)
                 todo.append(first)
                 todo.append(Job("objectives", dict(first.settings), cost=22.0, needs=needs))
+                todo.append(Job("newer-taggers", dict(first.settings), cost=12.0, needs=needs))
                 if kind == "table-1":
-                    for model in (*MODELS, GOLD):
+                    for model in (*MODELS, *NEWER, GOLD):
                         settings = {**first.settings, "model": model}
                         todo.append(Job("tweets", settings, cost=3.0 + COSTS.get(model, 0.5), needs=needs))
     return todo
@@ -158,3 +171,26 @@ def objective_options(
     options["softmax-margin"] = {"objective": "softmax-margin", "confusion": own[""]}
     options["soft"] = {"soft": True}
     return options
+
+
+def newer_taggers(kind: str, groups: str, seed: int, needed: Mapping[str, Any]) -> dict[str, Any]:
+    """Train what came later on the truth of HC: the CRF with Plank's loss, and the HMM."""
+    corpus = crowd(kind, groups, seed)
+    truth = fitted("hc", corpus, seed)
+    (words,) = needed.values()
+    found = {name: unseen_scores(tagger) for name, tagger in agreement_taggers(corpus, truth, words).items()}
+    return {**{name: {"agreement": scores} for name, scores in found.items()}, "hmm": unseen_scores(hmm(corpus, truth))}
+
+
+def agreement_taggers(corpus: CrowdCorpus, truth: Truth, words: Mapping[str, Any]) -> dict[str, CrfTagger]:
+    """Train by Plank's loss, a mistake counting less where two annotators confuse the labels; by features."""
+    gamma = disagreement(corpus)
+    return {
+        name: tagging.train(corpus, truth, name, words, objective="agreement", confusion=gamma)
+        for name in tagging.FEATURES
+    }
+
+
+def hmm(corpus: CrowdCorpus, truth: Truth) -> HmmTagger:
+    """Train the tagger of counts at its defaults."""
+    return HmmTagger().fit(corpus, truth)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from reproduction.jobs import Results, Scope
 from reproduction.page import Block, Heading, Text
 from reproduction.pages.ambiguity import ambiguity
@@ -20,13 +22,14 @@ WORDS = (
     "crowds over it are simulated: **ca1**, **ca2** and **ca3** have ever fewer good annotators. **HC** is the paper's "
     "model with clusters of annotators, **HC-CLL** a tagger trained on HC's truth by likelihood, **LA-SCA** the same "
     "tagger trained with the paper's cost-sensitive objective (where no tagger takes part, LA-SCA is HC). **HC with "
-    "sequences** (`hc-seq`) is our model: it also knows that labels follow one another, and reads the text. E1–E8 are "
-    "the corrections listed at the end."
+    "sequences** (`hc-seq`) is our model: it also knows that labels follow one another, and reads the text. **robust** "
+    "is the default of `lasca run`; **CRF-MA** (Rodrigues et al. 2014) and **Raykar** (Raykar et al. 2010) infer the "
+    "truth and learn a classifier of the text together. E1–E8 are the corrections listed at the end."
 )
 
 
-def assemble(results: Results, scope: Scope, code: str) -> list[Block]:
-    """Put the results of all jobs onto one page; `code` names the state of the code that measured them."""
+def assemble(results: Results, scope: Scope, codes: Counter[str], lacking: Counter[str]) -> list[Block]:
+    """Put the results onto one page; `codes` counts jobs by state of the code, `lacking` those not run, by section."""
     command = "make reproduction QUICK=1" if scope.quick else "make reproduction"
     n = len(scope.seeds)
     return [
@@ -49,18 +52,34 @@ def assemble(results: Results, scope: Scope, code: str) -> list[Block]:
         *clusters(results),
         *beyond(results),
         *corrections(),
-        *_how(results, code),
+        *_how(results, codes, lacking),
     ]
 
 
-def _how(results: Results, code: str) -> list[Block]:
+def _how(results: Results, codes: Counter[str], lacking: Counter[str]) -> list[Block]:
     cpu = sum(result["used"]["cpu"] for _, result in results.rows)
     wall = sum(result["used"]["wall"] for _, result in results.rows)
     return [
         Heading("How it was run"),
         Text(
             f"{len(results.rows):,} jobs, {cpu / 60:.0f} minutes of CPU time ({wall / 60:.0f} minutes of wall time, "
-            f"added up over jobs that ran side by side), all with one state of the code (`{code}`). Every job has its "
-            "seed; each library used one thread."
+            f"added up over jobs that ran side by side), {_states(codes)}. Every job has its seed; each library "
+            f"used one thread.{_lacking(lacking)}"
         ),
     ]
+
+
+def _states(codes: Counter[str]) -> str:
+    """Say which states of the code measured how much."""
+    if len(codes) == 1:
+        return f"all with one state of the code (`{next(iter(codes))}`)"
+    words = ", ".join(f"`{code}` ({n:,} jobs)" for code, n in codes.most_common())
+    return f"with {len(codes)} states of the code: {words}; results.json says which job is from which"
+
+
+def _lacking(lacking: Counter[str]) -> str:
+    """Say what the page would have after a whole run."""
+    if not lacking:
+        return ""
+    words = ", ".join(f"`{section}` ({n} jobs)" for section, n in lacking.items())
+    return f" Not run yet, and – above: {words}; `python -m reproduction --again` runs what is lacking."

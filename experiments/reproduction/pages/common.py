@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from reproduction.jobs import NEWER
 from reproduction.page import Table
 from reproduction.paper import CROWDS
 from reproduction.statistics import Mean
 from reproduction.tweets import GOLD
 
-__all__ = ["MODELS", "NAMES", "beside_the_paper", "best_cells", "difference", "number"]
+__all__ = ["HMM", "MODELS", "NAMES", "beside_the_paper", "best_cells", "difference", "number"]
 
+HMM = "hmm"
+"""In the place of a model: HmmTagger learns from the truth of HC."""
 NAMES = {
     "mv": "MVtoken",
     "ds": "DS",
@@ -23,9 +26,13 @@ NAMES = {
     "glad": "GLAD *",
     "bsc": "BSC-seq *",
     "hc-seq": "HC with sequences *",
+    "crf-ma": "CRF-MA *",
+    "raykar": "Raykar *",
+    "robust": "robust *",
+    HMM: "HC, HmmTagger *",
     GOLD: "gold labels",
 }
-MODELS = ("mv", "ds", "mace", "sembler", "hmm-crowd", "hc", "glad", "bsc", "hc-seq")
+MODELS = ("mv", "ds", "mace", "sembler", "hmm-crowd", "hc", "glad", "bsc", "hc-seq", *NEWER)
 """The truth models in the order of the paper's rows, then those it does not have (*)."""
 
 
