@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lasca.errors import ModelError
-from lasca.truth.chains import in_range, run_chains
-from lasca.truth.diagnostics import ess, mcse, split_rhat, summary
+from lasca.truth.chains import ess, in_range, mcse, run_chains, split_rhat, summary
 
 
 class Walk:

@@ -21,7 +21,7 @@ from lasca.formats.base import (
     pick,
     unwrapped,
 )
-from lasca.formats.json_text import loads
+from lasca.formats.sources import loads
 from lasca.formats.texts import as_label, as_name, as_offset, as_time, text_id
 from mutations import source, sources
 

@@ -12,8 +12,8 @@ import naive
 from lasca.kernels import gibbs, metropolis
 from lasca.kernels.split_merge import split_or_merge
 from lasca.truth.base import Votes
+from lasca.truth.chains import ess, mcse
 from lasca.truth.cluster_sampler import Priors, Sampler, State
-from lasca.truth.diagnostics import ess, mcse
 
 N, L, T, C = 5, 4, 3, 3
 PAIRS = [(i, m) for i in range(N) for m in range(L) if (i + m) % 4]  # every annotator misses some tokens

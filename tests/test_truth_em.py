@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lasca.errors import ModelError
-from lasca.truth.em import run_em
+from lasca.learn.em import run_em
 
 
 def halving(state: float) -> tuple[float, float]:

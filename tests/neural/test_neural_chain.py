@@ -9,7 +9,7 @@ import torch
 from lasca import crf
 from lasca.crf.features import Weights
 from lasca.errors import ModelError
-from lasca.tagger.neural.chain import chain_values, log_marginals, log_partition
+from lasca.tagger.neural.training import chain_values, log_marginals, log_partition
 
 LENGTHS, N_LABELS = (5, 1, 3, 7), 4
 

@@ -8,11 +8,19 @@ from lasca.evaluate.agreement_scores import (
     pairwise_agreement,
 )
 from lasca.evaluate.alternative import AlternativeTest, PersonTest, alternative_annotator
-from lasca.evaluate.ambiguity_scores import AmbiguityScores, ambiguity, auroc, average_precision
 from lasca.evaluate.crowdtruth_scores import CrowdTruth, crowdtruth
 from lasca.evaluate.span_scores import SCHEMES, SpanScores, find_spans, spans, spans_from_codes
 from lasca.evaluate.token_scores import Prf, TokenScores, confusion_counts, tokens, tokens_from_codes
-from lasca.evaluate.truth_scores import Calibration, Scores, calibration, truth_scores
+from lasca.evaluate.truth_scores import (
+    AmbiguityScores,
+    Calibration,
+    Scores,
+    ambiguity,
+    auroc,
+    average_precision,
+    calibration,
+    truth_scores,
+)
 
 __all__ = [
     "SCHEMES",

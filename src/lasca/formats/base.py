@@ -15,8 +15,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt
-from lasca.formats.json_text import parse_json, parse_json_items, parse_json_lines
-from lasca.formats.sources import SourceFile, files_of, unwrapped
+from lasca.formats.sources import SourceFile, files_of, parse_json, parse_json_items, parse_json_lines, unwrapped
 
 __all__ = [
     "SCORES",

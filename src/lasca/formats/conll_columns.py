@@ -36,8 +36,7 @@ from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.conll_layers import layout_of, numbered
-from lasca.formats.conll_lines import TOKEN_NAMES, Block, Table, read_table
+from lasca.formats.conll_lines import TOKEN_NAMES, Block, Table, layout_of, numbered, read_table
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]

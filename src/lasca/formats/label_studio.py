@@ -38,8 +38,8 @@ from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
-from lasca.formats.json_text import loads
 from lasca.formats.label_studio_task import Tally, Task, is_minimal, kind_of
+from lasca.formats.sources import loads
 from lasca.formats.tabular import csv_rows, is_table
 from lasca.formats.texts import Answer, SpanOptions, TextPool
 

@@ -22,7 +22,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
-from lasca.formats.json_text import loads
+from lasca.formats.sources import loads
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
 
 __all__ = ["NAME", "read", "sniff"]

@@ -41,8 +41,8 @@ from lasca.engine import available_threads
 from lasca.estimator import choice, number, other, seeds, threads, whole
 from lasca.kernels.label_paths import path_counts, path_scores
 from lasca.kernels.vectors import dot
+from lasca.learn.em import loop_settings, run_em
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import loop_settings, run_em
 from lasca.truth.sembler import add_scores, expected_loss
 
 __all__ = ["CrfMa"]

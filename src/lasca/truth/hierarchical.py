@@ -41,8 +41,7 @@ from lasca.estimator import choice, flag, generator, number, other, seeds, threa
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.chains import run_chains
-from lasca.truth.cluster_draws import Chains, diagnostics_of, summed_up, warnings_of
-from lasca.truth.cluster_number import choose, mode
+from lasca.truth.cluster_draws import Chains, choose, diagnostics_of, mode, summed_up, warnings_of
 from lasca.truth.cluster_sampler import Kept, Priors, Sampler, hard_rows
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.majority import shares_of_votes

@@ -30,8 +30,8 @@ from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
 from lasca.estimator import number, other, seeds, threads, whole
 from lasca.kernels.vectors import dot
+from lasca.learn.em import loop_settings, run_em
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import loop_settings, run_em
 from lasca.truth.sembler import add_scores
 
 __all__ = ["Raykar"]

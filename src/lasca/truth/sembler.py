@@ -37,8 +37,8 @@ from lasca.engine import available_threads
 from lasca.estimator import number, other, seeds, threads, whole
 from lasca.kernels.products import crossed
 from lasca.kernels.vectors import dot
+from lasca.learn.em import loop_settings, run_em
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.em import loop_settings, run_em
 from lasca.truth.sequence import Chain, best_paths, marginals
 
 __all__ = ["Sembler", "add_scores", "expected_loss", "independent_moves"]
