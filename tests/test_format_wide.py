@@ -135,3 +135,9 @@ def test_several_files_add_texts() -> None:
     assert corpus.n_sequences == 6
     with pytest.raises(LascaError):
         wide_table.read(source("x.csv", b""))
+
+
+def test_results_of_platforms_stay_theirs() -> None:
+    header = "_unit_id,_worker_id,_created_at,rater_1,rater_2,text\n"
+    data = (header + "1,7,8/9/2013 20:28:31,yes,no,so it is\n2,7,8/9/2013 20:28:31,no,no,oh no no\n").encode()
+    assert choose(READERS, source("x.csv", data), "x.csv") == "mturk-results"

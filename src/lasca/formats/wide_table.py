@@ -247,4 +247,4 @@ def sniff(files: Sequence[SourceFile]) -> float:
     called = [group for group in groups if sum(bool(PERSON.search(table.header[k])) for k in group) > 1]
     if not groups or not (wordy or (item is not None and called)):
         return 0.0
-    return 0.96 if called else 0.8
+    return 0.94 if called else 0.8  # results of platforms (0.99) may have such columns, too
