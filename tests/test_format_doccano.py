@@ -192,3 +192,10 @@ def test_written_answers_are_refused_by_name() -> None:
 def test_a_span_outside_its_text_says_what_to_do() -> None:
     with pytest.raises(FormatError, match=r"x\.jsonl:1: a span lies outside its text.*take it out"):
         read({"x.jsonl": lines({"id": 1, "text": "Ada", "entities": [{"start": 7, "end": 9, "label": "A"}]})})
+
+
+@pytest.mark.parametrize("key", ["label", "labels"])
+def test_votes_without_names_are_no_label_of_one_person(key: str) -> None:
+    rows = lines({"id": 1, "text": "so", key: ["a", "b"]}, {"id": 2, "text": "no", key: ["b", "a", "b"]})
+    with pytest.raises(FormatError, match=r"x\.jsonl:2: .*votes of several annotators.*annotator_1,annotator_2"):
+        read({"x.jsonl": rows})

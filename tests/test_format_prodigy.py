@@ -195,3 +195,19 @@ def test_versions_are_votes_and_the_review_decides() -> None:
 @pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
 def test_any_bytes_as_a_review(max_examples: int) -> None:
     assert_only_lasca_errors(lambda b: prodigy.read(source("db.jsonl", b)), REVIEW, max_examples=max_examples)
+
+
+@pytest.mark.parametrize("named", ["{}", "data-{}"])
+def test_sessions_called_by_their_time_are_nobodys_names(named: str) -> None:
+    days = [named.format(f"2022-03-0{k}_10-11-12") for k in (1, 2)]
+
+    def data(*given: tuple[int, str]) -> bytes:
+        own = {"answer": "accept", "_view_id": "ner_manual", "tokens": [{"text": "Ada", "start": 0, "end": 3, "id": 0}]}
+        rows = [{"text": f"Ada{' ' * h}", "_input_hash": h, "_session_id": day, **own} for h, day in given]
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+    one = prodigy.read(source("ada.jsonl", data((1, days[0]), (2, days[1]))))
+    assert list(one.annotators) == ["ada"]
+    assert any("sessions without a name (2" in note for note in one.load_report.notes)
+    two = prodigy.read(source("ada.jsonl", data((1, days[0]), (1, days[1]))))
+    assert list(two.annotators) == days  # about the same text: these may be two people

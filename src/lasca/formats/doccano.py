@@ -143,6 +143,7 @@ class _Lines:
         nobody = name.lower() in NOBODY
         if not nobody and (labels or "cats" in row):
             labels = [as_label(label, where) for label in labels]
+            _refuse_votes(labels, where)
             self.verdicts.append(Verdict(id, text, where, name, tuple(labels), metadata=metadata))
         for owner, given in said.items():
             if owner.lower() not in NOBODY:
@@ -187,6 +188,17 @@ class _Lines:
         else:
             return Answer(id, text, where, name, ())
         return Answer(id, text, where)
+
+
+def _refuse_votes(labels: list[str], where: str) -> None:
+    """Refuse a list in which a label stands twice: nobody says the same twice, so several people said it."""
+    if len(set(labels)) < len(labels):
+        raise FormatError(
+            "a label stands twice for one document, so the list holds the votes of several annotators without names",
+            path=where,
+            got=", ".join(labels),
+            hint="Give each of them a column: a table id,text,annotator_1,annotator_2,…",
+        )
 
 
 def _true(cats: object) -> list[str]:

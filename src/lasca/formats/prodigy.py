@@ -9,7 +9,8 @@ A sample:
 
 (on one line of the file). `token_end` is inclusive. `answer` reject or ignore is missing. Lines with the same
 `_input_hash` are about the same text; `_session_id` names the annotator where `_annotator_id` is absent, else the
-file's name does. The same annotator twice on a text: the last by `_timestamp`. In what the `review` recipe writes, each
+file's name does, and so it does where sessions are called by their time only (2022-03-01_10-11-12) and no text stands
+in two of them. The same annotator twice on a text: the last by `_timestamp`. In what the `review` recipe writes, each
 of the `versions` is the vote of all its `sessions`, and the line itself is the decision: the gold "review". Relations
 are counted. Lines with `options` and what was accepted of them, or with one `label` that was accepted or rejected, are
 labels of whole documents (`unit="document"`); yes or no to a single span says nothing about the rest: refused.
@@ -18,7 +19,9 @@ labels of whole documents (`unit="document"`); yes or no to a single span says n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -44,6 +47,7 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "prodigy"
 SUFFIXES = (".jsonl", ".json", ".ndjson")
+UNNAMED = re.compile(r"(?:^|-)\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d$")  # a session's time for its name
 DECISION = "review"
 KNOWN = ("text", "tokens", "spans", "answer", "meta", "relations", "versions", "options", "accept", "label", "view_id",
          "sessions", "default", "is_binary", "config", "html")  # fmt: skip
@@ -86,7 +90,11 @@ def read(
     pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
     lines = _Lines(pool.collector)
     for file in pick(files, SUFFIXES, pool.collector):
-        lines.answers[file.shown] = [a for n, row in parse_json_items(file) for a in lines.given(file, n, row)]
+        before = len(lines.verdicts)
+        answers = [a for n, row in parse_json_items(file) for a in lines.given(file, n, row)]
+        own = _sessions([*answers, *lines.verdicts[before:]], file, pool.collector)
+        lines.answers[file.shown] = [replace(a, name=own.get(a.name, a.name)) for a in answers]
+        lines.verdicts[before:] = [replace(v, name=own.get(v.name, v.name)) for v in lines.verdicts[before:]]
     verdicts = lines.verdicts
     if chosen_unit(unit, lines.n_spans, verdicts, pool.collector) == DOCUMENT:
         question = question_of(verdicts, label, "label", pool.collector)
@@ -169,6 +177,21 @@ class _Lines:
         if isinstance(label, str) and label.strip() and not row.get("spans"):
             return label.strip(), (str(answer),) if answer in ("accept", "reject") else ()
         return None
+
+
+def _sessions(said: Sequence[Answer | Verdict], file: SourceFile, collector: Collector) -> dict[str, str]:
+    """Return the file's name for sessions that are called by their time, unless the same text stands in two of them."""
+    texts: dict[str, set[str]] = {}
+    for entry in said:
+        if entry.role == "annotator" and UNNAMED.search(entry.name):
+            texts.setdefault(entry.name, set()).add(entry.id)
+    if not texts or len(set().union(*texts.values())) < sum(map(len, texts.values())):
+        return {}
+    name = PurePosixPath(file.name).stem.strip() or "unknown"
+    collector.note(
+        f"{file.shown}: sessions without a name ({len(texts)}, none about the texts of another) are {name}'s."
+    )
+    return dict.fromkeys(texts, name)
 
 
 def _annotator(row: dict[str, Any], file: SourceFile, where: str) -> str:
