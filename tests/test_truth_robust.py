@@ -192,7 +192,7 @@ def test_the_rate_of_marks_is_held_where_annotators_support_it() -> None:
     rates = Rates(looked_at(corpus))
     outside = LABELS.index("O")
     fits = np.eye(3)[corpus.golds["gold"]]
-    none = np.zeros(len(rates.types))
+    none = np.zeros(len(rates.kinds))
     assert rates.held(none, fits).tolist() == [0.0]
     most = np.full((corpus.n_tokens, 3), 0.45)
     most[:, outside] = 0.1
@@ -219,10 +219,12 @@ def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -
         sequence_ids=[str(i) for i in range(n // 20)],
     )
     rates = Rates(looked_at(corpus))
-    assert rates.types == ["X", "Y"]
-    weight = rates.held(np.zeros(2), np.eye(3)[machine])
-    assert weight[0] == 0.0 < 0.5 < weight[1]
-    assert rates.bias(weight).tolist() == [0.0, 0.0, -weight[1]]
+    assert list(rates.kinds) == ["", "X", "Y"]
+    everything, one, other = weight = rates.held(np.zeros(3), np.eye(3)[machine])
+    assert one == 0.0 < everything < 0.8 < other
+    assert rates.bias(weight).tolist() == [0.0, -everything, -everything - other]
+    confused = np.eye(3)[np.where(gold == 2, 1, gold)]  # all of Y is called X: who said Y there has seen something
+    assert rates.held(np.zeros(3), confused).tolist() == [0.0, 0.0, 0.0]
     marked = (RobustSequence().fit(corpus).labels == 2).sum()
     assert marked < 1.2 * (gold == 2).sum()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lasca.truth.guards import types_of_marks
+from lasca.truth.guards import kinds_of_marks
 
 if TYPE_CHECKING:
     from lasca.truth.finish import Tally
@@ -24,7 +24,7 @@ OVERRULED = 0.001
 APART = 0.15
 """Share of marked tokens on which members may differ without a word."""
 HELD = 0.7
-"""Nats that may be needed to hold the rate of a type without a word."""
+"""Nats that may be needed to hold a rate without a word."""
 RATE = 2.0
 """By how much the inferred share of a label may leave the range of annotators' own shares."""
 
@@ -85,11 +85,10 @@ def check_average(
         said.append(
             f"{shown} repeat each other more than independent annotators would: together they count as {weight:.1f}"
         )
-    types, _ = types_of_marks(crowd.corpus.labels)
     weight = np.mean([fit.held for _, fit in fits], axis=0)
-    held = [name for name, nats in zip(types, weight) if nats > HELD]
+    held = [kind or "what is marked" for kind, nats in zip(kinds_of_marks(crowd.corpus.labels), weight) if nats > HELD]
     if held:
-        what = ", ".join(filter(None, held)) or "what is marked"
+        what = ", ".join(held)
         said.append(
             f"the votes alone would have most annotators miss most of {what}; its share was held at what annotators "
             "support"

@@ -4,11 +4,12 @@
   a rate per annotator. Silent votes count by the probability that they looked.
 - *Unanimity.* Where three people or more agree, they are believed: "everybody missed it" is the cheapest explanation
   of anything, and a model that may use it drifts.
-- *Rates.* How much of each type is marked stays within what annotators support: the upper quartile of the ratio (marks
-  of an annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight against the type
-  holds it there. With two annotators it is the median, and 1: who of two misses much cannot be told. Types are held one
-  by one: a source that sees one type everywhere (a language model that takes every number for a name) is outvoted there
-  and not believed because it marks little of the others.
+- *Rates.* How much is marked, in all and of each type, stays within what annotators support: the upper quartile of the
+  ratio (marks of an annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight against
+  the kind of mark holds it there. With two annotators it is the median, and 1: who of two misses much cannot be told.
+  Each type is held by itself: a source that sees one type everywhere (a language model that takes every number for a
+  name) is outvoted there, and not believed because it marks little of the others. Who marks another type on the tokens
+  of one has seen something there, and counts as having marked it.
 """
 
 from __future__ import annotations
@@ -135,14 +136,15 @@ class Silence:
 
 
 class Rates:
-    """How much of each type may be marked, by what annotators mark on the same tokens."""
+    """How much may be marked, in all and of each type, by what annotators mark on the same tokens."""
 
     def __init__(self, crowd: Crowd) -> None:
         votes = crowd.votes
         self.crowd = crowd
-        self.types, self.type_of = types_of_marks(crowd.corpus.labels)
+        self.kinds = kinds_of_marks(crowd.corpus.labels)
         self.given = self._by_annotator(np.ones(len(votes.label)))
-        self.marked = [self._by_annotator(self.type_of[votes.label] == i) for i in range(len(self.types))]
+        self.marked = [self._by_annotator(own[votes.label]) for own in self.kinds.values()]
+        self.otherwise = [(self.kinds[""] & ~own)[votes.label] for own in self.kinds.values()]
         share = self.given / self.given.sum()
         alone = float((share**2).sum())  # one over the number of annotators, if all do the same
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
@@ -155,11 +157,12 @@ class Rates:
         return np.bincount(votes.annotator, weights, votes.n_annotators).astype(np.float64)
 
     def ratios(self, labels: Floats) -> Floats:
-        """Return of each type the upper quartile (the median of two), over votes, of own marks per expected mark."""
-        found = np.empty(len(self.types))
-        for i, marked in enumerate(self.marked):
-            expected = self._by_annotator(labels[:, self.type_of == i].sum(axis=1)[self.crowd.token])
-            ratio = (marked + 1.0) / (expected + 1.0)
+        """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark."""
+        found = np.empty(len(self.kinds))
+        for i, own in enumerate(self.kinds.values()):
+            of_votes = labels[:, own].sum(axis=1)[self.crowd.token]
+            otherwise = self._by_annotator(of_votes * self.otherwise[i])
+            ratio = (self.marked[i] + otherwise + 1.0) / (self._by_annotator(of_votes) + 1.0)
             order = np.argsort(ratio, kind="stable")
             order = order[self.given[order] > 0]
             share = self.given[order] / self.given.sum()
@@ -167,17 +170,20 @@ class Rates:
         return found
 
     def held(self, weight: Floats, labels: Floats) -> Floats:
-        """Return the next weight against each type: more while too much is marked, less as soon as there is room."""
+        """Return the next weight against each kind: more while too much is marked, less as soon as there is room."""
         return np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(labels)))
 
     def bias(self, weight: Floats) -> Floats:
         """Return what the weights say of each label, in nats."""
-        return np.asarray(-np.append(weight, 0.0)[self.type_of])  # O is the last
+        return np.asarray(-weight @ np.array(list(self.kinds.values()), dtype=np.float64))
 
 
-def types_of_marks(labels: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the types that can be marked, and the type of each label (-1 of O): PER of B-PER, of others themselves."""
+def kinds_of_marks(labels: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return the labels of all marks ("") and those of each type, where there is more than one: PER of B-PER."""
     spans = detect(labels) is not None
     names = [None if label == OUTSIDE else split_label(label)[1] if spans else label for label in labels]
-    types = list(dict.fromkeys(name for name in names if name is not None))
-    return types, np.array([-1 if name is None else types.index(name) for name in names])
+    types = dict.fromkeys(name for name in names if name is not None)
+    kinds = {"": np.array([name is not None for name in names])}
+    if len(types) > 1:
+        kinds |= {name: np.array([other == name for other in names]) for name in types}
+    return kinds

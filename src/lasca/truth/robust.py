@@ -39,7 +39,7 @@ from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.checks import check_average
 from lasca.truth.evidence import Floats, word_rows
 from lasca.truth.families import Families, declared_families, find_families
-from lasca.truth.guards import Crowd, types_of_marks
+from lasca.truth.guards import Crowd, kinds_of_marks
 from lasca.truth.hidden_states import Text
 from lasca.truth.robust_chain import TEXT_PRIOR, ChainFit, RobustChain, Structure
 from lasca.truth.sequence import Chain, best_paths
@@ -224,7 +224,7 @@ class RobustSequence(TruthModel):
         count_as = {
             tuple(corpus.annotators[m] for m in group): families.counts_as(group) for group in families.members()
         }
-        types, _ = types_of_marks(corpus.labels)
+        kinds = list(kinds_of_marks(corpus.labels))
         longest = max((fit.trace for _, fit in fits), key=len)
         return Posterior(
             proba,
@@ -239,7 +239,7 @@ class RobustSequence(TruthModel):
                         "iterations": len(fit.trace),
                         "converged": fit.converged,
                         "objective": float(fit.trace[-1]),
-                        "held": {types[i]: float(fit.held[i]) for i in np.flatnonzero(fit.held)},
+                        "held": {kinds[i] or "all": float(fit.held[i]) for i in np.flatnonzero(fit.held)},
                     }
                     for structure, fit in fits
                 ],

@@ -87,7 +87,7 @@ class ChainFit:
     trace: npt.NDArray[np.float64]
     converged: bool
     held: Floats
-    """The weight against marks of each type that holds their rate, in nats; 0: none was needed."""
+    """The weight against each kind of marks that holds their rate, in nats; 0: none was needed."""
 
 
 class RobustChain:
@@ -116,7 +116,7 @@ class RobustChain:
         self.ruled_out = ruled_out(crowd)
         self.silence = Silence(crowd) if crowd.outside >= 0 else None
         self.rates = Rates(crowd) if crowd.outside >= 0 else None
-        self.held = np.zeros(0 if self.rates is None else len(self.rates.types))
+        self.held = np.zeros(0 if self.rates is None else len(self.rates.kinds))
 
     def _base(self, labels: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the pseudo-counts of rows and of whole contexts: right rather than wrong, within the scheme."""
