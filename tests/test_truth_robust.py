@@ -288,6 +288,34 @@ def test_the_text_must_earn_its_say() -> None:
     assert found["text"] is (found["text_agreement"] >= 0.4)
 
 
+class Knows:
+    """A text model that knows the labels beforehand."""
+
+    def __init__(self, codes: Any) -> None:
+        self.codes = codes
+
+    def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> Knows:
+        self.offsets = corpus.offsets
+        return self
+
+    def fit(self, targets: Any, sequences: Any, before: Any = None) -> None:
+        assert targets.shape == (len(self.codes), 3)
+
+    def predict(self, learned: None, sequences: Any, out: Any) -> None:
+        for s in sequences:
+            tokens = np.arange(self.offsets[s], self.offsets[s + 1])
+            out[tokens, self.codes[tokens]] = 1
+
+
+def test_any_text_model_can_have_a_say() -> None:
+    corpus = crowd(n_sequences=250, n_annotators=2, accuracy=0.7)
+    gold = corpus.golds["gold"]
+    found = [RobustSequence(text=text, words=False, rounds=1).fit(corpus) for text in (False, Knows(gold))]
+    assert [truth.diagnostics["text"] for truth in found] == [False, True]
+    deaf, told = ((truth.labels == gold).mean() for truth in found)
+    assert told > deaf + 0.05
+
+
 def test_threads_change_no_byte() -> None:
     corpus = crowd(300, seed=2)
     one, two = (RobustSequence(n_threads=n, rounds=1, text_iterations=5).fit(corpus) for n in (1, 2))

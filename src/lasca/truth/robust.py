@@ -10,8 +10,8 @@ has earned one:
 
     1. families: who repeats whom; their votes get weights
     2. each member by variational Bayes; the mean of their probabilities
-    3. up to `rounds` times: a CRF cross-fitted over documents on the mean. If its out-of-fold labels agree with the
-       inferred ones (span F1 of at least `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more
+    3. up to `rounds` times: a text model, cross-fitted over documents on the mean. If its out-of-fold labels agree with
+       the inferred ones (span F1 of at least `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more
        source for every member, which learn its confusion; else the text stays out
     4. labels: the legal path with the most tokens expected to be right under the mean; then probabilities are
        tempered so that they predict the text's labels best (`tempering`), where there is text
@@ -31,7 +31,7 @@ from lasca import evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
 from lasca.errors import ModelError
-from lasca.estimator import check_int, check_number, generator
+from lasca.estimator import flag, generator, number, other, seeds, threads, whole
 from lasca.schemes import detect, transitions
 from lasca.truth.annotator_groups import found_clusters
 from lasca.truth.annotator_models import confusion_prior
@@ -43,10 +43,10 @@ from lasca.truth.guards import Crowd, kinds_of_marks
 from lasca.truth.hidden_states import Text
 from lasca.truth.robust_chain import TEXT_PRIOR, ChainFit, RobustChain, Structure
 from lasca.truth.sequence import Chain, best_paths
-from lasca.truth.sequence_model import start_evidence
 from lasca.truth.sequence_rounds import LEAN
+from lasca.truth.starts import start_evidence
 from lasca.truth.tempering import advised, doubted, referee, tempered
-from lasca.truth.text_evidence import CrossFit, document_codes
+from lasca.truth.text_models import CrossFit, TextModel, document_codes, text_model
 
 __all__ = ["RobustSequence"]
 
@@ -84,49 +84,31 @@ SAMPLE, MOST_TRAINED = 60_000, 250_000
 
 
 class RobustSequence(TruthModel):
-    """The truth as an average of chain models with guards. Each part can be switched off.
-
-    `words`: labels emit words. `text`: a CRF cross-fitted in `folds` over documents joins where it has earned a say,
-    trained `rounds` times for `text_iterations` each; `text_l2`, `text_min_count`: its penalty and rarest feature.
-    `families`: look for annotators who repeat each other (families the corpus declares always count). `calibrate`:
-    temper probabilities by what the text says of them. `max_iter`, `tol`: a member stops when probabilities
-    move by less than `tol` per expected mark.
-    """
+    """The truth as an average of chain models with guards. Each part can be switched off."""
 
     name = "robust"
     summary = "The default: an average of chain models with guards against drift, copies and lazy annotators"
     supports = frozenset({"known", "soft", "families"})
 
-    def __init__(
-        self,
-        *,
-        words: bool = True,
-        text: bool = True,
-        rounds: int = 2,
-        folds: int = 3,
-        text_iterations: int = 30,
-        text_l2: float = 1.0,
-        text_min_count: int = 2,
-        families: bool = True,
-        calibrate: bool = True,
-        max_iter: int = 30,
-        tol: float = 1e-3,
-        seed: int | np.random.Generator = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.words = words
-        self.text = text
-        self.rounds = rounds
-        self.folds = folds
-        self.text_iterations = text_iterations
-        self.text_l2 = text_l2
-        self.text_min_count = text_min_count
-        self.families = families
-        self.calibrate = calibrate
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
-        self.n_threads = n_threads
+    words: bool = flag("labels emit words", default=True)
+    text: bool | str | TextModel = other(
+        "a text model, cross-fitted over documents, joins where it has earned a say; True: a CRF",
+        "True, False, a text model or its name",
+        default=True,
+    )
+    rounds: int = whole("how often it is trained", default=2, low=0)
+    folds: int = whole("folds of the cross-fitting", default=3, low=2)
+    text_iterations: int = whole("iterations of the CRF each time", default=30, low=1)
+    text_l2: float = number("penalty of the CRF", default=1.0, low=0, open_low=True)
+    text_min_count: int = whole("how often a feature of the CRF occurs at least", default=2, low=1)
+    families: bool = flag("look for annotators who repeat each other; families the corpus declares count", default=True)
+    calibrate: bool = flag("temper probabilities by what the text says of them", default=True)
+    max_iter: int = whole("iterations of a member at most", default=30, low=1)
+    tol: float = number(
+        "a member stops when probabilities move by less than this per expected mark", default=1e-3, low=0
+    )
+    seed: int | np.random.Generator = seeds(default=0)
+    n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if len(votes.label) == 0:
@@ -134,9 +116,8 @@ class RobustSequence(TruthModel):
                 f"{self.name} needs hard votes beside the soft ones", hint="Take another model: ds takes soft votes"
             )
         rng = generator(self.seed)
-        max_iter = check_int("max_iter", self.max_iter, low=1)
-        tol = check_number("tol", self.tol, low=0)
-        check_int("text_iterations", self.text_iterations, low=1)
+        crf = {"l2": self.text_l2, "min_count": self.text_min_count, "iterations": self.text_iterations}
+        reader = text_model(self.text, **crf)
         progress(0.0, "families")
         outside = corpus.labels.index("O") if "O" in corpus.labels else -1
         families = (
@@ -145,20 +126,20 @@ class RobustSequence(TruthModel):
         words = word_rows(corpus) if self.words else None
         crowd = Crowd.of(corpus, votes, families.weights(votes), words, available_threads(self.n_threads))
         soft = _soft_sources(votes)
-        run = _Average(crowd, soft, max_iter, tol, progress)
+        run = _Average(crowd, soft, self.max_iter, self.tol, progress)
         start = start_evidence(corpus, families.one_each(votes), hard=False)
         fits = run.members(start, (), 0.0, 0.35)
         mean = run.mean(fits)
         plain = mean
         text, agreement, crossfit = None, None, None
-        for number in range(check_int("rounds", self.rounds, low=0) if self.text else 0):
-            begin = 0.4 + 0.55 * number / self.rounds
-            progress(begin, f"text, round {number + 1}")
-            if number == 0:
-                crossfit, agreement = self._crossfit(crowd, mean, rng)
+        for done in range(0 if reader is None else self.rounds):
+            begin = 0.4 + 0.55 * done / self.rounds
+            progress(begin, f"text, round {done + 1}")
+            if done == 0 and reader is not None:
+                crossfit, agreement = self._crossfit(reader, crowd, mean, rng)
             if crossfit is None:
                 break
-            text = crossfit(mean, self.text_iterations)
+            text = crossfit(mean)
             agreement = _agreement_on(corpus, text, mean)
             if agreement < LEAST_AGREEMENT:
                 text = None
@@ -168,7 +149,9 @@ class RobustSequence(TruthModel):
         progress(0.97, "result")
         return self._posterior(crowd, families, fits, mean, plain, text, agreement)
 
-    def _crossfit(self, crowd: Crowd, mean: Floats, rng: np.random.Generator) -> tuple[CrossFit | None, float | None]:
+    def _crossfit(
+        self, reader: TextModel, crowd: Crowd, mean: Floats, rng: np.random.Generator
+    ) -> tuple[CrossFit | None, float | None]:
         """Return what trains taggers, or None where the text has nothing to say; a large corpus asks a sample first."""
         corpus, salt = crowd.corpus, int(rng.integers(1 << 32))
         if crowd.outside >= 0 and _n_spans(crowd, mean) < LEAST_SPANS:
@@ -177,27 +160,20 @@ class RobustSequence(TruthModel):
             sample = _some_documents(corpus, SAMPLE, salt)
             part = corpus.select(sequences=np.flatnonzero(sample))
             tokens = np.repeat(sample, np.diff(corpus.offsets))
-            tried = self._taggers(part, salt, crowd.n_threads)
+            tried = self._taggers(reader, part, salt, crowd.n_threads)
             own = np.ascontiguousarray(mean[tokens])
             if not tried.possible:
                 return None, None
-            found = _agreement_on(part, tried(own, self.text_iterations), own)
+            found = _agreement_on(part, tried(own), own)
             if found < LEAST_AGREEMENT:
                 return None, found
-        crossfit = self._taggers(corpus, salt, crowd.n_threads)
+        crossfit = self._taggers(reader, corpus, salt, crowd.n_threads)
         if corpus.n_tokens > MOST_TRAINED:
             crossfit.trained = crossfit.trained & _some_documents(corpus, MOST_TRAINED, salt)
         return (crossfit if crossfit.possible else None), None
 
-    def _taggers(self, corpus: CrowdCorpus, salt: int, n_threads: int) -> CrossFit:
-        return CrossFit(
-            corpus,
-            np.random.default_rng(salt),
-            folds=check_int("folds", self.folds, low=2),
-            l2=check_number("text_l2", self.text_l2, low=0, open_low=True),
-            min_count=check_int("text_min_count", self.text_min_count, low=1),
-            n_threads=n_threads,
-        )
+    def _taggers(self, reader: TextModel, corpus: CrowdCorpus, salt: int, n_threads: int) -> CrossFit:
+        return CrossFit(corpus, reader, np.random.default_rng(salt), folds=self.folds, n_threads=n_threads)
 
     def _posterior(
         self,

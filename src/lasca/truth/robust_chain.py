@@ -1,7 +1,7 @@
 """One chain model of the robust average: hidden states, annotators whose habits are learned together, words, texts.
 
 States are labels, or labels at two levels of difficulty (state h·T + t); they form a Markov chain within the rules of
-the tag scheme. As in `hidden_states`, annotators have rows Ψ^l_{b, h, t} (b: the label they gave before, with memory),
+the tag scheme. As in `chain`, annotators have rows Ψ^l_{b, h, t} (b: the label they gave before, with memory),
 words ρ_t, texts (taggers, soft annotators) a confusion; variational Bayes on all of them. What is different, and why:
 
 - *Learned priors* (where the structure has them). Ψ^l ~ Dir(own · base + s m): m is the mean of all annotators' rows,
@@ -45,7 +45,7 @@ from lasca.truth.evidence import (
 )
 from lasca.truth.guards import Crowd, Rates, Silence, ruled_out
 from lasca.truth.sequence import Chain
-from lasca.truth.sequence_model import trust
+from lasca.truth.starts import trust
 
 __all__ = ["ChainFit", "RobustChain", "Structure"]
 
