@@ -8,7 +8,7 @@ import pytest
 import lasca
 import naive
 from lasca.ambiguity import find_ambiguity
-from lasca.ambiguity.rank1 import rank1, reliable_annotators
+from lasca.ambiguity.baselines import rank1, reliable_annotators
 from lasca.corpus import CrowdCorpus
 from lasca.truth import Clusters
 from lasca.truth.base import Votes

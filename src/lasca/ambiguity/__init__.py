@@ -93,7 +93,7 @@ def _ranking(votes: Votes, truth: Truth, method: str, options: dict[str, Any]) -
         names = ("max_iter", "tol", "sample", "n_threads", "chunk_size", "progress")
         return two_truths(votes, truth, **{name: options[name] for name in names})
     if method == "rank-1":
-        from lasca.ambiguity.rank1 import rank1
+        from lasca.ambiguity.baselines import rank1
 
         return rank1(votes, truth, options["scaling"], options["n_threads"], options["chunk_size"])
     from lasca.ambiguity import baselines

@@ -16,8 +16,8 @@ from lasca.corpus import need_corpus
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
 from lasca.plugins import Registry, load_object
-from lasca.tagger.paths import Paths, weighted_paths
 from lasca.tagger.prepare import (
+    Paths,
     VoteScore,
     active_labels,
     blocks_of,
@@ -27,6 +27,7 @@ from lasca.tagger.prepare import (
     scheme_constraint,
     targets_of,
     vote_score_of,
+    weighted_paths,
 )
 
 if TYPE_CHECKING:
