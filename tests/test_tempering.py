@@ -14,7 +14,6 @@ from lasca.corpus.votes import Block
 from lasca.truth.base import Votes
 from lasca.truth.tempering import (
     REFEREE_GRID,
-    Text,
     advised,
     calibrated,
     doubted,
@@ -129,12 +128,12 @@ def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None
 
 def test_doubt_moves_as_much_as_it_says() -> None:
     rng = np.random.default_rng(0)
-    proba, text = rng.dirichlet(np.ones(4) * 0.2, 500), Text(rng.dirichlet(np.ones(4), 500).astype(np.float32))
-    mixed, share = doubted(proba, (text,), 0.1)
-    np.testing.assert_allclose(share * (1 - (proba * text.proba).sum(axis=1).mean()), 0.1, rtol=1e-6)
+    proba, text = rng.dirichlet(np.ones(4) * 0.2, 500), rng.dirichlet(np.ones(4), 500).astype(np.float32)
+    mixed, share = doubted(proba, text, 0.1)
+    np.testing.assert_allclose(share * (1 - (proba * text).sum(axis=1).mean()), 0.1, rtol=1e-6)
     np.testing.assert_allclose(mixed.sum(axis=1), 1, atol=1e-5)
-    assert doubted(proba, (text,), 1.0)[1] == 0.5
-    assert doubted(proba, (), 0.1) == (proba, 0.0)
+    assert doubted(proba, text, 1.0)[1] == 0.5
+    assert doubted(proba, text, 0.0) == (proba, 0.0)
 
 
 def test_the_referees_confusion_leans_on_its_prior() -> None:

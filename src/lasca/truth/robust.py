@@ -40,7 +40,6 @@ from lasca.truth.checks import check_average
 from lasca.truth.evidence import Floats, word_rows
 from lasca.truth.families import Families, declared_families, find_families
 from lasca.truth.guards import Crowd, kinds_of_marks
-from lasca.truth.hidden_states import Text
 from lasca.truth.robust_chain import TEXT_PRIOR, ChainFit, RobustChain, Structure
 from lasca.truth.sequence import Chain, best_paths
 from lasca.truth.sequence_rounds import LEAN
@@ -193,7 +192,7 @@ class RobustSequence(TruthModel):
             voted = votes.voted
             found = referee(plain[voted], text[voted].astype(np.float64), confusion_prior(T, *TEXT_PRIOR))
             proba = advised(tempered(plain, found.tau), text.astype(np.float64), found.confusion)
-            proba, temperature = doubted(proba, [Text(text)], DOUBT)[0], 1 / found.tau
+            proba, temperature = doubted(proba, text, DOUBT)[0], 1 / found.tau
         counts = _counts(crowd, mean)
         clusters, scores = found_clusters(counts, None, confusion_prior(T, *LEAN))
         confusion = counts + confusion_prior(T, *LEAN)

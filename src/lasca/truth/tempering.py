@@ -25,7 +25,6 @@ w ≤ 1/2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +40,6 @@ from lasca.truth.sequence_rounds import TEXT_PRIOR, Fit, as_described
 
 __all__ = [
     "Referee",
-    "Text",
     "advised",
     "calibrated",
     "doubted",
@@ -178,24 +176,16 @@ def calibrated(
     crowd, voted = without_text(fit), Block(votes, 0, votes.n_tokens).voices > 0
     found = referee(crowd[voted], text[voted], confusion_prior(text.shape[1], *TEXT_PRIOR))
     out = tempered(labels, found.tau) if sampled else advised(tempered(crowd, found.tau), text, found.confusion)
-    out, share = doubted(out, [Text(fit.text)], doubt)
+    out, share = doubted(out, fit.text, doubt)
     return np.asarray(out), numbers | {"temperature": 1 / found.tau, "text_share": share}
 
 
-@dataclass(frozen=True)
-class Text:
-    """What a text model says, (n_tokens, T); rows of zeros say nothing."""
-
-    proba: npt.NDArray[np.float32]
-
-
 def doubted(
-    proba: npt.NDArray[np.floating], texts: Sequence[Text], doubt: float
+    proba: npt.NDArray[np.floating], text: npt.NDArray[np.float32], doubt: float
 ) -> tuple[npt.NDArray[np.floating], float]:
-    """Mix the texts' probabilities in, so that `doubt` of all probability mass moves; return the mixture and w."""
-    if not texts or doubt == 0:
+    """Mix a text model's probabilities in, so that `doubt` of all mass moves; return the mixture and w."""
+    if doubt == 0:
         return proba, 0.0
-    text = np.mean([text.proba for text in texts], axis=0)
     apart = 1.0 - float((proba * text).sum(axis=1).mean())
     share = min(0.5, doubt / max(apart, 1e-9))
     return np.asarray((1 - share) * proba + share * text), share
