@@ -34,6 +34,8 @@ __all__ = [
 
 PI = np.array([0.5, 0.6, 0.7, 0.8])
 TOP_PAIRS = 5
+PAIR_CELLS = 2_000_000
+"""So many weights of pairs of labels are held at a time."""
 STRENGTHS = 10.0 ** np.arange(0, 4.1, 0.5)
 # what the priors add to the expected counts: kinds (one truth, two), λ, γ, ρ, θ (knows, does not)
 KINDS = np.array([9.0, 1.0])
@@ -108,13 +110,14 @@ class PairPasses:
         arguments = self._arguments(p)
         evidence, proba = np.empty(len(self.tokens)), np.empty(len(self.tokens))
         e_step: Any = kernels.two_truths_pass
+        no_pairs = np.zeros((0, T, T))
         D = len(p.levels)
         shapes = ((L, D, T, T), (D, T), (D,), (T, T, kernels.GRID))
 
         def work(mine: list[tuple[int, int]]) -> list[npt.NDArray[np.int64]]:
             sums = [np.zeros(shape, np.int64) for shape in shapes]
             for lo, hi in mine:
-                e_step(lo, hi, self.tokens, *arguments, learn, *sums, evidence, proba)
+                e_step(lo, hi, self.tokens, *arguments, learn, *sums, evidence, proba, no_pairs, no_pairs)
             return sums
 
         parts = run_ordered(work, [self.chunks[k :: self.n_threads] for k in range(self.n_threads)], self.n_threads)
@@ -124,11 +127,45 @@ class PairPasses:
 
     def pairs(self, p: PairParameters, tokens: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
         """Return the most probable pairs of the tokens, given that they are ambiguous."""
-        label = np.empty((len(tokens), TOP_PAIRS, 2), np.int16)
-        proba, share = np.empty((len(tokens), TOP_PAIRS)), np.empty((len(tokens), TOP_PAIRS))
-        find: Any = kernels.two_truths_pairs
-        find(0, len(tokens), tokens, *self._arguments(p), label, proba, share)
-        return {"pair_label": label, "pair_proba": proba, "pair_share": share}
+        T = self.votes.n_labels
+        found: dict[str, npt.NDArray[Any]] = {
+            "pair_label": np.full((len(tokens), TOP_PAIRS, 2), -1, np.int16),
+            "pair_proba": np.zeros((len(tokens), TOP_PAIRS)),
+            "pair_share": np.full((len(tokens), TOP_PAIRS), np.nan),
+        }
+        arguments = self._arguments(p)
+        sums = [np.zeros(shape, np.int64) for shape in ((1, 1, 1, 1), (1, 1), (1,), (1, 1, 1))]  # of learning: unused
+        size = max(1, PAIR_CELLS // T**2)
+        e_step: Any = kernels.two_truths_pass
+        for lo in range(0, len(tokens), size):
+            some = tokens[lo : lo + size]
+            weight, part = np.zeros((2, len(some), T, T))
+            unused = np.empty((2, len(some)))
+            e_step(0, len(some), some, *arguments, False, *sums, *unused, weight, part)
+            _rank_pairs(weight, part, *(array[lo : lo + size] for array in found.values()))
+        return found
+
+
+def _rank_pairs(weight: Floats, part: Floats, label: npt.NDArray[np.int16], proba: Floats, share: Floats) -> None:
+    """Fill in the pairs of most weight, (n, TOP_PAIRS): of equal ones the first, the label with the larger share first.
+
+    Weights are those of `two_truths_pass`. Labels stay -1 where there are fewer pairs.
+    """
+    n, T, _ = weight.shape
+    total = weight[:, 0, 0].copy()
+    weight[:, 0, 0] = 0.0
+    flat, part = weight.reshape(n, T * T), part.reshape(n, T * T)
+    for rank in range(TOP_PAIRS):
+        best = flat.argmax(axis=1)
+        i = np.flatnonzero(flat[np.arange(n), best] > 0.0)
+        top = best[i]
+        of_first = part[i, top] / flat[i, top]
+        swapped = of_first < 0.5
+        label[i, rank, 0] = np.where(swapped, top % T, top // T)
+        label[i, rank, 1] = np.where(swapped, top // T, top % T)
+        proba[i, rank] = flat[i, top] / total[i]
+        share[i, rank] = np.where(swapped, 1.0 - of_first, of_first)
+        flat[i, top] = 0.0
 
 
 def shares(counts: Floats) -> Floats:

@@ -214,9 +214,7 @@ class Objective:
 
     def _chunk(self, c: int) -> float:
         scores, f = self.scores, self.features
-        hard, soft = (None, self._soft) if self._soft.size else (self._hard, None)
         allowed = self._allowed if self._allowed.size else None
-        costs = None if self.kind == kernels.LIKELIHOOD else self._costs
         while True:
             for buffer in (self._bundles, self._pairs, self._moves):
                 buffer[c] = 0.0
@@ -224,11 +222,11 @@ class Objective:
             for kind, sequences in self._tasks[c]:
                 value += kernels.chain_gradient(
                     self.kind, kind, sequences, f.offsets, f.slots, scores.bundles, scores.M, scores.MT,
-                    scores.A, scores.AT, scores.shift, scores.mask, self._units, costs,
-                    hard, soft, allowed, self._weights, self.space.n_labels, scores.blocks,
+                    scores.A, scores.AT, scores.shift, scores.mask, self._units, self._costs,
+                    self._hard, self._soft, allowed, self._weights, self.space.n_labels, scores.blocks,
                     self._bundles[c], self._pairs[c], self._moves[c], logs,
                 )  # fmt: skip
-            if logs or costs is None or not np.isnan(value):
+            if logs or self.kind != kernels.COST_SENSITIVE or not np.isnan(value):
                 return value
             self._logs = True  # from now on: the model will not become less sure
 

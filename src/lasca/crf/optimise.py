@@ -87,7 +87,7 @@ class _History:
 
     def __init__(self, size: int, memory: int) -> None:
         self.steps, self.changes = np.zeros((memory, size)), np.zeros((memory, size))
-        self.inner = np.ones(memory)
+        self.inner, self._share = np.ones(memory), np.empty(memory)
         self.newest, self.n_pairs, self.memory = -1, 0, memory
 
     def forget(self) -> None:
@@ -103,9 +103,8 @@ class _History:
             self.forget()
 
     def direction(self, gradient: Array, out: Array) -> float:
-        return float(
-            vectors.lbfgs_direction(gradient, self.steps, self.changes, self.inner, self.newest, self.n_pairs, out)
-        )
+        ring = (self.steps, self.changes, self.inner, self.newest, self.n_pairs)
+        return float(vectors.lbfgs_direction(gradient, *ring, self._share, out))
 
 
 def minimise(

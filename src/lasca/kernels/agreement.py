@@ -12,7 +12,7 @@ from lasca.kernels.compiled import inner, kernel
 __all__ = ["crowdtruth_labels", "crowdtruth_pass", "rank1_pass", "vote_entropy"]
 
 
-@kernel
+@kernel(allocates=True)
 def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, share, max_iter, tol, mu, vote_omega):
     """Fit A ≈ ω μᵀ on the observed cells of sequences lo..hi by alternating least squares.
 
@@ -124,7 +124,7 @@ def _scale(s, offsets, start, annotator, place, members, n_members, omega, share
         place[members[m]] = -1
 
 
-@kernel
+@kernel(allocates=True)
 def vote_entropy(start, label, n_labels, entropy):
     """Entropy of the shares of the labels each token was given, in nats; nan with fewer than two votes."""
     given = np.zeros(n_labels, np.int64)
@@ -144,7 +144,7 @@ def vote_entropy(start, label, n_labels, entropy):
         entropy[i] = total
 
 
-@kernel
+@kernel(allocates=True)
 def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, new_worker):
     """One step of CrowdTruth's mutual updates: unit and worker quality from those of the step before.
 
@@ -184,7 +184,7 @@ def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, ne
         new_worker[who] = sums[0, who] / max(sums[1, who], 1e-4) * (sums[2, who] / max(sums[3, who], 1e-4))
 
 
-@kernel
+@kernel(allocates=True)
 def crowdtruth_labels(start, annotator, label, unit, worker, both, either, quality):
     """Write each label's quality: how probable it is that one annotator gives it where another one did.
 

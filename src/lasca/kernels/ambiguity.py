@@ -8,12 +8,13 @@ order, so that any cut into chunks and any number of threads give the same bytes
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from lasca.kernels.compiled import inner, kernel
 
-__all__ = ["GRID", "SCALE", "two_truths_pairs", "two_truths_pass"]
+__all__ = ["GRID", "SCALE", "two_truths_pass"]
 
 SCALE = float(2**32)
 """Expected counts are kept as multiples of 1/SCALE."""
@@ -27,7 +28,8 @@ _BLOCK = 16  # votes between two rescalings of the products
 def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
     """List the labels voted for, in order, and the ordered pairs to try: voted with voted, then voted with near."""
     n_labels = seen.shape[0]
-    seen[:] = False
+    for t in range(n_labels):
+        seen[t] = False
     for v in range(first, last):
         seen[label[v]] = True
     n_voted = 0
@@ -56,10 +58,10 @@ def _rescale(one, two, n_pairs):
     top = 0.0
     for d in range(n_levels):
         for t in range(n_labels):
-            top = max(top, one[d, t])
+            top = one[d, t] if one[d, t] > top else top
         for p in range(n_pairs):
             for k in range(GRID):
-                top = max(top, two[d, p, k])
+                top = two[d, p, k] if two[d, p, k] > top else top
     if top == 0.0:
         return 0.0
     for d in range(n_levels):
@@ -92,11 +94,11 @@ def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_
                     rows[t, v] = x
                     one[d, t] *= x
             for p in range(n_pairs):
-                of_a, of_b = rows[pair_a[p]], rows[pair_b[p]]
+                at_a, at_b = pair_a[p], pair_b[p]
                 t0, t1, t2, t3 = two[d, p, 0], two[d, p, 1], two[d, p, 2], two[d, p, 3]
                 for v in range(n):
-                    b = of_b[v]
-                    x = of_a[v] - b
+                    b = rows[at_b, v]
+                    x = rows[at_a, v] - b
                     t0 *= b + p0 * x
                     t1 *= b + p1 * x
                     t2 *= b + p2 * x
@@ -128,7 +130,8 @@ def _learn(
             n_one[d, t] += _whole(r)
             used[t] = r > _LEAST
             if used[t]:
-                mine[t, :n] = r
+                for v in range(n):
+                    mine[t, v] = r
         for p in range(n_pairs):
             r0, r1 = two[d, p, 0] / total, two[d, p, 1] / total
             r2, r3 = two[d, p, 2] / total, two[d, p, 3] / total
@@ -137,68 +140,62 @@ def _learn(
             if r <= _LEAST:
                 continue
             a, b = pair_a[p], pair_b[p]
-            for t in (a, b):
+            for side in range(2):
+                t = a if side == 0 else b
                 if not used[t]:
                     used[t] = True
-                    mine[t, :n] = 0.0
+                    for v in range(n):
+                        mine[t, v] = 0.0
             n_pair[a, b, 0] += _whole(r0)
             n_pair[a, b, 1] += _whole(r1)
             n_pair[a, b, 2] += _whole(r2)
             n_pair[a, b, 3] += _whole(r3)
             r0, r1, r2, r3 = r0 * p0, r1 * p1, r2 * p2, r3 * p3
-            of_a, of_b = mine[a], mine[b]
-            for v in range(n):  # share = row[a] × Σ_k r_k π_k / d_k, with one division
-                row = psi[annotator[first + v], d, label[first + v]]
-                y = row[b]
-                x = row[a] - y
+            for v in range(n):  # share = ψ_a × Σ_k r_k π_k / d_k, with one division
+                who, said = annotator[first + v], label[first + v]
+                z, y = psi[who, d, said, a], psi[who, d, said, b]
+                x = z - y
                 d0, d1, d2, d3 = y + p0 * x, y + p1 * x, y + p2 * x, y + p3 * x
                 d01, d23 = d0 * d1, d2 * d3
-                share = row[a] * ((r0 * d1 + r1 * d0) * d23 + (r2 * d3 + r3 * d2) * d01) / (d01 * d23)
-                of_a[v] += share
-                of_b[v] += max(r - share, 0.0)
+                share = z * ((r0 * d1 + r1 * d0) * d23 + (r2 * d3 + r3 * d2) * d01) / (d01 * d23)
+                mine[a, v] += share
+                mine[b, v] += r - share if r > share else 0.0
         for t in range(n_labels):
             if used[t]:
                 for v in range(n):
                     counts[annotator[first + v], d, label[first + v], t] += _whole(mine[t, v])
 
 
-@kernel
 def two_truths_pass(
-    lo,
-    hi,
-    chosen,
-    start,
-    annotator,
-    label,
-    near,
-    psi,
-    w_one,
-    w_two,
-    w_pair,
-    pi,
-    learn,
-    counts,
-    n_one,
-    n_two,
-    n_pair,
-    log_evidence,
-    proba,
-):
+    lo: int, hi: int, chosen: Any, start: Any, annotator: Any, label: Any, near: Any, psi: Any, w_one: Any, w_two: Any,
+    w_pair: Any, pi: Any, learn: bool, counts: Any, n_one: Any, n_two: Any, n_pair: Any, log_evidence: Any, proba: Any,
+    weight: Any, part: Any,
+) -> None:  # fmt: skip
     """E step on tokens chosen[lo:hi]: log evidence, probability of two truths, and (if `learn`) expected counts.
 
     psi[l, d, s, t] is the probability that annotator l gives s where t is true and the level is d; w_one[d, t] the
     weight of one truth t at level d, w_two[d] that of two truths, w_pair[a, b, k] that of the pair whose first reading
-    a has the share pi[k]. Counts are int64 multiples of 1/SCALE.
+    a has the share pi[k]. Counts are int64 multiples of 1/SCALE. Unless they have no rows, `weight` gets the weight of
+    each pair a < b of a token, at [token, a, b], the sum of all at [token, 0, 0]; `part` the weight times a's share.
     """
     n_levels, n_labels = w_one.shape
-    seen, voted, used = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64), np.zeros(n_labels, np.bool_)
     size = n_labels * (n_labels - 1 + near.shape[1])
-    pair_a, pair_b = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    one, two = np.zeros((n_levels, n_labels)), np.zeros((n_levels, size, GRID))
-    most = 0
-    for c in range(lo, hi):
-        most = max(most, start[chosen[c] + 1] - start[chosen[c]])
-    rows, mine = np.zeros((n_labels, _BLOCK)), np.zeros((n_labels, most))
+    votes = start[chosen[lo:hi] + 1] - start[chosen[lo:hi]]
+    _pass(
+        lo, hi, chosen, start, annotator, label, near, psi, w_one, w_two, w_pair, pi, learn, counts, n_one, n_two,
+        n_pair, log_evidence, proba, weight, part, np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64),
+        np.zeros(n_labels, np.bool_), np.zeros(size, np.int64), np.zeros(size, np.int64),
+        np.zeros((n_levels, n_labels)), np.zeros((n_levels, size, GRID)), np.zeros((n_labels, _BLOCK)),
+        np.zeros((n_labels, votes.max(initial=0))),
+    )  # fmt: skip
+
+
+@kernel
+def _pass(
+    lo, hi, chosen, start, annotator, label, near, psi, w_one, w_two, w_pair, pi, learn, counts, n_one, n_two,
+    n_pair, log_evidence, proba, weight, part, seen, voted, used, pair_a, pair_b, one, two, rows, mine,
+):  # fmt: skip
+    n_levels, n_labels = w_one.shape
     for c in range(lo, hi):
         first, last = start[chosen[c]], start[chosen[c] + 1]
         n_pairs = _readings(first, last, label, near, seen, voted, pair_a, pair_b)
@@ -220,76 +217,22 @@ def two_truths_pass(
                 first, last, annotator, label, psi, pi, pair_a, pair_b, n_pairs, one, two, total,
                 used, mine, counts, n_one, n_two, n_pair,
             )  # fmt: skip
+        if len(weight) > 0:
+            _weigh(c, pi, pair_a, pair_b, n_pairs, two, weight, part)
 
 
-@kernel
-def two_truths_pairs(
-    lo,
-    hi,
-    chosen,
-    start,
-    annotator,
-    label,
-    near,
-    psi,
-    w_one,
-    w_two,
-    w_pair,
-    pi,
-    pair_label,
-    pair_proba,
-    pair_share,
-):
-    """Find the most probable pairs of tokens chosen[lo:hi], given that two labels are true, and the first one's share.
-
-    pair_label (n, top, 2) has the label with the larger share first; -1 where there are fewer pairs.
-    """
-    n_levels, n_labels = w_one.shape
-    top = pair_proba.shape[1]
-    seen, voted = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64)
-    size = n_labels * (n_labels - 1 + near.shape[1])
-    pair_a, pair_b = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    one, two, rows = np.zeros((n_levels, n_labels)), np.zeros((n_levels, size, GRID)), np.zeros((n_labels, _BLOCK))
-    weight, part = np.zeros((n_labels, n_labels)), np.zeros((n_labels, n_labels))
-    for c in range(lo, hi):
-        i = chosen[c]
-        first, last = start[i], start[i + 1]
-        n_pairs = _readings(first, last, label, near, seen, voted, pair_a, pair_b)
-        _explain(
-            first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows
-        )  # fmt: skip
-        total = 0.0
-        for p in range(n_pairs):  # both orders of a pair are one pair: a < b, share of a
-            a, b = min(pair_a[p], pair_b[p]), max(pair_a[p], pair_b[p])
-            for k in range(GRID):
-                share = pi[k] if a == pair_a[p] else 1.0 - pi[k]
-                w = 0.0
-                for d in range(n_levels):
-                    w += two[d, p, k]
-                weight[a, b] += w
-                part[a, b] += share * w
-                total += w
-        pair_label[c] = -1
-        pair_proba[c] = 0.0
-        pair_share[c] = np.nan
-        for rank in range(top):
-            best, best_a, best_b = 0.0, -1, -1
-            for p in range(n_pairs):
-                a, b = min(pair_a[p], pair_b[p]), max(pair_a[p], pair_b[p])
-                if weight[a, b] > best or (weight[a, b] == best and best > 0.0 and (a, b) < (best_a, best_b)):
-                    best, best_a, best_b = weight[a, b], a, b
-            if best_a < 0:
-                break
-            share = part[best_a, best_b] / best
-            if share < 0.5:
-                pair_label[c, rank, 0], pair_label[c, rank, 1] = best_b, best_a
-                share = 1.0 - share
-            else:
-                pair_label[c, rank, 0], pair_label[c, rank, 1] = best_a, best_b
-            pair_proba[c, rank] = best / total
-            pair_share[c, rank] = share
-            weight[best_a, best_b] = 0.0
-        for p in range(n_pairs):
-            a, b = min(pair_a[p], pair_b[p]), max(pair_a[p], pair_b[p])
-            weight[a, b] = 0.0
-            part[a, b] = 0.0
+@inner
+def _weigh(c, pi, pair_a, pair_b, n_pairs, two, weight, part):
+    """Add up what speaks for each pair of labels; both orders of a pair are one pair: a < b, share of a."""
+    for p in range(n_pairs):
+        a, b, in_order = pair_a[p], pair_b[p], True
+        if b < a:
+            a, b, in_order = b, a, False
+        for k in range(GRID):
+            share = pi[k] if in_order else 1.0 - pi[k]
+            w = 0.0
+            for d in range(two.shape[0]):
+                w += two[d, p, k]
+            weight[c, a, b] += w
+            part[c, a, b] += share * w
+            weight[c, 0, 0] += w

@@ -17,6 +17,7 @@ again in log space. Above that border a label whose product underflows has a pos
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +25,8 @@ from lasca.kernels import simd
 from lasca.kernels.compiled import inner, kernel
 
 __all__ = [
-    "MAX_SIMD_WIDTH",
     "agreement_pass",
     "confusion_pass",
-    "confusion_pass_wide",
     "share_counts",
     "soft_counts",
     "soft_factor",
@@ -36,43 +35,48 @@ __all__ = [
 ]
 
 MAX_SIMD_WIDTH = 32
-"""Up to this width `confusion_pass` keeps a token's row in registers; `confusion_pass_wide` takes any width."""
+"""Up to this width `confusion_pass` keeps a token's row in registers."""
 
 TINY = 1e-200
 
 
-@kernel
-def vote_counts(annotator, label, n_annotators, n_labels):  # type: ignore[no-untyped-def]
+def vote_counts(annotator: Any, label: Any, n_annotators: int, n_labels: int) -> Any:
     """Return how often each annotator gave each label, (n_annotators, n_labels)."""
-    counts = np.zeros((n_annotators, n_labels))
-    for j in range(len(label)):
-        counts[annotator[j], label[j]] += 1.0
-    return counts
+    cells = annotator.astype(np.int64) * n_labels + label
+    counts = np.bincount(cells, minlength=n_annotators * n_labels)
+    return counts.astype(np.float64).reshape(n_annotators, n_labels)
 
 
 @kernel
 def vote_shares(start, label, out):  # type: ignore[no-untyped-def]
     """Write the shares of each token's votes into out (n_tokens, n_labels); zeros where nobody voted."""
+    n_labels = out.shape[1]
     for i in range(len(start) - 1):
-        out[i] = 0
         n = start[i + 1] - start[i]
+        for t in range(n_labels):
+            out[i, t] = 0
         for j in range(start[i], start[i + 1]):
             out[i, label[j]] += 1
-        if n > 0:
-            out[i] /= n
+        for t in range(n_labels if n > 0 else 0):
+            out[i, t] /= n
+
+
+def share_counts(start: Any, annotator: Any, label: Any, n_annotators: int, n_labels: int) -> tuple[Any, Any]:
+    """Return counts (annotator, given, true) and totals (true) with the shares of a token's votes as posterior."""
+    counts, totals = np.zeros((n_annotators, n_labels, n_labels)), np.zeros(n_labels)
+    _share_counts(start, annotator, label, counts, totals)
+    return counts, totals
 
 
 @kernel
-def share_counts(start, annotator, label, n_annotators, n_labels):  # type: ignore[no-untyped-def]
-    """Return counts (annotator, given, true) and totals (true) with the shares of a token's votes as posterior."""
-    counts, totals = np.zeros((n_annotators, n_labels, n_labels)), np.zeros(n_labels)
+def _share_counts(start, annotator, label, counts, totals):  # type: ignore[no-untyped-def]
     for i in range(len(start) - 1):
-        share = 1.0 / max(start[i + 1] - start[i], 1)
+        n = start[i + 1] - start[i]
         for j in range(start[i], start[i + 1]):
+            share = 1.0 / n
             totals[label[j]] += share
             for k in range(start[i], start[i + 1]):
                 counts[annotator[j], label[j], label[k]] += share
-    return counts, totals
 
 
 @inner
@@ -87,7 +91,7 @@ def _log_space(first, last, rows, log_table, log_prior, n_labels, factor, at, ro
             row[t] += log_table[rows[j] + t]
     largest = row[0]
     for t in range(1, n_labels):
-        largest = max(largest, row[t])
+        largest = row[t] if row[t] > largest else largest
     total = 0.0
     for t in range(n_labels):
         row[t] = math.exp(row[t] - largest)
@@ -97,20 +101,33 @@ def _log_space(first, last, rows, log_table, log_prior, n_labels, factor, at, ro
     return largest + math.log(total)
 
 
-@kernel
-def confusion_pass(  # type: ignore[no-untyped-def]
-    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, least, special, teaches, factor,
-    post, counts, totals, proba,
-):  # fmt: skip
+def confusion_pass(
+    first: int, last: int, start: Any, rows: Any, table: Any, log_table: Any, prior: Any, log_prior: Any, n_labels: int,
+    width: int, least: int, special: Any, teaches: Any, factor: Any, post: Any, counts: Any, totals: Any, proba: Any,
+) -> float:  # fmt: skip
     """Do one pass over tokens first..last and return their log evidence.
 
     Each token's posterior ∝ prior × the rows of its votes. If it has at least `least` votes (or teaches[k] says so of
     the special token k), it is added to the rows of its votes in `counts` and to `totals`, and its evidence counts. It
     is written to `proba` (last - first, n_labels) unless that has no rows.
     """
+    narrow = width <= MAX_SIMD_WIDTH
+    run = _pass if narrow else _pass_wide
+    evidence: float = run(
+        first, last, start, rows, table, log_table, prior, log_prior, n_labels,
+        simd.block_tuple(width) if narrow else width, least, special, teaches, factor, post, counts, totals, proba,
+        np.zeros(width),
+    )  # fmt: skip
+    return evidence
+
+
+@kernel
+def _pass(  # type: ignore[no-untyped-def]
+    first, last, start, rows, table, log_table, prior, log_prior, n_labels, blocks, least, special, teaches, factor,
+    post, counts, totals, proba, row,
+):  # fmt: skip
     width = 4 * len(blocks)
     base = start[first]
-    row = np.zeros(width)
     evidence = 0.0
     product = 1.0  # the product of the tokens' evidence: one logarithm per many tokens
     start_row = simd.load(prior, 0, blocks)  # type: ignore[call-arg, var-annotated]
@@ -150,12 +167,11 @@ def confusion_pass(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def confusion_pass_wide(  # type: ignore[no-untyped-def]
+def _pass_wide(  # type: ignore[no-untyped-def]
     first, last, start, rows, table, log_table, prior, log_prior, n_labels, width, least, special, teaches, factor,
-    post, counts, totals, proba,
+    post, counts, totals, proba, row,
 ):  # fmt: skip
-    """Do what `confusion_pass` does, for rows of any width."""
-    row = np.zeros(width)
+    """Do what `_pass` does, for rows of any width."""
     evidence = 0.0
     base = start[first]
     for i in range(first, last):
@@ -194,7 +210,7 @@ def confusion_pass_wide(  # type: ignore[no-untyped-def]
     return evidence
 
 
-@kernel
+@kernel(allocates=True)
 def soft_factor(place, annotator, proba, psi, factor, scales):  # type: ignore[no-untyped-def]
     """Multiply the rows of `factor` (n_special, width) by soft votes; the logs of their scales go to `scales`.
 
@@ -229,7 +245,7 @@ def soft_counts(place, annotator, proba, psi, post, counts):  # type: ignore[no-
                     counts[a, s, t] += post[place[n], t] * proba[n, s] * psi[a, s, t] / total
 
 
-@kernel
+@kernel(allocates=True)
 def agreement_pass(  # type: ignore[no-untyped-def]
     first, last, start, annotator, label, odds, n_labels, special, factor, post, agreed, proba
 ):

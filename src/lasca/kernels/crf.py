@@ -15,6 +15,7 @@ divides by zero. `mask` has ones for labels and zeros for padding.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 LIKELIHOOD, COST_SENSITIVE, SOFTMAX_MARGIN, AGREEMENT = 0, 1, 2, 3
-HARD, SOFT, PARTIAL = 0, 1, 2
+HARD, SOFT, PARTIAL, FREE = 0, 1, 2, 3
 
 _SURE = 1e-60
 
@@ -159,15 +160,14 @@ def _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor
     scale = simd.splat(factor, blocks)
     for i in range(length):
         at = i * width
-        if hard is None:
-            if soft is not None:
-                row = simd.splat(0.0, blocks)
-                for t in range(n_labels):
-                    share = simd.splat(np.float64(soft[first + i, t]), blocks)
-                    row = simd.fma(share, simd.load(costs, t * width, blocks), row)
-                simd.store(out, at, simd.mul(row, scale))
-        elif kind == HARD:
+        if kind == HARD:
             simd.store(out, at, simd.mul(simd.load(costs, hard[first + i] * width, blocks), scale))
+        elif kind == SOFT:
+            row = simd.splat(0.0, blocks)
+            for t in range(n_labels):
+                share = simd.splat(np.float64(soft[first + i, t]), blocks)
+                row = simd.fma(share, simd.load(costs, t * width, blocks), row)
+            simd.store(out, at, simd.mul(row, scale))
         elif allowed is not None:
             for j in range(width):
                 least = np.inf
@@ -211,16 +211,7 @@ def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks
     score = 0.0
     minus = simd.splat(-weight, blocks)
     for i in range(length):
-        if hard is None:
-            if soft is not None:
-                simd.store(rows, i * width, simd.splat(0.0, blocks))
-                for t in range(n_labels):
-                    share = np.float64(soft[first + i, t])
-                    score += share * e[i * width + t]
-                    rows[i * width + t] = -weight * share
-                    for s in range(n_labels if i > 0 else 0):
-                        moves[s * width + t] += weight * share * np.float64(soft[first + i - 1, s])
-        elif kind == HARD:
+        if kind == HARD:
             t = hard[first + i]
             score += e[i * width + t]
             simd.store(rows, i * width, simd.mul(simd.load(units, t * width, blocks), minus))
@@ -228,14 +219,20 @@ def _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks
                 moves[hard[first + i - 1] * width + t] += weight
         else:
             simd.store(rows, i * width, simd.splat(0.0, blocks))
+            for t in range(n_labels if kind == SOFT else 0):
+                share = np.float64(soft[first + i, t])
+                score += share * e[i * width + t]
+                rows[i * width + t] = -weight * share
+                for s in range(n_labels if i > 0 else 0):
+                    moves[s * width + t] += weight * share * np.float64(soft[first + i - 1, s])
     return score
 
 
-@kernel
 def chain_gradient(
-    objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs,
-    hard, soft, allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves, logs,
-):  # fmt: skip
+    objective: int, kind: int, sequences: Any, offsets: Any, slots: Any, scores: Any, M: Any, MT: Any, A: Any, AT: Any,
+    shift: float, mask: Any, units: Any, costs: Any, hard: Any, soft: Any, allowed: Any, sequence_weight: Any,
+    n_labels: int, blocks: tuple[int, ...], gradient: Any, pairs: Any, moves: Any, logs: bool | None,
+) -> float:  # fmt: skip
     """Add up the objective of some sequences and its gradient with regard to bundle rows and moves.
 
     Returns the sum of weight × (node score of the target − log of the denominator). The caller adds the
@@ -244,16 +241,47 @@ def chain_gradient(
     log of the sum over allowed paths, moves included, is in the returned value. `gradient` is that of
     minus the objective. `shift` is the largest transition weight, taken out of M; `units` is an identity.
 
-    What is not needed is None, and not compiled: `costs` for the likelihood; of `hard` and `soft` one; `allowed` if
-    no target is partial; `logs`, unless a call without it gave nan: then the model is so sure of some sequence that
-    its costs can be had in logs only, and all has to be done again with `logs=True`.
+    What is rarely needed is None, and not compiled: `allowed` if no target is partial; `logs`, unless a call without it
+    gave nan: then the model is so sure of some sequence that its costs can be had in logs only, and all has to be done
+    again with `logs=True`.
     """
+    nothing = np.empty((0, n_labels), dtype=np.float32)
+    value: float = _chain(
+        objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs, hard, soft,
+        allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves, logs, nothing, mask,
+        *_scratch(sequences, offsets, blocks),
+    )  # fmt: skip
+    return value
+
+
+def chain_marginals(
+    sequences: Any, offsets: Any, slots: Any, scores: Any, M: Any, MT: Any, shift: float, mask: Any, n_labels: int,
+    blocks: tuple[int, ...], out: Any, log_z: Any,
+) -> None:  # fmt: skip
+    """Write the node marginals of some sequences to `out` (n_tokens, n_labels) and their log sums over paths.
+
+    It is what the gradient of the likelihood has beside its targets, so there is one kernel for both.
+    """
+    hard, ones, pairs = np.empty(0, dtype=np.int16), np.ones(len(offsets) - 1), np.zeros(2 * n_labels * len(mask))
+    _chain(
+        LIKELIHOOD, FREE, sequences, offsets, slots, scores, M, MT, M, MT, shift, mask, mask, mask, hard, out, None,
+        ones, n_labels, blocks, mask, pairs, mask, None, out, log_z, *_scratch(sequences, offsets, blocks),
+    )  # fmt: skip
+
+
+def _scratch(sequences: Any, offsets: Any, blocks: tuple[int, ...]) -> list[Any]:
+    """Return seven rows for each token of the longest sequence, and a number."""
+    most = longest(sequences, offsets)
+    return [*(np.empty(most * 4 * len(blocks)) for _ in range(7)), np.empty(most)]
+
+
+@kernel
+def _chain(
+    objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs, hard, soft,
+    allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves, logs, marginals, log_sums,
+    e, alpha, rows, u, cost, ralpha, ru, scale,
+):  # fmt: skip
     width = 4 * len(blocks)
-    size = longest(sequences, offsets) * width
-    e, alpha, rows, u, scale = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size // width))
-    extra = size if objective == COST_SENSITIVE else 0
-    in_cost = size if objective in (COST_SENSITIVE, SOFTMAX_MARGIN) else 0
-    cost, ralpha, ru = np.empty(in_cost), np.empty(extra), np.empty(extra)
     total = 0.0
     for s in sequences:
         first, weight = offsets[s], sequence_weight[s]
@@ -262,23 +290,19 @@ def chain_gradient(
             continue
         score_rows(slots, first, length, scores, blocks, e)
         value = _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves)
-        if costs is not None:
-            if objective == AGREEMENT:
-                if hard is not None:
-                    _weigh_scores(hard, first, length, costs, blocks, e)
-                value = 0.0
-            else:
-                factor = 1.0 / length if objective == COST_SENSITIVE else 1.0
-                _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, cost)
-                if objective == SOFTMAX_MARGIN:
-                    for i in range(0, length * width, width):
-                        simd.store(e, i, simd.add(simd.load(e, i, blocks), simd.load(cost, i, blocks)))
+        if objective == AGREEMENT:
+            _weigh_scores(hard, first, length, costs, blocks, e)
+            value = 0.0
+        elif objective != LIKELIHOOD:
+            factor = 1.0 / length if objective == COST_SENSITIVE else 1.0
+            _cost_rows(kind, hard, soft, allowed, first, length, n_labels, costs, factor, blocks, cost)
+            if objective == SOFTMAX_MARGIN:
+                for i in range(0, length * width, width):
+                    simd.store(e, i, simd.add(simd.load(e, i, blocks), simd.load(cost, i, blocks)))
         outside = exponentiate(e, length, mask, blocks) + (length - 1) * shift
         log_z, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
         in_logs = False
-        if costs is None:
-            _backward(e, length, n_labels, MT, blocks, alpha, scale, weight / last, u, pairs, rows)
-        elif objective == COST_SENSITIVE:
+        if objective == COST_SENSITIVE:
             expected = _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha)
             if expected > _SURE * last:
                 log_z += math.log(expected / last)
@@ -296,6 +320,12 @@ def chain_gradient(
         else:
             _backward(e, length, n_labels, MT, blocks, alpha, scale, weight / last, u, pairs, rows)
         log_z += outside
+        if kind == FREE:
+            log_sums[s] = log_z
+            for i in range(length):
+                for j in range(n_labels):
+                    marginals[first + i, j] = rows[i * width + j]
+            continue
         if allowed is not None:  # noqa: SIM102  on its own, so that the rest need not be compiled
             if kind == PARTIAL:
                 if in_logs:
@@ -304,33 +334,8 @@ def chain_gradient(
                 value, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
                 _backward(e, length, n_labels, MT, blocks, alpha, scale, -weight / last, u, pairs, rows)
                 value += outside
-        if costs is not None:  # noqa: SIM102
-            if hard is not None:  # noqa: SIM102
-                if objective == AGREEMENT:
-                    _weigh_rows(hard, first, length, n_labels, costs, blocks, rows)
+        if objective == AGREEMENT:
+            _weigh_rows(hard, first, length, n_labels, costs, blocks, rows)
         scatter_rows(slots, first, length, rows, blocks, gradient)
         total += weight * (value - log_z)
     return total
-
-
-@kernel
-def chain_marginals(sequences, offsets, slots, scores, M, MT, shift, mask, n_labels, blocks, out, log_z):
-    """Write the node marginals of some sequences to `out` (n_tokens, n_labels) and their log sums over paths."""
-    width = 4 * len(blocks)
-    size = longest(sequences, offsets) * width
-    e, alpha, rows, u, scale = (np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size // width))
-    pairs = np.zeros(n_labels * width)
-    for s in sequences:
-        first = offsets[s]
-        length = offsets[s + 1] - first
-        if length == 0:
-            continue
-        score_rows(slots, first, length, scores, blocks, e)
-        outside = exponentiate(e, length, mask, blocks) + (length - 1) * shift
-        log_z[s], last = _forward(e, length, n_labels, M, blocks, alpha, scale)
-        log_z[s] += outside
-        rows[: length * width] = 0.0
-        _backward(e, length, n_labels, MT, blocks, alpha, scale, 1.0 / last, u, pairs, rows)
-        for i in range(length):
-            for j in range(n_labels):
-                out[first + i, j] = rows[i * width + j]

@@ -8,6 +8,8 @@ first and last token's scores (0, or −1e30 where a label cannot begin or end a
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lasca.kernels import simd
@@ -43,12 +45,23 @@ def _best_path(e, length, n_labels, A, first_row, last_row, blocks, best, back, 
     return value
 
 
-@kernel
-def viterbi_paths(sequences, offsets, slots, scores, A, first_row, last_row, n_labels, blocks, out):
+def viterbi_paths(
+    sequences: Any, offsets: Any, slots: Any, scores: Any, A: Any, first_row: Any, last_row: Any, n_labels: int,
+    blocks: tuple[int, ...], out: Any,
+) -> None:  # fmt: skip
     """Write the best labels of some sequences to `out` (one per token)."""
     width = 4 * len(blocks)
     size = longest(sequences, offsets) * width
-    e, back, best = np.empty(size), np.empty(size), np.empty(width)
+    _viterbi_paths(
+        sequences, offsets, slots, scores, A, first_row, last_row, n_labels, blocks, out,
+        np.empty(size), np.empty(size), np.empty(width),
+    )  # fmt: skip
+
+
+@kernel
+def _viterbi_paths(
+    sequences, offsets, slots, scores, A, first_row, last_row, n_labels, blocks, out, e, back, best
+):  # fmt: skip
     for s in sequences:
         first = offsets[s]
         length = offsets[s + 1] - first
@@ -69,7 +82,7 @@ def _offer(values, labels, ranks, n, value, label, rank):
     values[r], labels[r], ranks[r] = value, label, rank
 
 
-@kernel
+@kernel(allocates=True)
 def n_best_paths(first, length, slots, scores, A, first_row, last_row, n_labels, n, blocks):
     """Return the labels (n, length) and scores of the n best paths of one sequence; missing ones score −inf."""
     width = 4 * len(blocks)
@@ -126,19 +139,30 @@ def _update(slots, i, bundle_start, bundle_feature, label, amount, late, seen, w
                 sums[p] += late * amount
 
 
-@kernel
 def perceptron_epoch(
-    sequences, offsets, slots, bundle_start, bundle_feature, gold, seen, seen_moves, n_labels, blocks,
-    weights, sums, A, A_sums, step, gamma,
-):  # fmt: skip
+    sequences: Any, offsets: Any, slots: Any, bundle_start: Any, bundle_feature: Any, gold: Any, seen: Any,
+    seen_moves: Any, n_labels: int, blocks: tuple[int, ...], weights: Any, sums: Any, A: Any, A_sums: Any, step: float,
+    gamma: Any,
+) -> tuple[float, int]:  # fmt: skip
     """One pass of the averaged perceptron; `sums` collects updates × time, for the average. Returns (step, errors).
 
     The update of a token, and of the move to it, is multiplied by gamma[its label now, its right label].
     """
+    width, most = 4 * len(blocks), longest(sequences, offsets)
+    done: tuple[float, int] = _perceptron_epoch(
+        sequences, offsets, slots, bundle_start, bundle_feature, gold, seen, seen_moves, n_labels, blocks,
+        weights, sums, A, A_sums, step, gamma, np.empty(most * width), np.empty(most * width), np.empty(width),
+        np.zeros(width), np.zeros(most, dtype=np.int16),
+    )  # fmt: skip
+    return done
+
+
+@kernel
+def _perceptron_epoch(
+    sequences, offsets, slots, bundle_start, bundle_feature, gold, seen, seen_moves, n_labels, blocks,
+    weights, sums, A, A_sums, step, gamma, e, back, best, zero, path,
+):  # fmt: skip
     width = 4 * len(blocks)
-    most = longest(sequences, offsets)
-    e, back, best = np.empty(most * width), np.empty(most * width), np.empty(width)
-    zero, path = np.zeros(width), np.zeros(most, dtype=np.int16)
     errors = 0
     for s in sequences:
         first = offsets[s]

@@ -42,7 +42,7 @@ def _log_product(x, at, A, n_labels, blocks, best, sums):
     simd.store(sums, 0, row)
 
 
-@inner
+@inner(allocates=True)
 def log_cost_pass(scores, length, n_labels, A, AT, cost, weight, blocks, rows, direct):
     """Add weight × marginals under q(z') ∝ cost(z') exp(score(z')) to `rows` and `direct`; return log of q's sum.
 
@@ -72,7 +72,7 @@ def log_cost_pass(scores, length, n_labels, A, AT, cost, weight, blocks, rows, d
     return log_sum
 
 
-@inner
+@inner(allocates=True)
 def _log_backward(scores, length, n_labels, A, AT, lcost, alpha, ralpha, log_sum, weight, blocks, rows, direct):
     width = 4 * len(blocks)
     b, rb = np.zeros(width), np.full(width, _ZERO)

@@ -6,6 +6,8 @@ The layout is described in `lasca.kernels.crf`.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lasca.kernels import simd
@@ -31,21 +33,30 @@ def bundle_scores(lo, hi, bundle_start, bundle_feature, feature_start, feature_l
                 simd.poke(scores, at, simd.peek(scores, at) + simd.peek(weights, p))
 
 
-@kernel
-def feature_gradient(lo, hi, bundle_start, bundle_feature, feature_start, feature_label, rows, blocks, gradient):
+def feature_gradient(
+    lo: int, hi: int, bundle_start: Any, bundle_feature: Any, feature_start: Any, feature_label: Any, rows: Any,
+    blocks: tuple[int, ...], gradient: Any,
+) -> None:  # fmt: skip
     """Add the rows of bundles lo..hi, summed over chunks in order, to the gradient of their features' parameters."""
-    width = 4 * len(blocks)
-    sums = np.empty(width)
-    size = rows.shape[1]
-    flat = rows.reshape(-1)
     gradient[:] = 0.0
+    _feature_gradient(
+        lo, hi, bundle_start, bundle_feature, feature_start, feature_label, rows.ravel(), rows.shape[1], blocks,
+        np.empty(4 * len(blocks)), gradient,
+    )  # fmt: skip
+
+
+@kernel
+def _feature_gradient(
+    lo, hi, bundle_start, bundle_feature, feature_start, feature_label, rows, size, blocks, sums, gradient
+):
+    width = 4 * len(blocks)
     for b in range(lo, hi):
         first, last = bundle_start[b], bundle_start[b + 1]
         if first == last:
             continue
-        row = simd.load(flat, b * width, blocks)
-        for c in range(1, rows.shape[0]):
-            row = simd.add(row, simd.load(flat, c * size + b * width, blocks))
+        row = simd.load(rows, b * width, blocks)
+        for at in range(size + b * width, len(rows), size):
+            row = simd.add(row, simd.load(rows, at, blocks))
         simd.store(sums, 0, row)
         for k in range(first, last):
             f = simd.peek(bundle_feature, k)
@@ -102,10 +113,6 @@ def restrict(e, allowed, first, length, n_labels, width):
                 e[i * width + j] = 0.0
 
 
-@kernel
-def longest(sequences, offsets):
+def longest(sequences: Any, offsets: Any) -> int:
     """Return the length of the longest of some sequences."""
-    most = 0
-    for s in sequences:
-        most = max(most, offsets[s + 1] - offsets[s])
-    return most
+    return int((offsets[sequences + 1] - offsets[sequences]).max(initial=0))

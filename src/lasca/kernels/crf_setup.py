@@ -3,6 +3,8 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lasca.kernels.compiled import inner, kernel
@@ -10,32 +12,53 @@ from lasca.kernels.compiled import inner, kernel
 __all__ = ["build_table", "find_keys", "number_found", "observed_pairs"]
 
 
-@kernel
-def observed_pairs(sequences, offsets, slots, bundle_start, bundle_feature, allowed, n_features):
+def observed_pairs(
+    sequences: Any, offsets: Any, slots: Any, bundle_start: Any, bundle_feature: Any, allowed: Any, n_features: int
+) -> tuple[Any, Any]:
     """Return which (feature, label) and (label, next label) pairs occur in some sequences."""
-    n_labels = allowed.shape[1]
-    n_bundles = bundle_start.shape[0] - 1
-    bundle_seen = np.zeros((n_bundles, n_labels), dtype=np.bool_)
-    moves = np.zeros((n_labels, n_labels), dtype=np.bool_)
+    n_labels, size = allowed.shape[1], np.diff(bundle_start)
+    used = np.zeros(len(allowed), dtype=np.bool_)
+    goes_on = np.zeros(len(allowed), dtype=np.bool_)
     for s in sequences:
-        for i in range(offsets[s], offsets[s + 1]):
-            for t in range(n_labels):
-                if not allowed[i, t]:
-                    continue
-                for k in range(slots.shape[1]):
-                    bundle_seen[slots[i, k], t] = True
-                if i > offsets[s]:
-                    for r in range(n_labels):
-                        if allowed[i - 1, r]:
-                            moves[r, t] = True
+        used[offsets[s] : offsets[s + 1]] = True
+        goes_on[offsets[s] + 1 : offsets[s + 1]] = True
+    later = np.flatnonzero(goes_on)
     seen = np.zeros((n_features, n_labels), dtype=np.bool_)
-    for b in range(n_bundles):
-        for k in range(bundle_start[b], bundle_start[b + 1]):
-            f = bundle_feature[k]
-            for t in range(n_labels):
-                if bundle_seen[b, t]:
-                    seen[f, t] = True
+    moves = np.zeros((n_labels, n_labels), dtype=np.bool_)
+    for t in range(n_labels):
+        bundles = np.zeros(len(size), dtype=np.bool_)
+        bundles[slots[used & allowed[:, t]].ravel()] = True
+        seen[bundle_feature[np.repeat(bundles, size)], t] = True
+        moves[:, t] = allowed[later[allowed[later, t]] - 1].any(axis=0)
     return seen, moves
+
+
+def number_found(ids: Any, n_ids: int) -> tuple[Any, Any]:
+    """Return the different ids in the order they come up (−1 included, if it does) and each id's place in that list."""
+    where = np.arange(len(ids))
+    first = np.zeros(n_ids + 1, dtype=np.int64)
+    first[ids[::-1] + 1] = where[::-1]  # where an id stands more than once, what is written last stays
+    found = ids[first[ids + 1] == where]
+    place = np.zeros(n_ids + 1, dtype=np.int32)
+    place[found + 1] = np.arange(len(found))
+    return found, place[ids + 1]
+
+
+def build_table(keys: Any) -> Any:
+    """Return an open-addressing table of key numbers (−1 = empty), its size a power of two above twice the keys."""
+    size = 2
+    while size < 2 * len(keys) + 2:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int32)
+    _fill_table(keys, table)
+    return table
+
+
+def find_keys(keys: Any, table: Any, wanted: Any) -> Any:
+    """Return the number of each wanted key, −1 where it is not among the keys (or negative)."""
+    out = np.full(len(wanted), -1, dtype=np.int64)
+    _find_keys(keys, table, wanted, out)
+    return out
 
 
 @inner
@@ -45,24 +68,17 @@ def _place(key, mask):
 
 
 @kernel
-def build_table(keys):
-    """Return an open-addressing table of key numbers (−1 = empty), its size a power of two above twice the keys."""
-    size = 2
-    while size < 2 * len(keys) + 2:
-        size *= 2
-    table = np.full(size, -1, dtype=np.int32)
+def _fill_table(keys, table):
+    mask = len(table) - 1
     for number in range(len(keys)):
-        at = _place(keys[number], size - 1)
+        at = _place(keys[number], mask)
         while table[at] >= 0:
-            at = (at + 1) & (size - 1)
+            at = (at + 1) & mask
         table[at] = number
-    return table
 
 
 @kernel
-def find_keys(keys, table, wanted):
-    """Return the number of each wanted key, −1 where it is not among the keys (or negative)."""
-    out = np.full(len(wanted), -1, dtype=np.int64)
+def _find_keys(keys, table, wanted, out):
     mask = len(table) - 1
     for i in range(len(wanted)):
         if wanted[i] < 0:
@@ -73,21 +89,3 @@ def find_keys(keys, table, wanted):
                 out[i] = table[at]
                 break
             at = (at + 1) & mask
-    return out
-
-
-@kernel
-def number_found(ids, n_ids):
-    """Return the different ids in the order they come up (−1 included, if it does) and each id's place in that list."""
-    place_of = np.full(n_ids + 1, -1, dtype=np.int32)
-    found = np.empty(min(len(ids), n_ids + 1), dtype=np.int64)
-    place = np.empty(len(ids), dtype=np.int32)
-    n = 0
-    for i in range(len(ids)):
-        at = ids[i] + 1
-        if place_of[at] < 0:
-            place_of[at] = n
-            found[n] = ids[i]
-            n += 1
-        place[i] = place_of[at]
-    return found[:n], place

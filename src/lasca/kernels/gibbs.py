@@ -59,7 +59,7 @@ def rising(x: float, n: int) -> float:
     return math.lgamma(x + n) - math.lgamma(x)
 
 
-@kernel
+@kernel(allocates=True)
 def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-untyped-def]
     """Count n_lts, n_lt and n_t from scratch."""
     counts[:] = 0
@@ -127,7 +127,7 @@ def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo
             inverse[m * width + t] = 1.0 / (rows[m, t] + mass[c[m], t])
 
 
-@kernel
+@kernel(allocates=True)
 def sweep_z(  # type: ignore[no-untyped-def]
     start, annotator, label, z, c, pseudo, mass, counts, rows, totals, epsilon, table, inverse, weight, proba, rng,
     special, allowed,
@@ -199,7 +199,7 @@ def annotator_score(counts, rows, beta, eta):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@kernel(allocates=True)
 def sweep_c(c, members, counts, rows, beta, eta, epsilon, rng, proba):  # type: ignore[no-untyped-def]
     """Draw every c_l from its conditional (eq. 7); `epsilon` is ε_ν/C. Fills `proba` (L, C) with the conditionals."""
     C = len(members)
@@ -245,7 +245,7 @@ def swap(c, counts, rows, beta, eta, rng, n_tries):  # type: ignore[no-untyped-d
     return done
 
 
-@inner
+@inner(allocates=True)
 def _hard_score(counts, rows, hard):  # type: ignore[no-untyped-def]
     """Return ln p(labels of one annotator at hard tokens): the part of the joint that no move but that of z changes."""
     T, total = counts.shape[1], 0.0
@@ -258,7 +258,7 @@ def _hard_score(counts, rows, hard):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@kernel(allocates=True)
 def log_joint(c, members, counts, rows, totals, beta, eta, hard, alpha, rate, epsilon_nu, epsilon_gamma):  # type: ignore[no-untyped-def]
     """Return the log joint above, without its constant; the ε are those per cluster and per state."""
     total = 0.0

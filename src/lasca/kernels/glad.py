@@ -42,7 +42,7 @@ def _climb(first, last, annotator, right, ability, log_ease, mean, precision):  
     return log_ease
 
 
-@kernel
+@kernel(allocates=True)
 def glad_pass(  # type: ignore[no-untyped-def]
     first,
     last,

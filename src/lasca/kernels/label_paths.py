@@ -14,7 +14,7 @@ from lasca.kernels.compiled import kernel
 __all__ = ["path_counts", "path_scores"]
 
 
-@kernel
+@kernel(allocates=True)
 def _log_sum(row):
     top = row.max()
     if top == -np.inf:
@@ -25,7 +25,7 @@ def _log_sum(row):
     return top + np.log(total)
 
 
-@kernel
+@kernel(allocates=True)
 def _forward(labels, scores, moves, alpha, work):
     """Fill the rows of alpha; return the log of the sum over all ways to fill the gaps."""
     n_labels = scores.shape[1]
@@ -43,7 +43,7 @@ def _forward(labels, scores, moves, alpha, work):
     return _log_sum(alpha[len(labels) - 1])
 
 
-@kernel
+@kernel(allocates=True)
 def path_scores(start, sequence, label, offsets, scores, moves, out):
     """Write the score of each path to `out`."""
     n_labels, longest = scores.shape[1], np.diff(offsets).max()
@@ -60,7 +60,7 @@ def path_scores(start, sequence, label, offsets, scores, moves, out):
         out[p] = total
 
 
-@kernel
+@kernel(allocates=True)
 def path_counts(start, sequence, label, offsets, scores, moves, weight, proba, pairs):
     """Add weight × (expected) labels of each path to `proba`, and weight × (expected) moves to `pairs`."""
     n_labels, longest = scores.shape[1], np.diff(offsets).max()

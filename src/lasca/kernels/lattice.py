@@ -28,12 +28,8 @@ __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
 WIDEST = 300.0
 
 
-@inner
-def _longest(offsets):  # type: ignore[no-untyped-def]
-    longest = 0
-    for s in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    return longest
+def _longest(offsets: Any) -> int:
+    return int(np.diff(offsets).max(initial=0))
 
 
 @kernel
@@ -43,7 +39,8 @@ def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
         for t in range(evidence.shape[1]):
             v = evidence[i, t]
             if v > -np.inf:
-                low, high = min(low, v), max(high, v)
+                low = v if v < low else low
+                high = v if v > high else high
         if high - low > WIDEST:
             return True
     return False
@@ -71,8 +68,8 @@ def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # 
                 alpha[i, t] *= end[t]
         best = -np.inf
         for t in range(T):
-            if alpha[i, t] > 0:
-                best = max(best, evidence[first + i, t])
+            if alpha[i, t] > 0 and evidence[first + i, t] > best:
+                best = evidence[first + i, t]
         if best == -np.inf:
             return -np.inf
         total = 0.0
@@ -129,16 +126,19 @@ def marginals(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, out:
 
     Returns the sum over the sequences of the log of the sum of all paths' weights. `out` may be `evidence`.
     """
+    T, longest = len(start), _longest(offsets)
+    scratch = (np.empty((longest, T)), np.empty((longest, T)), np.empty(longest), np.empty(T), np.empty(T))
     # where nothing is too wide, `wide` is None, and nothing in logs is compiled
-    return _marginals(offsets, evidence, start, move, end, out, starts, moves, _is_wide(evidence, offsets))
+    wide = _is_wide(evidence, offsets)
+    pair, pairs = np.empty((T, T)), np.zeros((T, T))
+    return _marginals(offsets, evidence, start, move, end, out, starts, moves, wide, *scratch, pair, pairs)
 
 
 @kernel
-def _marginals(offsets, evidence, start, move, end, out, starts, moves, wide):  # type: ignore[no-untyped-def]
+def _marginals(  # type: ignore[no-untyped-def]
+    offsets, evidence, start, move, end, out, starts, moves, wide, alpha, weight, scale, beta, after, pair, pairs
+):
     T = start.shape[0]
-    longest = _longest(offsets)
-    alpha, weight, scale = np.empty((longest, T)), np.empty((longest, T)), np.empty(longest)
-    beta, after, pair, pairs = np.empty(T), np.empty(T), np.empty((T, T)), np.zeros((T, T))
     total = 0.0
     for s in range(offsets.shape[0] - 1):
         first, last = offsets[s], offsets[s + 1]
@@ -169,16 +169,19 @@ def _marginals(offsets, evidence, start, move, end, out, starts, moves, wide):  
     return total
 
 
-@kernel
-def viterbi(offsets, evidence, start, move, end, path):  # type: ignore[no-untyped-def]
+def viterbi(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, path: Any) -> Any:
     """Write the heaviest path to `path` (int16); of equal ones the one with the lower label, from the end.
 
     Takes weights and log evidence as `marginals` does. Returns the sum of the logs of the best paths' weights.
     """
+    T = len(start)
+    scratch = (np.empty((_longest(offsets), T), np.int16), np.empty(T), np.empty(T), np.empty((T, T)))
+    return _viterbi(offsets, evidence, start, move, end, path, *scratch)
+
+
+@kernel
+def _viterbi(offsets, evidence, start, move, end, path, back, here, before, log_move):  # type: ignore[no-untyped-def]
     T = start.shape[0]
-    longest = _longest(offsets)
-    back = np.empty((longest, T), np.int16)
-    here, before, log_move = np.empty(T), np.empty(T), np.empty((T, T))
     for k in range(T):
         for t in range(T):
             log_move[k, t] = safe_log(move[k, t])
@@ -217,14 +220,16 @@ def sample_paths(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, u
 
     Returns the sum of the log sums of all paths' weights, as `marginals` does.
     """
-    return _sample_paths(offsets, evidence, start, move, end, uniform, path, _is_wide(evidence, offsets))
+    T, longest = len(start), _longest(offsets)
+    scratch = (np.empty((longest, T)), np.empty((longest, T)), np.empty(longest), np.empty((1, T)))
+    return _sample_paths(offsets, evidence, start, move, end, uniform, path, _is_wide(evidence, offsets), *scratch)
 
 
 @kernel
-def _sample_paths(offsets, evidence, start, move, end, uniform, path, wide):  # type: ignore[no-untyped-def]
+def _sample_paths(  # type: ignore[no-untyped-def]
+    offsets, evidence, start, move, end, uniform, path, wide, alpha, weight, scale, p
+):
     T = start.shape[0]
-    longest = _longest(offsets)
-    alpha, weight, scale, p = np.empty((longest, T)), np.empty((longest, T)), np.empty(longest), np.empty((1, T))
     total = 0.0
     for s in range(offsets.shape[0] - 1):
         first, last = offsets[s], offsets[s + 1]

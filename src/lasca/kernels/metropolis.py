@@ -17,13 +17,13 @@ from lasca.kernels.gibbs import rising
 __all__ = ["beta_gain", "move_beta", "move_eta", "refresh_empty", "row_score"]
 
 
-@inner
+@inner(allocates=True)
 def _members_of(k, c):  # type: ignore[no-untyped-def]
     """Return the annotators of a cluster."""
     return np.flatnonzero(c == k)
 
 
-@kernel
+@kernel(allocates=True)
 def move_beta(c, counts, beta, eta, alpha, rng):  # type: ignore[no-untyped-def]
     """Move every β_tj with β_tt once, the other entries held (eq. 9). Returns the share of accepted moves.
 
@@ -87,7 +87,7 @@ def row_score(group, counts, rows, t, row, eta):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@kernel(allocates=True)
 def move_eta(c, counts, rows, beta, eta, rate, step, gain_rate, rng):  # type: ignore[no-untyped-def]
     """Move every η_t^c by a log-normal step on (0, ∞) (eq. 10; E4: the paper's bound 1 is dropped). Returns the rate.
 
@@ -114,7 +114,7 @@ def move_eta(c, counts, rows, beta, eta, rate, step, gain_rate, rng):  # type: i
     return accepted / (C * T)
 
 
-@kernel
+@kernel(allocates=True)
 def refresh_empty(c, rows, beta, eta, alpha, rate, rng):  # type: ignore[no-untyped-def]
     """Draw β_t^c, η_t^c from their prior where no annotator of cluster c saw label t: there it is the conditional."""
     C, T = eta.shape

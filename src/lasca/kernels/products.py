@@ -17,31 +17,31 @@ __all__ = ["crossed", "times"]
 
 def crossed(a: Any, b: Any) -> Any:
     """Return aᵀ b, (T, S), for a (n, T) and b (n, S)."""
-    return _crossed(np.ascontiguousarray(a, dtype=np.float64), np.ascontiguousarray(b, dtype=np.float64))
+    out = np.zeros((a.shape[1], b.shape[1]))
+    _crossed(np.ascontiguousarray(a, dtype=np.float64), np.ascontiguousarray(b, dtype=np.float64), out)
+    return out
 
 
 def times(a: Any, table: Any) -> Any:
     """Return a · table, (n, S), for a (n, T) and a table (T, S)."""
-    return _times(np.ascontiguousarray(a, dtype=np.float64), np.ascontiguousarray(table, dtype=np.float64))
+    out = np.zeros((a.shape[0], table.shape[1]))
+    _times(np.ascontiguousarray(a, dtype=np.float64), np.ascontiguousarray(table, dtype=np.float64), out)
+    return out
 
 
 @kernel
-def _crossed(a, b):
-    out = np.zeros((a.shape[1], b.shape[1]))
+def _crossed(a, b, out):
     for i in range(a.shape[0]):
         for t in range(a.shape[1]):
             weight = a[i, t]
             for s in range(b.shape[1]):
                 out[t, s] += weight * b[i, s]
-    return out
 
 
 @kernel
-def _times(a, table):
-    out = np.zeros((a.shape[0], table.shape[1]))
+def _times(a, table, out):
     for i in range(a.shape[0]):
         for t in range(a.shape[1]):
             weight = a[i, t]
             for s in range(table.shape[1]):
                 out[i, s] += weight * table[t, s]
-    return out

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lasca.kernels.compiled import kernel, read_only
+import numpy as np
+
+from lasca.kernels.compiled import kernel
 
 __all__ = [
     "add_row",
@@ -48,21 +50,23 @@ def previous_labels(offsets, start, annotator, label, none, out):  # type: ignor
 
 def group_tokens(start: Any, row: Any, row_start: Any, tokens: Any) -> None:
     """List the tokens of each row in order: those of row r at tokens[row_start[r]:row_start[r + 1]]."""
-    _group_tokens(read_only(start), row, row_start, tokens)
+    row_start[0] = 0
+    np.cumsum(np.bincount(row, minlength=len(row_start) - 1), out=row_start[1:])
+    votes = np.empty(len(row), np.int64)
+    group_votes(row, row_start, votes)
+    tokens[:] = np.repeat(np.arange(len(start) - 1, dtype=tokens.dtype), np.diff(start))[votes]
+
+
+def group_votes(row: Any, row_start: Any, votes: Any) -> None:
+    """List the votes of each row in order: those of row r at votes[row_start[r]:row_start[r + 1]]."""
+    _group(row, row_start[:-1].copy(), votes)
 
 
 @kernel
-def _group_tokens(start, row, row_start, tokens):  # type: ignore[no-untyped-def]
-    row_start[:] = 0
+def _group(row, at, votes):  # type: ignore[no-untyped-def]
     for j in range(row.shape[0]):
-        row_start[row[j] + 1] += 1
-    for r in range(row_start.shape[0] - 1):
-        row_start[r + 1] += row_start[r]
-    at = row_start[:-1].copy()
-    for i in range(start.shape[0] - 1):
-        for j in range(start[i], start[i + 1]):
-            tokens[at[row[j]]] = i
-            at[row[j]] += 1
+        votes[at[row[j]]] = j
+        at[row[j]] += 1
 
 
 @kernel
@@ -98,15 +102,6 @@ def sum_by_row(first, last, row_start, tokens, proba, out):  # type: ignore[no-u
             i = tokens[j]
             for t in range(T):
                 out[r, t] += proba[i, t]
-
-
-@kernel
-def group_votes(row, row_start, votes):  # type: ignore[no-untyped-def]
-    """List the votes of each row in order: those of row r at votes[row_start[r]:row_start[r + 1]]."""
-    at = row_start[:-1].copy()
-    for j in range(row.shape[0]):
-        votes[at[row[j]]] = j
-        at[row[j]] += 1
 
 
 @kernel

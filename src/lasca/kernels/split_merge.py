@@ -155,7 +155,7 @@ def _draw_parameters(split, shapes, alpha, rate, beta, eta, rng):  # type: ignor
         eta[1, t] = rnd.exponential(rng, rate)
 
 
-@kernel
+@kernel(allocates=True)
 def split_or_merge(c, members, counts, rows, beta, eta, alpha, rate, epsilon, rng):  # type: ignore[no-untyped-def]
     """Propose one split or merge and accept or refuse it; `epsilon` is ε_ν/C. Returns 1 (split), -1 (merged) or 0."""
     L, T = len(c), len(alpha)  # of the states, those of `alpha`: the hard level is no part of a cluster

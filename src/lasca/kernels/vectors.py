@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from lasca.kernels.compiled import inner, kernel
 
@@ -43,10 +43,11 @@ def _subtract_and_dot(q, scale, y, s):
 
 
 @kernel(fastmath=_FAST)
-def lbfgs_direction(gradient, steps, changes, inner, newest, n_pairs, out):
+def lbfgs_direction(gradient, steps, changes, inner, newest, n_pairs, share, out):
     """Write −H·gradient by the two-loop recursion; `inner[k]` is steps[k] · changes[k].
 
-    `newest` is the place of the latest pair in the ring of pairs. Returns gradient · direction.
+    `newest` is the place of the latest pair in the ring of pairs, `share` room for a number of each pair. Returns
+    gradient · direction.
     """
     size = steps.shape[0]
     for i in range(gradient.shape[0]):
@@ -55,7 +56,6 @@ def lbfgs_direction(gradient, steps, changes, inner, newest, n_pairs, out):
         for i in range(out.shape[0]):
             out[i] = -out[i]
         return -dot(gradient, gradient)
-    share = np.empty(n_pairs)
     product = dot(out, steps[newest])
     for k in range(n_pairs):
         place = (newest - k + size) % size
@@ -86,14 +86,12 @@ def add_penalty(x, l2, gradient):
     return l2 * total
 
 
-@kernel
-def sum_parts(parts, out):
-    """out[i] = sum of parts[:, i], for as many i as the parts have."""
-    for i in range(parts.shape[1]):
-        out[i] = parts[0, i]
-    for c in range(1, parts.shape[0]):
-        for i in range(parts.shape[1]):
-            out[i] += parts[c, i]
+def sum_parts(parts: Any, out: Any) -> None:
+    """out[i] = sum of parts[:, i], in order, for as many i as the parts have."""
+    sums = out[: parts.shape[1]]
+    sums[:] = parts[0]
+    for part in parts[1:]:
+        sums += part
 
 
 @kernel(fastmath=_FAST)

@@ -186,7 +186,8 @@ class HmmTagger(Tagger):
     def _best(self, tokens: list[str], offsets: Array) -> Array:
         model, path = self._fitted(), np.zeros(len(tokens), np.int16)
         if tokens:
-            lattice.viterbi(offsets, model.evidence(tokens), *model.chain, path)
+            start, move, end = model.chain
+            lattice.viterbi(offsets, model.evidence(tokens), start, move, end, path)
         return path
 
     def _marginals(self, tokens: list[str], offsets: Array) -> Array:

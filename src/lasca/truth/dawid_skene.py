@@ -31,7 +31,6 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
 from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels import counts as kernels
-from lasca.kernels.simd import block_tuple
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.result import Truth
@@ -188,13 +187,10 @@ class ConfusionLearner:
             kernels.soft_factor(special.place, special.annotator, special.proba, psi, factor, scales)
             evidence = float(scales[special.voices >= (1 if self.lone_votes else 2)].sum())
         post = np.zeros_like(factor)
-        arrays = (block.votes.start, local.rows, state.table, state.log_table, state.row, state.log_row, T)
+        arrays = (block.votes.start, local.rows, state.table, state.log_table, state.row, state.log_row, T, width)
         least = 1 if self.lone_votes else 2
         rest = (least, special.index, special.voices >= least, factor.ravel(), post.ravel(), sums, totals, proba)
-        if width <= kernels.MAX_SIMD_WIDTH:
-            evidence += kernels.confusion_pass(block.first, block.last, *arrays, block_tuple(width), *rest)
-        else:
-            evidence += kernels.confusion_pass_wide(block.first, block.last, *arrays, width, *rest)
+        evidence += kernels.confusion_pass(block.first, block.last, *arrays, *rest)
         counts = sums.reshape(self.n_annotators, T, width)[:, :, :T]
         if len(special.place):
             post[special.voices < least] = 0
