@@ -8,7 +8,7 @@ import lasca.cli.commands.tagging  # noqa: F401
 from lasca.cli.app import app
 
 GROUPS = {
-    "Start": ("demo", "run"),
+    "Start": ("demo", "run", "warm"),
     "Read": ("inspect", "convert", "shard", "datasets"),
     "Infer": ("aggregate", "compare", "ambiguity", "report"),
     "Decide": ("review", "decide", "accept", "finish", "next", "update"),

@@ -1,4 +1,4 @@
-"""Verbs for the whole way: run, report; demo on the corpus that ships with the package; and where reproduce went."""
+"""Verbs for the whole way: run, report; demo and warm on the corpus of the package; and where reproduce went."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from lasca.cli.common import (
     ReaderOption,
     SeedOption,
     at_work,
+    get_corpus,
     out,
     print_json,
     progress_bar,
@@ -40,6 +42,8 @@ OwnModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help=f"{MODELS} {DEFAULT_MODEL} by default.", show_default=False)
 ]
 TITLE = "The LASCA demo"
+WARM_SEQUENCES = 400
+"""So many sequences bring every step of the way to work."""
 
 
 @app.command()
@@ -213,6 +217,31 @@ def demo(
     out.print(f"Everything is in {output}/. The report, to open in a browser:", markup=False, soft_wrap=True)
     out.print(f"    {page.as_uri()}", markup=False, soft_wrap=True)
     out.print("Your own data: lasca run DATA -o OUT", markup=False)
+
+
+@app.command()
+def warm(
+    data: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATA...]", help="Your data, or the demo's.", show_default=False)
+    ] = None,
+    format: FormatOption = "auto",
+    reader: ReaderOption = None,
+) -> None:
+    """Compile once what the usual commands need, before anybody waits for it.
+
+    Compiled code is made for the number of labels, in fours: give DATA, and it is made for the labels of those. It goes
+    the whole way of `lasca run` on a few documents and keeps nothing but the compiled code.
+    """
+    from lasca.kernels.places import current_place
+    from lasca.pipeline.way import run
+    from lasca.simulate import demo_crowd
+
+    corpus = get_corpus(data, format, reader) if data else demo_crowd()
+    few = corpus.select(sequences=range(min(corpus.n_sequences, WARM_SEQUENCES)))
+    with TemporaryDirectory() as folder, progress_bar("lasca warm") as progress:
+        run(few, output=Path(folder) / "out", progress=progress)
+    place = current_place().folder
+    out.print(f"Compiled code is ready in {place}", markup=False, soft_wrap=True)
 
 
 @app.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
