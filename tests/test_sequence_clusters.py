@@ -18,8 +18,8 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, cut_into_blocks
 from lasca.engine import Processes, Threads
 from lasca.errors import ModelError, ParameterError
-from lasca.truth.annotator_groups import _concentration
 from lasca.truth.chain_sampler import ChainSampler, sample_states
+from lasca.truth.clusters import _concentration
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote

@@ -33,10 +33,10 @@ from lasca.engine import available_threads
 from lasca.errors import ModelError
 from lasca.estimator import flag, generator, number, other, seeds, threads, whole
 from lasca.schemes import detect, transitions
-from lasca.truth.annotator_groups import found_clusters
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.checks import check_average
+from lasca.truth.clusters import found_clusters
 from lasca.truth.evidence import Floats, word_rows
 from lasca.truth.families import Families, declared_families, find_families
 from lasca.truth.guards import Crowd, kinds_of_marks

@@ -6,7 +6,7 @@ annotators with or without memory, words, and a text model. Annotators' rows hav
 (`sequence_rounds`), each with fixed priors and fixed text evidence; in a round the objective never falls:
 
     1. without text, base priors: memory or not, and the start, are chosen by the evidence lower bound
-    2. clusters of annotators from the expected counts (`annotator_groups`), their priors, again
+    2. clusters of annotators from the expected counts (`clusters.py`), their priors, again
     3. `rounds` times: cross-fitted text model on the posterior (`text_models`) -> one more annotator, again
     4. labels: decoded from the posterior as it is; probabilities: tempered with the text as the referee, mixed with
        the text's own (`tempering`). Tempering is for people who read probabilities: it flattens tokens one by one, and

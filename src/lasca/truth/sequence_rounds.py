@@ -18,11 +18,10 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Work, added
 from lasca.learn import run_learner
-from lasca.truth.annotator_groups import found_clusters
 from lasca.truth.annotator_models import Matrices, VoteRows, confusion_prior
 from lasca.truth.base import Progress
 from lasca.truth.chain import ChainLearner, ChainState, StateSpace
-from lasca.truth.clusters import BicScore
+from lasca.truth.clusters import BicScore, found_clusters
 from lasca.truth.evidence import Floats, Source, Texts, Words
 from lasca.truth.finish import joined
 from lasca.truth.result import Clusters
