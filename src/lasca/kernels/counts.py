@@ -312,7 +312,9 @@ def _agreement_in_logs(  # type: ignore[no-untyped-def]
     if at >= 0:
         for t in range(n_labels):
             weight[t] += math.log(factor[at, t]) if factor[at, t] > 0.0 else -np.inf
-    largest = weight.max()
+    largest = -np.inf
+    for t in range(n_labels):
+        largest = max(largest, weight[t])
     total = 0.0
     for t in range(n_labels):
         weight[t] = math.exp(weight[t] - largest)
