@@ -16,6 +16,7 @@ import multiprocessing
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -310,6 +311,8 @@ class ProcessWork:
     def close(self) -> None:
         """End the processes."""
         for pipe in self.pipes:
+            with suppress(OSError):  # a process that died
+                pipe.send(None)  # a forked process holds copies of the pipes: closing them does not end it
             pipe.close()
         for process in self.processes:
             process.join(5)
@@ -321,9 +324,12 @@ def _serve(pipe: Connection, learner: Any, blocks: list[Any]) -> None:
     shard = ThreadWork(learner, blocks, 1)
     while True:
         try:
-            name, arguments = pipe.recv()
+            asked = pipe.recv()
         except EOFError:
             return
+        if asked is None:
+            return
+        name, arguments = asked
         try:
             pipe.send((True, getattr(shard, name)(*arguments)))
         except Exception as error:
