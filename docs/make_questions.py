@@ -35,7 +35,7 @@ MODELS = {"mv": "majority vote", "ds": "Dawid–Skene", "hmm-crowd": "HMM-Crowd"
 def measured() -> Results:
     """Return what the reproduction measured."""
     kept = json.loads((HERE / "reproduction" / "results.json").read_text("utf-8"))
-    return Results(tuple((job, kept[job.id]["result"]) for job in plan(scope_of(False))))
+    return Results(tuple((job, kept[job.id]["result"]) for job in plan(scope_of(False)) if job.id in kept))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

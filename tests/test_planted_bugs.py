@@ -37,7 +37,7 @@ from test_ambiguity_rank1 import corpus_of, draw, with_clusters
 from test_ambiguity_two_truths import pairs_of, parameters
 from test_crf_objective import Problem
 from test_gibbs import random_case, rng_state
-from test_truth_glad import PairPasses as GladPasses
+from test_truth_glad import Passes as GladPasses
 from test_truth_glad import random_state
 from truth_cases import crowd as small_crowd
 from truth_cases import triples

@@ -273,6 +273,7 @@ def test_pictures_show_what_was_measured_in_the_same_bytes(measured, tmp_path):
 
 
 def test_a_quick_page_can_be_made_of_a_part_of_the_results(measured):
-    text = markdown(blocks_of({job.id: measured[job.id] for job in plan(scope_of(True))}, scope_of(True)))
+    scope = scope_of(True)
+    text = markdown(blocks_of({job.id: measured[job.id] for job in plan(scope) if job.id in measured}, scope))
     assert "`make reproduction QUICK=1`" in text
     assert " nan" not in text
