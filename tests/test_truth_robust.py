@@ -15,7 +15,7 @@ from lasca.kernels.families import pair_counts
 from lasca.truth import Votes, model_class
 from lasca.truth.evidence import annotation_rows, memory
 from lasca.truth.families import declared_families, find_families
-from lasca.truth.guards import Crowd, Rates, Silence
+from lasca.truth.guards import Crowd, Rates, Silence, kinds_of_marks
 from lasca.truth.robust import MEMBERS, RobustSequence
 from lasca.truth.robust_chain import RobustChain
 from truth_cases import crowd, triples
@@ -219,7 +219,7 @@ def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -
         sequence_ids=[str(i) for i in range(n // 20)],
     )
     rates = Rates(looked_at(corpus))
-    assert list(rates.kinds) == ["", "X", "Y"]
+    assert list(rates.kinds) == [None, "X", "Y"]
     everything, one, other = weight = rates.held(np.zeros(3), np.eye(3)[machine])
     assert one == 0.0 < everything < 0.8 < other
     assert rates.bias(weight).tolist() == [0.0, -everything, -everything - other]
@@ -227,6 +227,16 @@ def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -
     assert rates.held(np.zeros(3), confused).tolist() == [0.0, 0.0, 0.0]
     marked = (RobustSequence().fit(corpus).labels == 2).sum()
     assert marked < 1.2 * (gold == 2).sum()
+
+
+def test_spans_without_a_type_are_a_type_of_their_own() -> None:
+    kinds = kinds_of_marks(("O", "B", "B-X", "I", "I-X"))
+    assert {kind: np.flatnonzero(own).tolist() for kind, own in kinds.items()} == {
+        None: [1, 2, 3, 4],
+        "": [1, 3],
+        "X": [2, 4],
+    }
+    assert list(kinds_of_marks(("O", "B", "I"))) == [None]
 
 
 def test_the_base_speaks_beside_learned_priors_where_annotators_have_many_marks() -> None:

@@ -86,7 +86,11 @@ def check_average(
             f"{shown} repeat each other more than independent annotators would: together they count as {weight:.1f}"
         )
     weight = np.mean([fit.held for _, fit in fits], axis=0)
-    held = [kind or "what is marked" for kind, nats in zip(kinds_of_marks(crowd.corpus.labels), weight) if nats > HELD]
+    held = [
+        "what is marked" if kind is None else kind or "spans without a type"
+        for kind, nats in zip(kinds_of_marks(crowd.corpus.labels), weight)
+        if nats > HELD
+    ]
     if held:
         what = ", ".join(held)
         said.append(

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from lasca.corpus import CrowdCorpus
 from lasca.kernels import rows as kernels
@@ -27,7 +27,7 @@ from lasca.schemes import OUTSIDE, detect, split_label
 from lasca.truth.base import Votes
 from lasca.truth.evidence import Floats, Rows, memory
 
-__all__ = ["Crowd", "Rates", "Silence", "ruled_out"]
+__all__ = ["Crowd", "Rates", "Silence", "kinds_of_marks", "ruled_out"]
 
 BELIEVED, KNOWN = 30.0, 250.0
 """By how many nats labels are ruled out: by unanimous people, and by what is known."""
@@ -140,34 +140,46 @@ class Rates:
 
     def __init__(self, crowd: Crowd) -> None:
         votes = crowd.votes
-        self.crowd = crowd
         self.kinds = kinds_of_marks(crowd.corpus.labels)
-        self.given = self._by_annotator(np.ones(len(votes.label)))
-        self.marked = [self._by_annotator(own[votes.label]) for own in self.kinds.values()]
-        self.otherwise = [(self.kinds[""] & ~own)[votes.label] for own in self.kinds.values()]
+        self.of_label = np.array(list(self.kinds.values()), dtype=np.float64).T
+        shape = (votes.n_tokens, votes.n_annotators)
+        self.said = sparse.csr_array((crowd.weight, votes.annotator, votes.start), shape).T
+        self.given = np.asarray(self.said.sum(axis=1), dtype=np.float64)
+        marks = np.flatnonzero(votes.label != crowd.outside)
+        self.mark_token, self.mark_weight = crowd.token[marks], crowd.weight[marks]
+        self.marked = sparse.csr_array((self.mark_weight, (votes.annotator[marks], self.mark_token)), shape[::-1])
+        last = (self.of_label * np.arange(len(self.kinds))).max(axis=1).astype(np.int64)  # the type, if any
+        self.mark_kind = last[votes.label[marks]]
+        self.cell = votes.annotator[marks] * len(self.kinds) + self.mark_kind
+        self.own = self._by_cell(self.mark_weight)
+        self.own[:, 0] = self.own.sum(axis=1)
         share = self.given / self.given.sum()
         alone = float((share**2).sum())  # one over the number of annotators, if all do the same
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
         if alone > 0.4:  # of two people nobody can say who misses much: what they mark in the mean is the most
             self.level, self.least_ratio = 0.5, 1.0
 
-    def _by_annotator(self, of_votes: npt.NDArray[Any]) -> Floats:
-        votes = self.crowd.votes
-        weights = of_votes * self.crowd.weight
-        return np.bincount(votes.annotator, weights, votes.n_annotators).astype(np.float64)
+    def _by_cell(self, of_marks: Floats) -> Floats:
+        """Add up what belongs to marks by annotator and kind."""
+        shape = (len(self.given), len(self.kinds))
+        return np.bincount(self.cell, of_marks, shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
     def ratios(self, labels: Floats) -> Floats:
         """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark."""
-        found = np.empty(len(self.kinds))
-        for i, own in enumerate(self.kinds.values()):
-            of_votes = labels[:, own].sum(axis=1)[self.crowd.token]
-            otherwise = self._by_annotator(of_votes * self.otherwise[i])
-            ratio = (self.marked[i] + otherwise + 1.0) / (self._by_annotator(of_votes) + 1.0)
-            order = np.argsort(ratio, kind="stable")
-            order = order[self.given[order] > 0]
-            share = self.given[order] / self.given.sum()
-            found[i] = np.interp(self.level, np.cumsum(share) - share / 2, ratio[order])
-        return found
+        expected = labels @ self.of_label
+        own = self.own
+        if len(self.kinds) > 1:  # marks of other types on the tokens of one
+            of_marks = np.asarray(self.marked @ expected)
+            of_marks[:, 0] = 0.0
+            own = own + of_marks - self._by_cell(self.mark_weight * expected[self.mark_token, self.mark_kind])
+        ratio = (own + 1.0) / (np.asarray(self.said @ expected) + 1.0)
+        return np.array([self._middle(kind) for kind in ratio.T])
+
+    def _middle(self, ratio: Floats) -> float:
+        order = np.argsort(ratio, kind="stable")
+        order = order[self.given[order] > 0]
+        share = self.given[order] / self.given.sum()
+        return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
 
     def held(self, weight: Floats, labels: Floats) -> Floats:
         """Return the next weight against each kind: more while too much is marked, less as soon as there is room."""
@@ -175,15 +187,15 @@ class Rates:
 
     def bias(self, weight: Floats) -> Floats:
         """Return what the weights say of each label, in nats."""
-        return np.asarray(-weight @ np.array(list(self.kinds.values()), dtype=np.float64))
+        return np.asarray(-self.of_label @ weight)
 
 
-def kinds_of_marks(labels: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return the labels of all marks ("") and those of each type, where there is more than one: PER of B-PER."""
+def kinds_of_marks(labels: Sequence[str]) -> dict[str | None, npt.NDArray[np.bool_]]:
+    """Return the labels of all marks (None) and those of each type, where there is more than one: PER of B-PER."""
     spans = detect(labels) is not None
     names = [None if label == OUTSIDE else split_label(label)[1] if spans else label for label in labels]
     types = dict.fromkeys(name for name in names if name is not None)
-    kinds = {"": np.array([name is not None for name in names])}
+    kinds: dict[str | None, npt.NDArray[np.bool_]] = {None: np.array([name is not None for name in names])}
     if len(types) > 1:
         kinds |= {name: np.array([other == name for other in names]) for name in types}
     return kinds

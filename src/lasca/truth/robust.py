@@ -199,7 +199,7 @@ class RobustSequence(TruthModel):
         count_as = {
             tuple(corpus.annotators[m] for m in group): families.counts_as(group) for group in families.members()
         }
-        kinds = list(kinds_of_marks(corpus.labels))
+        kinds = ["all" if kind is None else kind or "no type" for kind in kinds_of_marks(corpus.labels)]
         longest = max((fit.trace for _, fit in fits), key=len)
         return Posterior(
             proba,
@@ -214,7 +214,10 @@ class RobustSequence(TruthModel):
                         "iterations": len(fit.trace),
                         "converged": fit.converged,
                         "objective": float(fit.trace[-1]),
-                        "held": {kinds[i] or "all": float(fit.held[i]) for i in np.flatnonzero(fit.held)},
+                        "held": {
+                            "all" if kinds[i] is None else kinds[i] or "no type": float(fit.held[i])
+                            for i in np.flatnonzero(fit.held)
+                        },
                     }
                     for structure, fit in fits
                 ],
