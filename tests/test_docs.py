@@ -127,3 +127,18 @@ def test_the_map_of_the_code_names_files_that_are_there() -> None:
     assert len(named) > 40
     missing = [name for name in sorted(named) if not any((ROOT / "src" / "lasca").rglob(name.rstrip("/")))]
     assert not missing
+
+
+def test_the_map_of_the_code_names_what_is_in_the_files_it_names() -> None:
+    """`file.py` (`name`, `Class.name`): each name stands in that file."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    pairs = [
+        (file, name.split(".")[-1])
+        for file, inside in re.findall(r"`([\w/]+/[\w]+\.py)` \(([^)]*)\)", text)
+        for name in re.findall(r"`([A-Za-z_][\w.]*)`", inside)
+        if not name.endswith(".py")
+    ]
+    assert len(pairs) > 25
+    for file, name in pairs:
+        source = (ROOT / "src" / "lasca" / file).read_text("utf-8")
+        assert re.search(rf"\b(def|class) {name}\b|^\s*{name}\b.*=|\b{name}\(", source, re.MULTILINE), (file, name)

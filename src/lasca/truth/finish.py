@@ -74,7 +74,7 @@ class Finish:
         labels = _clamp(block, proba, labels)
         proba /= proba.sum(axis=1, keepdims=True)
         if not np.isfinite(proba).all():
-            raise ModelError("a probability is not a number", hint="This is a bug; please report it")
+            raise ModelError("a probability is not a number", hint="This is a bug of the model; tell who wrote it")
         chosen = np.asarray(proba.argmax(axis=1) if labels is None else labels, dtype=np.int16)
         return Part(proba, chosen, block.voted, self._tally(block, proba, chosen), statistics)
 
