@@ -323,7 +323,7 @@ def test_expected_labels_count_every_ranked_token_and_the_second_of_two() -> Non
 
 
 def test_tokens_on_which_all_agree_are_never_ambiguous_and_many_votes_do_not_saturate() -> None:
-    from lasca.ambiguity.two_truths import INDEPENDENT, _believable
+    from lasca.ambiguity.two_truths import INDEPENDENT, believable
     from lasca.corpus import CrowdCorpus
     from lasca.truth import Votes
 
@@ -331,7 +331,7 @@ def test_tokens_on_which_all_agree_are_never_ambiguous_and_many_votes_do_not_sat
     given = {f"a{i:02}": [["x", "x" if i else "y", "x" if i < 2 else None]] for i in range(n)}
     votes = Votes.of(CrowdCorpus.from_sequences([["p", "q", "r"]], given))
     tokens = np.arange(3)
-    held = _believable(votes, tokens, np.array([0.73, 0.999, 0.4]), share=0.1)
+    held = believable(votes, tokens, np.array([0.73, 0.999, 0.4]), share=0.1)
     assert held[0] == 0.0  # forty agree
     assert held[2] == 0.0  # two agree
     odds = np.log(0.1 / 0.9) + (np.log(0.999 / 0.001) - np.log(0.1 / 0.9)) * INDEPENDENT / n

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from lasca.ambiguity.shards import two_truths_in_shards
+from lasca.ambiguity.steps import PairLearner
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
 from lasca.engine import cluster as engines
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, ParameterError, StoreError
-from lasca.pipeline.sharded import WritePart, aggregate_shards
+from lasca.pipeline.sharded import WritePart, aggregate_shards, ambiguity_in_shards
 from lasca.truth import model_class, supporting
 from lasca.truth.dawid_skene import ConfusionLearner
 from shard_cases import OPTIONS, in_pieces, small_blocks
@@ -63,6 +65,39 @@ def test_a_cluster_gives_the_bytes_of_threads(
     assert sums(tmp_path / "threads") == sums(tmp_path / "dask")
     assert len(list((tmp_path / "dask/labels").iterdir())) >= 13
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dask", "threads"]
+
+
+def test_two_truths_on_a_cluster_gives_the_bytes_of_threads(
+    client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    aggregate_shards(sharded, tmp_path / "truth", model_class("ds")(max_iter=4))
+    monkeypatch.setattr("lasca.pipeline.sharded.two_truths_in_shards", _mortal_two_truths)
+    for sample in (3000, 10**6):
+        for where, engine in (("threads", None), ("dask", client)):
+            ambiguity_in_shards(
+                tmp_path / "truth", tmp_path / f"{where}-{sample}", max_iter=3, sample=sample, engine=engine
+            )
+        assert sums(tmp_path / f"threads-{sample}") == sums(tmp_path / f"dask-{sample}")
+    assert len(list((tmp_path / "dask-3000/scores").iterdir())) >= 13
+    assert not list(tmp_path.rglob(".*"))
+
+
+def _mortal_two_truths(truth: Any, folder: Path, **options: Any) -> Any:
+    """two-truths whose worker dies once, in an E step."""
+    with pytest.MonkeyPatch.context() as patch:
+        if options["engine"] is not None:
+            patch.setattr("lasca.ambiguity.shards.PairLearner", lambda: _MortalPairs(folder.parent / "died"))
+        return two_truths_in_shards(truth, folder, **options)
+
+
+class _MortalPairs(PairLearner):
+    def __init__(self, mark: Path) -> None:
+        object.__setattr__(self, "mark", mark)
+
+    def visit(self, state: Any, block: Any, local: Any) -> Any:
+        _die_once(self.mark, block.number == 4)  # type: ignore[attr-defined]
+        return super().visit(state, block, local)
 
 
 def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(

@@ -29,7 +29,7 @@ from lasca.records import loading, read_header, save_folder
 from lasca.truth import Truth
 from lasca.truth.base import Votes
 
-__all__ = ["DISAGREEMENTS", "LabelConfusion", "disagreement", "label_confusion"]
+__all__ = ["DISAGREEMENTS", "LabelConfusion", "disagreement", "expected_confusion", "label_confusion"]
 
 VERSION = 1
 DISAGREEMENTS = {"agreement": "confusion", "agreement-f1": "f1"}
@@ -118,19 +118,26 @@ def label_confusion(
         raise ModelError("this ambiguity was not found in this corpus", hint="Run find_ambiguity on the same corpus")
     if truth.label_names != corpus.labels or len(truth.labels) != corpus.n_tokens:
         raise ModelError("this truth was not inferred from this corpus", hint="Fit the model on the same corpus")
-    known = ambiguity.pair_count is not None and ambiguity.label_count is not None
     if expected is None:
-        expected = known
+        expected = ambiguity.pair_count is not None and ambiguity.label_count is not None
     if expected:
-        if ambiguity.pair_count is None or ambiguity.label_count is None:
-            raise ParameterError("expected", True, f"False for {ambiguity.method}: only two-truths has expectations")
-        both, labels = ambiguity.pair_count * (1 - np.eye(corpus.n_labels)), ambiguity.label_count
-        n_two, n = float(both.sum() / 2), float(np.isfinite(ambiguity.score).sum())
-    else:
-        both, labels = _counted(corpus, truth, ambiguity)
-        n_two, n = float((np.diff(ambiguity.candidate_start) > 1).sum()), float(corpus.n_tokens)
-    counts = {"tokens": n, "with two labels": n_two}
+        return expected_confusion(ambiguity, int(np.isfinite(ambiguity.score).sum()))
+    both, labels = _counted(corpus, truth, ambiguity)
+    counts = {
+        "tokens": float(corpus.n_tokens),
+        "with two labels": float((np.diff(ambiguity.candidate_start) > 1).sum()),
+    }
     return LabelConfusion(_confusion(both, labels), corpus.labels, ambiguity.method, counts)
+
+
+def expected_confusion(ambiguity: Ambiguity, n_ranked: int) -> LabelConfusion:
+    """Make the confusion of labels from expected numbers of tokens; so many tokens could be ranked."""
+    if ambiguity.pair_count is None or ambiguity.label_count is None:
+        raise ParameterError("expected", True, f"False for {ambiguity.method}: only two-truths has expectations")
+    both = ambiguity.pair_count * (1 - np.eye(len(ambiguity.label_names)))
+    counts = {"tokens": float(n_ranked), "with two labels": float(both.sum() / 2)}
+    matrix = _confusion(both, ambiguity.label_count)
+    return LabelConfusion(matrix, ambiguity.label_names, ambiguity.method, counts)
 
 
 def disagreement(

@@ -5,6 +5,7 @@ The model is in `lasca.ambiguity.two_truths`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,19 +15,24 @@ import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
 from lasca.ambiguity.ranking import Floats
-from lasca.engine import run_ordered
+from lasca.engine import added
+from lasca.engine.threads import each_ordered
 from lasca.kernels import ambiguity as kernels
 from lasca.truth.base import Votes
 
 __all__ = [
     "PI",
     "PairCounts",
+    "PairLearner",
     "PairParameters",
     "PairPasses",
     "PairPrior",
+    "e_step",
     "integrated",
     "kept_counts",
+    "many_voted",
     "own_step",
+    "pair_counts",
     "pooled_step",
     "shares",
     "strengths",
@@ -91,39 +97,72 @@ class PairPrior:
     kept: Floats | None = None
 
 
+def e_step(
+    votes: Votes, tokens: npt.NDArray[np.int64], near: Any, p: PairParameters, *, learn: bool = True
+) -> tuple[list[npt.NDArray[np.int64]], Floats, Floats]:
+    """Return expected counts (as whole numbers; zero unless `learn`), log evidence and probability of two truths."""
+    L, T, D = votes.n_annotators, votes.n_labels, len(p.levels)
+    sums = [np.zeros(shape, np.int64) for shape in ((L, D, T, T), (D, T), (D,), (T, T, kernels.GRID))]
+    evidence, proba = np.empty(len(tokens)), np.empty(len(tokens))
+    no_pairs = np.zeros((0, T, T))
+    run: Any = kernels.two_truths_pass
+    run(0, len(tokens), tokens, *_arguments(votes, near, p), learn, *sums, evidence, proba, no_pairs, no_pairs)
+    return sums, evidence, proba
+
+
+def _arguments(votes: Votes, near: Any, p: PairParameters) -> tuple[Any, ...]:
+    weights = (p.kinds[0] * np.outer(p.levels, p.gamma), p.kinds[1] * p.levels, p.kappa[:, :, None] * p.rho)
+    own = (np.array(near), np.array(p.psi, order="C"))  # what comes from elsewhere may be read-only
+    return (votes.start, votes.annotator, votes.label, *own, *weights, PI)
+
+
+def whole_sum(values: Floats) -> int:
+    """Return the sum as a multiple of 2^-52: one of whole numbers, which does not depend on its order."""
+    scaled = values * 2.0**20
+    whole = np.floor(scaled)
+    return (int(whole.astype(np.int64).sum()) << 32) + int(np.rint((scaled - whole) * 2.0**32).astype(np.int64).sum())
+
+
+def pair_counts(sums: Sequence[Any]) -> PairCounts:
+    """Make numbers of sums of whole numbers."""
+    counts, one, two, pairs = (total / kernels.SCALE for total in sums[:-1])
+    return PairCounts(counts, one, two, pairs, sums[-1] / 2**52)
+
+
+def many_voted(block: Any) -> npt.NDArray[np.int64]:
+    """Return the tokens of a block that have two votes or more."""
+    return np.asarray(np.flatnonzero(np.diff(block.votes.start[block.first : block.last + 1]) >= 2) + block.first)
+
+
+@dataclass(frozen=True)
+class PairLearner:
+    """E steps on blocks for an engine (`lasca.engine`): a state is the parameters and each label's near ones."""
+
+    def visit(self, state: tuple[PairParameters, Any], block: Any, local: Any) -> tuple[tuple[Any, ...], None]:
+        """Return the expected counts of a block and its evidence, as whole numbers."""
+        p, near = state
+        sums, evidence, _ = e_step(block.votes, many_voted(block), near, p)
+        return (*sums, whole_sum(evidence)), None
+
+
 class PairPasses:
-    """E steps over some tokens, in chunks and threads; the result does not depend on either."""
+    """E steps over some tokens in memory, in chunks and threads; the result does not depend on either."""
 
     def __init__(self, votes: Votes, tokens: npt.NDArray[np.int64], near: Any, n_threads: int, chunk_size: int) -> None:
         self.votes, self.tokens, self.near, self.n_threads = votes, tokens, near, n_threads
-        borders = [*range(0, len(tokens), chunk_size), len(tokens)]
-        self.chunks = list(pairwise(borders))
-
-    def _arguments(self, p: PairParameters) -> tuple[Any, ...]:
-        weights = (p.kinds[0] * np.outer(p.levels, p.gamma), p.kinds[1] * p.levels, p.kappa[:, :, None] * p.rho)
-        votes = (self.votes.start, self.votes.annotator, self.votes.label, self.near)
-        return (*votes, np.ascontiguousarray(p.psi), *weights, PI)
+        self.chunks = list(pairwise([*range(0, len(tokens), chunk_size), len(tokens)]))
+        self.size = float(np.diff(votes.start)[tokens].sum())
 
     def run(self, p: PairParameters, learn: bool = True) -> tuple[PairCounts, Floats]:
         """Return expected counts (zero unless `learn`) and the probability of two truths of each token."""
-        L, T = self.votes.n_annotators, self.votes.n_labels
-        arguments = self._arguments(p)
-        evidence, proba = np.empty(len(self.tokens)), np.empty(len(self.tokens))
-        e_step: Any = kernels.two_truths_pass
-        no_pairs = np.zeros((0, T, T))
-        D = len(p.levels)
-        shapes = ((L, D, T, T), (D, T), (D,), (T, T, kernels.GRID))
+        proba = np.empty(len(self.tokens))
 
-        def work(mine: list[tuple[int, int]]) -> list[npt.NDArray[np.int64]]:
-            sums = [np.zeros(shape, np.int64) for shape in shapes]
-            for lo, hi in mine:
-                e_step(lo, hi, self.tokens, *arguments, learn, *sums, evidence, proba, no_pairs, no_pairs)
-            return sums
+        def work(chunk: tuple[int, int]) -> tuple[Any, ...]:
+            part = slice(*chunk)
+            sums, evidence, proba[part] = e_step(self.votes, self.tokens[part], self.near, p, learn=learn)
+            return (*sums, whole_sum(evidence))
 
-        parts = run_ordered(work, [self.chunks[k :: self.n_threads] for k in range(self.n_threads)], self.n_threads)
-        totals = [np.sum([part[k] for part in parts], axis=0) / kernels.SCALE for k in range(len(shapes))]
-        counts, one, two, pairs = totals
-        return PairCounts(counts, one, two, pairs, float(evidence.sum())), proba
+        return pair_counts(added(each_ordered(work, self.chunks, self.n_threads))), proba
 
     def pairs(self, p: PairParameters, tokens: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
         """Return the most probable pairs of the tokens, given that they are ambiguous."""
@@ -133,15 +172,15 @@ class PairPasses:
             "pair_proba": np.zeros((len(tokens), TOP_PAIRS)),
             "pair_share": np.full((len(tokens), TOP_PAIRS), np.nan),
         }
-        arguments = self._arguments(p)
+        arguments = _arguments(self.votes, self.near, p)
         sums = [np.zeros(shape, np.int64) for shape in ((1, 1, 1, 1), (1, 1), (1,), (1, 1, 1))]  # of learning: unused
         size = max(1, PAIR_CELLS // T**2)
-        e_step: Any = kernels.two_truths_pass
+        run: Any = kernels.two_truths_pass
         for lo in range(0, len(tokens), size):
             some = tokens[lo : lo + size]
             weight, part = np.zeros((2, len(some), T, T))
             unused = np.empty((2, len(some)))
-            e_step(0, len(some), some, *arguments, False, *sums, *unused, weight, part)
+            run(0, len(some), some, *arguments, False, *sums, *unused, weight, part)
             _rank_pairs(weight, part, *(array[lo : lo + size] for array in found.values()))
         return found
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,11 +56,12 @@ from lasca.ambiguity.steps import (
     strengths,
 )
 from lasca.engine import available_threads
+from lasca.kernels.ambiguity import SCALE
 from lasca.learn.em import EmRun, run_from
 from lasca.truth import Truth
 from lasca.truth.base import Progress, Votes
 
-__all__ = ["two_truths"]
+__all__ = ["believable", "fields_of", "fit", "label_scores", "mass_of", "start_of", "two_truths"]
 
 NEAR = 2
 """Partners of a label that nobody voted for on the token: those it is most confused with."""
@@ -72,6 +73,9 @@ INDEPENDENT = 15
 """How many votes on a token count as independent of each other: as many as the paper's crowds have."""
 LAST_STEPS = 2
 """Steps on all tokens after EM on a sample."""
+LEAST = 0.0
+"""Tokens of this score are not ambiguous, whatever fraction is asked for."""
+ROWS_AT_A_TIME = 100_000
 
 
 @dataclass(frozen=True)
@@ -84,13 +88,27 @@ class Start:
     near: npt.NDArray[np.int16]
 
 
+def mass_of(proba: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return how much probability each label has, as multiples of 1/SCALE: whole numbers add up in any order."""
+    rows = range(0, len(proba), ROWS_AT_A_TIME)
+    parts = [np.rint(proba[a : a + ROWS_AT_A_TIME] * SCALE).astype(np.int64).sum(axis=0) for a in rows]
+    return np.asarray(np.sum(parts, axis=0))
+
+
 def first_parameters(votes: Votes, truth: Truth) -> Start:
     """Make the start of EM from the truth model's confusions."""
-    T = votes.n_labels
     n = np.bincount(votes.annotator, minlength=votes.n_annotators)
-    mean: Floats = truth.proba.mean(axis=0, dtype=np.float64).astype(np.float64)
+    return start_of(n, mass_of(truth.proba), votes.n_tokens, truth.confusion)
+
+
+def start_of(
+    n: npt.NDArray[np.int64], mass: npt.NDArray[np.int64], n_tokens: int, confusion: npt.NDArray[Any]
+) -> Start:
+    """Make the start from the annotators' numbers of votes, the labels' mass (`mass_of`), and the confusions."""
+    T = len(mass)
+    mean: Floats = mass / SCALE / n_tokens
     gamma = shares(np.asarray(mean + 1e-3 / T, dtype=np.float64))
-    counts = n[:, None, None] * gamma[None, :, None] * truth.confusion.astype(np.float64)
+    counts = n[:, None, None] * gamma[None, :, None] * confusion.astype(np.float64)
     even = 0.5 / T + 0.5 * gamma
     kappa = np.outer(even, even) * (1 - np.eye(T))
     prior = PairPrior(PAIRS * T * kappa / kappa.sum(), np.tile(ROWS * even, (T, 1)))
@@ -139,28 +157,20 @@ def two_truths(
     everything = PairPasses(votes, tokens, start.near, threads, chunk_size)
     every = max(1, round(len(votes.label) / sample))
     passes = everything if every == 1 else PairPasses(votes, tokens[::every].copy(), start.near, threads, chunk_size)
-    fitted = _fit(passes, start, max_iter, tol, progress)
-    if every > 1:
-        fitted = _finish(everything, fitted)
+    fitted = fit(passes, everything, start, max_iter, tol, progress)
     found, proba = everything.run(fitted.parameters)
-    score[tokens] = _believable(votes, tokens, proba, float(fitted.parameters.kinds[1]))
-    fields = _fields(fitted, found, every)
-    if np.median(n[tokens]) < 3:
-        fields["warnings"] += (
-            "most tokens have two annotations: second readings and common slips cannot be told apart, and the "
-            "probabilities may be far off; three annotations or more per token are needed",
-        )
+    score[tokens] = believable(votes, tokens, proba, float(fitted.parameters.kinds[1]))
     return Ranking(
         score,
-        lambda chosen: _label_scores(everything.pairs(fitted.parameters, chosen), votes.n_labels),
+        lambda chosen: label_scores(everything.pairs(fitted.parameters, chosen), votes.n_labels),
         unranked,
-        fields,
+        fields_of(fitted, found, every, np.bincount(n[tokens])),
         lambda chosen: everything.pairs(fitted.parameters, chosen),
-        least=0.0,
+        least=LEAST,
     )
 
 
-def _believable(votes: Votes, tokens: npt.NDArray[np.int64], proba: npt.NDArray[np.floating], share: float) -> Floats:
+def believable(votes: Votes, tokens: npt.NDArray[np.int64], proba: npt.NDArray[np.floating], share: float) -> Floats:
     """Return probabilities that votes can bear: 0 where all agree, and no surer than `INDEPENDENT` votes make them.
 
     Where nobody gave a second reading there is none to speak of, whatever the model expects of the word. And people
@@ -187,8 +197,31 @@ class Fitted:
     runs: tuple[EmRun[PairParameters], EmRun[PairParameters]]
 
 
-def _fit(passes: PairPasses, start: Start, max_iter: int, tol: float, progress: Progress | None) -> Fitted:
-    size = float(np.diff(passes.votes.start)[passes.tokens].sum())
+class Passes(Protocol):
+    """E steps over some tokens."""
+
+    size: float
+    """How many votes the tokens have."""
+
+    def run(self, p: PairParameters) -> tuple[PairCounts, Any]:
+        """Return expected counts, and perhaps more."""
+
+
+def fit(
+    passes: Passes, everything: Passes, start: Start, max_iter: int, tol: float, progress: Progress | None
+) -> Fitted:
+    """Run both stages on `passes`, all tokens or a sample of them, then the last steps on all."""
+    fitted = _fit(passes, start, max_iter, tol, progress)
+    if passes is everything:
+        return fitted
+    p = fitted.parameters
+    for _ in range(LAST_STEPS):
+        p = own_step(everything.run(p)[0], fitted.prior, p)
+    return replace(fitted, parameters=p)
+
+
+def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Progress | None) -> Fitted:
+    size = passes.size
     prior = start.prior
 
     def run(step: Any, first: PairParameters, stage: int) -> EmRun[PairParameters]:
@@ -220,13 +253,6 @@ def _fit(passes: PairPasses, start: Start, max_iter: int, tol: float, progress: 
     return max(tried, key=lambda fitted: fitted.evidence)
 
 
-def _finish(everything: PairPasses, fitted: Fitted) -> Fitted:
-    p = fitted.parameters
-    for _ in range(LAST_STEPS):
-        p = own_step(everything.run(p)[0], fitted.prior, p)
-    return replace(fitted, parameters=p)
-
-
 def _hard_levels(found: PairCounts) -> npt.NDArray[np.bool_]:
     """Return the levels on which votes are right less than `HARD` times as often as on the easiest common level."""
     right, n = np.einsum("ldtt->d", found.counts), found.counts.sum(axis=(0, 2, 3))
@@ -234,12 +260,22 @@ def _hard_levels(found: PairCounts) -> npt.NDArray[np.bool_]:
     return np.asarray(rate < HARD * rate[n >= 0.1 * n.sum()].max())
 
 
-def _fields(fitted: Fitted, found: PairCounts, every: int) -> dict[str, Any]:
+def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the fields of the `Ambiguity` beside scores; `sizes[k]` is how many tokens with k votes were ranked."""
     p, (one, two) = fitted.parameters, fitted.runs
     pairs = found.pairs.sum(axis=2)
     pairs = pairs + pairs.T
     not_converged = [f"stage {k}" for k, run in enumerate(fitted.runs, 1) if not run.converged]
-    warning = f"the search for ambiguous tokens had not settled in {' and '.join(not_converged)}: raise its max_iter"
+    warnings = []
+    if not_converged:
+        stages = " and ".join(not_converged)
+        warnings.append(f"the search for ambiguous tokens had not settled in {stages}: raise its max_iter")
+    middle = np.searchsorted(np.cumsum(sizes), (np.array([sizes.sum() - 1, sizes.sum()]) // 2), side="right")
+    if middle.mean() < 3:
+        warnings.append(
+            "most tokens have two annotations: second readings and common slips cannot be told apart, and the "
+            "probabilities may be far off; three annotations or more per token are needed"
+        )
     return {
         "share": float(p.kinds[1]),
         "hard_share": float(p.levels[_hard_levels(found)].sum()),
@@ -259,11 +295,11 @@ def _fields(fitted: Fitted, found: PairCounts, every: int) -> dict[str, Any]:
             "shares_of_first": dict(zip(PI.tolist(), p.rho.tolist())),
             "every": every,
         },
-        "warnings": (warning,) if not_converged else (),
+        "warnings": tuple(warnings),
     }
 
 
-def _label_scores(pairs: Mapping[str, npt.NDArray[Any]], n_labels: int) -> Floats:
+def label_scores(pairs: Mapping[str, npt.NDArray[Any]], n_labels: int) -> Floats:
     """Return how probable it is that each label is one of the two truths, from the most probable pairs."""
     label, proba = pairs["pair_label"], pairs["pair_proba"]
     scores = np.zeros((len(label), n_labels))

@@ -26,14 +26,15 @@ from lasca.files import whole_folder
 from lasca.formats.label_studio_write import tasks
 from lasca.formats.write_tables import people_table
 from lasca.truth import Truth
+from lasca.truth.parts import TruthOfBlock
 
-__all__ = ["label_studio_tasks", "rows", "table", "write_all"]
+__all__ = ["arrow_table", "label_studio_tasks", "rows", "table", "write_all"]
 
 Row = dict[str, Any]
 
 
 def rows(
-    corpus: CrowdCorpus, truth: Truth, found: Ambiguity, *, limit: int | None = None, width: int = 48
+    corpus: CrowdCorpus, truth: Truth | TruthOfBlock, found: Ambiguity, *, limit: int | None = None, width: int = 48
 ) -> list[Row]:
     """Return the ambiguous tokens, most ambiguous first, as plain data; `width` characters of context on each side.
 
@@ -46,7 +47,13 @@ def rows(
 
 
 def _row(
-    corpus: CrowdCorpus, truth: Truth, found: Ambiguity, rank: int, i: int, candidates: dict[int, float], width: int
+    corpus: CrowdCorpus,
+    truth: Truth | TruthOfBlock,
+    found: Ambiguity,
+    rank: int,
+    i: int,
+    candidates: dict[int, float],
+    width: int,
 ) -> Row:
     s = int(corpus.token_sequence[i])
     first, last = int(corpus.offsets[s]), int(corpus.offsets[s + 1])
@@ -149,12 +156,13 @@ def write_all(
         with (folder / "ambiguous.jsonl").open("w", encoding="utf-8") as file:
             for row in made:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        pq.write_table(_arrow(made), folder / "ambiguous.parquet")
+        pq.write_table(arrow_table(made), folder / "ambiguous.parquet")
         text = json.dumps(label_studio_tasks(corpus, truth, found), ensure_ascii=False, indent=1)
         (folder / "label-studio.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _arrow(made: list[Row]) -> Any:
+def arrow_table(made: list[Row]) -> Any:
+    """Return rows as an Arrow table, nested as they are."""
     candidate = pa.struct([("label", pa.string()), ("score", pa.float64())])
     vote = pa.struct([("label", pa.string()), ("annotators", pa.list_(pa.string()))])
     kinds = {

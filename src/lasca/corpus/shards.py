@@ -271,36 +271,46 @@ class ShardedCorpus:
 
     def whole(self) -> CrowdCorpus:
         """Read all shards into one corpus in memory."""
+        return self.part(0, self.n_tokens)
+
+    def part(self, first: int, last: int) -> CrowdCorpus:
+        """Read the tokens first..last, which are whole sequences, as a corpus in memory."""
         try:
-            return self._whole()
+            return self._part(first, last)
         except LascaError:
             raise
         except (pa.ArrowException, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise StoreError("the sharded corpus is damaged", where=str(self.folder), got=str(error)) from error
 
-    def _whole(self) -> CrowdCorpus:
-        block = self.block(0, self.n_tokens)
-        everything = [self._piece(s, 0, int(n)) for s, n in enumerate(self.sizes["tokens"])]
-        tables = {name: [self._shard(s, name) for s in range(self.n_shards)] for name in ("sequences", "tokens")}
-        starts = np.cumsum([0, *(len(piece["label"]) for piece in everything)])
+    def _part(self, first: int, last: int) -> CrowdCorpus:
+        block = self.block(first, last)
+        where = self.pieces(first, last)
+        pieces = [self._piece(*piece) for piece in where]
+        tokens = [self._shard(s, "tokens").slice(a, b - a) for s, a, b in where]
+        sequences = []
+        for s, a, b in where:
+            i, j = self._rows(numbers_of(self._shard(s, "offsets"), "offset"), a, b)
+            sequences.append(self._shard(s, "sequences").slice(i, j - i))
+        starts = np.cumsum([0, *(len(piece["label"]) for piece in pieces)])
+        begins = np.cumsum([0, *(len(piece["words"]) for piece in pieces)])
         return CrowdCorpus(
             tokens=Strings(self.words.arrow.take(pa.array(block.votes.words))),
             offsets=block.votes.offsets,
             labels=self.labels,
             annotators=self.annotators,
-            annotation_annotator=_joined([piece["annotator"] for piece in everything], np.int32),
-            annotation_label=_joined([piece["label"] for piece in everything], np.int16),
-            token_start=_joined([[0], *(p["start"][1:] + s for p, s in zip(everything, starts))], np.int64),
-            sequence_ids=Strings(pa.concat_arrays([column_of(t, "id") for t in tables["sequences"]])),
-            golds={name: np.concatenate([_gold(t, name) for t in tables["tokens"]]) for name in self.golds},
+            annotation_annotator=_joined([piece["annotator"] for piece in pieces], np.int32),
+            annotation_label=_joined([piece["label"] for piece in pieces], np.int16),
+            token_start=_joined([[0], *(p["start"][1:] + s for p, s in zip(pieces, starts))], np.int64),
+            sequence_ids=Strings(pa.concat_arrays([column_of(t, "id") for t in sequences])),
+            golds={name: np.concatenate([_gold(t, name) for t in tokens]) for name in self.golds},
             kinds=self.kinds,
             families=self.families,
             votes=self.votes,
-            soft=_soft(everything, self.begins("tokens")),
+            soft=_soft(pieces, begins),
             known=block.votes.known,
-            metadata={name: _texts(tables["sequences"], name) for name in self.metadata},
-            token_metadata={name: _texts(tables["tokens"], name) for name in self.token_metadata},
-            token_chars=_chars(tables["tokens"]),
+            metadata={name: _texts(sequences, name) for name in self.metadata},
+            token_metadata={name: _texts(tokens, name) for name in self.token_metadata},
+            token_chars=_chars(tokens),
             load_report=self.load_report,
         )
 

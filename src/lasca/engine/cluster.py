@@ -199,6 +199,10 @@ class ClusterWork:
         self.locals.turn()
         return total
 
+    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block."""
+        return list(self._each(_apply, self._hold(state, "state"), function))
+
     def describe(self, state: Any, finish: Any) -> list[Any]:
         """Let the learner describe every block, and finish it."""
         return list(self._each(_describe, self._hold(state, "state"), self._versions(), finish))
@@ -276,6 +280,11 @@ def _visit(version: str, learner: Any, block: Any, number: int, state: Any, vers
     if folder is not None:
         write_local(folder, following, number, local)
     return statistics
+
+
+def _apply(version: str, learner: Any, block: Any, number: int, state: Any, function: Any) -> Any:
+    _check(version)
+    return function(state, block.load())
 
 
 def _describe(version: str, learner: Any, block: Any, number: int, state: Any, versions: Any, finish: Any) -> Any:

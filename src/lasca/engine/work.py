@@ -3,6 +3,7 @@
     engine.open(learner, blocks, scratch) -> work
     work.summary()                       the summaries of all blocks, added up
     work.sum(state)                      the statistics of one visit of every block, added up in the order of the blocks
+    work.map(function, state)            what function(state, block) returns, of each block
     work.describe(state, finish)         the learner's word on each block at the end, and what `finish` makes of it
     work.reset(), work.keep(), work.back()   locals: forget them, keep a copy of them, take the copy
 
@@ -39,6 +40,9 @@ class Work(Protocol):
 
     def sum(self, state: Any) -> tuple[Any, ...]:
         """Visit every block and return the statistics, added up in the order of the blocks."""
+
+    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block; both may be sent elsewhere."""
 
     def describe(self, state: Any, finish: Any) -> list[Any]:
         """Let the learner describe every block; return `finish(number, block, proba, labels, statistics)` of each."""
@@ -123,6 +127,10 @@ class ThreadWork:
     def sum(self, state: Any) -> tuple[Any, ...]:
         """Visit every block and return the statistics, added up in the order of the blocks."""
         return added(self._visits(state))
+
+    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block."""
+        return list(self._all(lambda i: function(state, self.blocks[i].load())))
 
     def describe(self, state: Any, finish: Any) -> list[Any]:
         """Let the learner describe every block, and finish it."""
@@ -291,6 +299,10 @@ class ProcessWork:
     def sum(self, state: Any) -> tuple[Any, ...]:
         """Visit every block and return the statistics, added up in the order of the blocks."""
         return added([part for parts in self._ask("visits", state) for part in parts])
+
+    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block."""
+        return [part for parts in self._ask("map", function, state) for part in parts]
 
     def describe(self, state: Any, finish: Any) -> list[Any]:
         """Let the learner describe every block, and finish it."""

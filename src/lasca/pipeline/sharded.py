@@ -13,6 +13,7 @@ Beside the folder, while it is in the making, lies what a killed run is taken up
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lasca.ambiguity.shards import Found, two_truths_in_shards
+from lasca.ambiguity.write import table
+from lasca.confusion import expected_confusion
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError
-from lasca.files import check_output, real_path, whole_file
+from lasca.files import check_output, real_path, whole_file, whole_folder
+from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
 from lasca.pipeline.folder import write_csv, write_json
 from lasca.pipeline.record import versions
@@ -34,8 +39,9 @@ from lasca.records import plain
 from lasca.truth import Truth, TruthModel, supporting
 from lasca.truth.base import Progress, Workplace
 from lasca.truth.finish import Finish, Part
+from lasca.truth.parts import TruthOnDisk
 
-__all__ = ["aggregate_shards"]
+__all__ = ["aggregate_shards", "ambiguity_in_shards"]
 
 
 def aggregate_shards(
@@ -101,8 +107,7 @@ def _fitted(
 
 
 def _write(corpus: ShardedCorpus, truth: Truth, work: Path, folder: Path) -> None:
-    for left in (work / "parts").glob(".*"):  # of workers that were killed while they wrote
-        left.unlink()
+    _tidy(work / "parts")
     (work / "parts").rename(folder / "labels")
     write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
     write_json(
@@ -117,6 +122,46 @@ def _write(corpus: ShardedCorpus, truth: Truth, work: Path, folder: Path) -> Non
         },
     )
     truth.save(folder / "truth")
+
+
+def ambiguity_in_shards(
+    truth: str | Path,
+    output: str | Path,
+    *,
+    fraction: float | None = 0.10,
+    threshold: float = 0.5,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+    sample: int = 200_000,
+    engine: Any = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Found:
+    """Find the ambiguous tokens (two-truths) of a sharded corpus whose truth `aggregate_shards` wrote.
+
+    `output` gets `ambiguous/` and `scores/` in parts, the first of all for people (top.csv, top.jsonl), and the records
+    `ambiguity` (without single tokens) and `confusion`; whole or not at all.
+    """
+    check_output(output, truth, overwrite=overwrite)
+    opened = TruthOnDisk.open(truth)
+    with whole_folder(output, overwrite=overwrite) as folder, engine_of(engine) as own:
+        found = two_truths_in_shards(
+            opened, folder, fraction=fraction, threshold=threshold, max_iter=max_iter, tol=tol, sample=sample,
+            engine=own, progress=progress,
+        )  # fmt: skip
+        _tidy(folder)
+        people_table(table(found.top), folder / "top.csv")
+        with (folder / "top.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in found.top)
+        found.ambiguity.save(folder / "ambiguity")
+        expected_confusion(found.ambiguity, found.n_ranked).save(folder / "confusion")
+    return found
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what workers left behind that were killed while they wrote."""
+    for left in folder.rglob(".*"):
+        left.unlink()
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,18 @@ from lasca.errors import CorpusError
 from lasca.evaluate import Scores, truth_scores
 from lasca.records import Record, card, frame, loading, plain, read_header, save_folder
 
-__all__ = ["Clusters", "Truth"]
+__all__ = ["Clusters", "Truth", "entropy_of"]
 
 SHOWN = 20
 """Annotators that a notebook shows, the most reliable ones first."""
 VERSION = 2
 OLDER = (1,)  # versions that can still be read: 1 had neither `voted` nor `statistics`
+
+
+def entropy_of(proba: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return how unsure each token is, in nats."""
+    p = np.clip(proba, np.finfo(np.float32).tiny, 1)
+    return np.asarray(-(p * np.log(p)).sum(axis=1), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +105,7 @@ class Truth(Record):
     @property
     def entropy(self) -> npt.NDArray[np.float32]:
         """How unsure each token is, in nats."""
-        p = np.clip(self.proba, np.finfo(np.float32).tiny, 1)
-        return np.asarray(-(p * np.log(p)).sum(axis=1), dtype=np.float32)
+        return entropy_of(self.proba)
 
     def to_table(self, corpus: CrowdCorpus | None = None, *, backend: str = "pyarrow") -> Any:
         """Return a frame with a row per token: sequence, position, the token if its corpus is given, label,

@@ -29,7 +29,7 @@ from lasca.cli.common import (
     show_table,
 )
 from lasca.defaults import BUILT_IN_MODELS, DEFAULT_MODEL
-from lasca.errors import excerpt
+from lasca.errors import ParameterError, excerpt
 from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
@@ -200,16 +200,24 @@ def ambiguity(
     fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of tokens to flag.")] = 0.10,
     top: Annotated[int, typer.Option(min=0, help="How many to print.")] = 20,
     json: JsonOption = False,
+    engine: EngineOption = "threads",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Find the tokens where reliable people disagree, and the labels that compete there."""
+    """Find the tokens where reliable people disagree, and the labels that compete there.
+
+    Of the truth of a corpus in shards they are found block by block (two-truths only), and written in parts to OUT.
+    """
     from lasca.ambiguity import find_ambiguity
     from lasca.ambiguity.write import rows, write_all
     from lasca.files import check_output
     from lasca.pipeline.folder import load_truth
+    from lasca.truth.parts import is_in_parts
 
     if output is not None:
         check_output(output, folder, overwrite=overwrite)
+    if is_in_parts(folder):
+        _ambiguity_in_shards(folder, output, method, fraction, top, json, engine, overwrite)
+        return
     corpus, truth = load_truth(folder)
     with progress_bar("finding ambiguous tokens") as report:
         found = find_ambiguity(corpus, truth, method=method, fraction=fraction, progress=report)
@@ -222,14 +230,39 @@ def ambiguity(
         show_ambiguous(corpus, truth, found, top)
 
 
+def _ambiguity_in_shards(
+    folder: str, output: str | None, method: str, fraction: float, top: int, json: bool, engine: str, overwrite: bool
+) -> None:
+    from lasca.pipeline.sharded import ambiguity_in_shards
+
+    if method != "two-truths":
+        raise ParameterError("--method", method, "two-truths for a corpus in shards")
+    if output is None:
+        raise ParameterError("--output", None, "a folder for a corpus in shards: all of it is not held in memory")
+    with progress_bar("finding ambiguous tokens") as report:
+        found = ambiguity_in_shards(
+            folder, output, fraction=fraction, engine=engine, overwrite=overwrite, progress=report
+        )
+    say(f"wrote {found.n_ambiguous:,} tokens in parts to {output}")
+    if json:
+        print_json(found.top[:top])
+    else:
+        show_rows(found.top[:top], found.n_ambiguous)
+
+
 def show_ambiguous(corpus: CrowdCorpus, truth: Truth, found: Ambiguity, top: int) -> None:
-    """Print the most ambiguous tokens in context: marked by style, or [so] where there is none."""
+    """Print the most ambiguous tokens in context."""
     from lasca.ambiguity.write import rows
 
-    for row in rows(corpus, truth, found, limit=top):
+    show_rows(rows(corpus, truth, found, limit=top), len(found.tokens))
+
+
+def show_rows(rows: list[dict[str, Any]], n: int) -> None:
+    """Print ambiguous tokens in context: marked by style, or [so] where there is none; n is how many there are."""
+    for row in rows:
         out.print(_line(row), soft_wrap=True)
-    if len(found.tokens) > top:
-        out.print(f"… and {len(found.tokens) - top:,} more", style="dim")
+    if n > len(rows):
+        out.print(f"… and {n - len(rows):,} more", style="dim")
 
 
 def _line(row: dict[str, Any]) -> Text:

@@ -1,0 +1,122 @@
+"""A truth on disk, a part for each block of a sharded corpus: what `lasca aggregate` wrote of shards, opened again.
+
+The parts are the blocks of the steps that come after the truth (ambiguity, taggers): a task reads the votes and the
+words of its block from the shards, and the block's labels from the part.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
+from lasca.errors import StoreError
+from lasca.files import check_sums
+from lasca.truth.result import Truth, entropy_of
+
+__all__ = ["PartOfTruth", "TruthOfBlock", "TruthOnDisk", "is_in_parts"]
+
+
+def is_in_parts(path: str | Path) -> bool:
+    """Say whether a folder holds the truth of a sharded corpus."""
+    folder = Path(path)
+    return (folder / "labels" / "part-00000.parquet").is_file() and (folder / "truth").is_dir()
+
+
+class TruthOfBlock(NamedTuple):
+    """What was inferred of the tokens of a block."""
+
+    labels: npt.NDArray[np.int16]
+    """-1 where nothing is said of a token."""
+    proba: npt.NDArray[np.float32]
+
+    @property
+    def entropy(self) -> npt.NDArray[np.float32]:
+        """How unsure each token is, in nats."""
+        return entropy_of(self.proba)
+
+
+@dataclass(frozen=True)
+class PartOfTruth(BlockOnDisk):
+    """Where a block and its part of the truth are."""
+
+    truth_folder: str
+    names: tuple[str, ...]
+
+    def truth(self) -> TruthOfBlock:
+        """Read what was inferred; the part's hash is compared once in each process."""
+        name = f"labels/part-{self.number:05d}.parquet"
+        _compare(self.truth_folder, name)
+        try:
+            table = pq.read_table(Path(self.truth_folder) / name, columns=["label", "proba"])
+            label = pc.index_in(table.column("label").cast(pa.string()), pa.array(self.names, pa.string()))
+            proba = table.column("proba").combine_chunks().flatten()
+            codes = np.asarray(label.combine_chunks().fill_null(-1)).astype(np.int16)
+            return TruthOfBlock(codes, np.array(proba, np.float32).reshape(len(self), len(self.names)))
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            raise StoreError(f"cannot read {name}", where=self.truth_folder, got=str(error)) from error
+
+
+@lru_cache(maxsize=4096)
+def _compare(folder: str, name: str) -> None:
+    check_sums(Path(folder), name)
+
+
+@dataclass(frozen=True)
+class TruthOnDisk:
+    """The truth of a sharded corpus, opened: what was learned of annotators, and where the rest is."""
+
+    folder: Path
+    corpus: ShardedCorpus
+    truth: Truth
+
+    @classmethod
+    def open(cls, path: str | Path) -> TruthOnDisk:
+        """Open a folder that `lasca aggregate` wrote of a sharded corpus, which must be where it was."""
+        folder = Path(path).resolve()
+        try:
+            check_sums(folder, "aggregate.json")
+            source = json.loads((folder / "aggregate.json").read_text(encoding="utf-8"))["source"]
+            corpus = ShardedCorpus.open(source["source"])
+        except OSError as error:
+            raise StoreError("there is no truth of a sharded corpus", where=str(folder), got=error.strerror) from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError("the truth of a sharded corpus is damaged", where=str(folder), got=str(error)) from error
+        if corpus.key != source["sha256"]:
+            raise StoreError(
+                "the sharded corpus is another one than when its truth was inferred",
+                where=str(corpus.folder),
+                hint="Infer it again: lasca aggregate",
+            )
+        return cls(folder, corpus, Truth.load(folder / "truth"))
+
+    def blocks(self) -> list[PartOfTruth]:
+        """Return the blocks of the truth, in their order."""
+        files = sorted((self.folder / "labels").glob("part-*.parquet"))
+        try:
+            ends = np.cumsum([0, *(pq.read_metadata(file).num_rows for file in files)]).tolist()
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError("a part of the truth is damaged", where=str(self.folder), got=str(error)) from error
+        if ends[-1] != self.corpus.n_tokens or [f.name for f in files] != [
+            f"part-{i:05d}.parquet" for i in range(len(files))
+        ]:
+            raise StoreError(
+                "parts of the truth are missing",
+                where=str(self.folder / "labels"),
+                got=f"{ends[-1]:,} of {self.corpus.n_tokens:,} tokens",
+            )
+        where = (str(self.corpus.folder), self.corpus.key)
+        return [
+            PartOfTruth(*where, a, b, number, str(self.folder), self.corpus.labels)
+            for number, (a, b) in enumerate(pairwise(ends))
+        ]
