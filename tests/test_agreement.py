@@ -160,6 +160,6 @@ def test_soft_targets_are_refused() -> None:
 
 
 def test_f1_is_for_the_perceptron() -> None:
-    """By a log-loss, weights that differ between right labels are made up for by larger scores."""
+    """The log-loss does not weigh moves: weights that differ much between right labels spoil it."""
     with pytest.raises(ParameterError, match="perceptron"):
         CrfTagger(objective="agreement-f1").fit(crowd(n_sequences=3), "gold")

@@ -20,7 +20,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.defaults import PRESETS
 from lasca.errors import ParameterError
 from lasca.pipeline.way import run
-from lasca.tagger import CrfTagger
+from lasca.tagger import CrfTagger, load_tagger
 from lasca.truth import model_class
 
 SHORT: dict[str, Any] = {"n_chains": 2, "n_warmup": 10, "n_samples": 10, "n_clusters": 2}
@@ -82,6 +82,17 @@ def test_the_command_of_the_record_does_it_again(small: CrowdCorpus, tmp_path: P
     assert other["parameters"] == record["parameters"]
     weights = Path("tagger") / "weights.safetensors"
     assert (tmp_path / "out" / weights).read_bytes() == (tmp_path / "again" / weights).read_bytes()
+
+
+def test_training_from_a_run_takes_the_confusion_it_found(small: CrowdCorpus, tmp_path: Path) -> None:
+    """Another tagger of the same run learns with the same costs: rank-1's here, not those of two-truths."""
+    done = run(small, output=tmp_path / "out", preset="la-sca", model="ds")
+    words = ["train", str(tmp_path / "out"), "-o", str(tmp_path / "t"), "--objective", "cost-sensitive", "-p", "l2=0.2"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    by_hand = CrfTagger(objective="cost-sensitive", confusion=done.confusion, l2=0.2).fit(done.corpus, done.truth)
+    other = label_confusion(small, done.truth, find_ambiguity(small, done.truth))
+    assert not np.array_equal(other.matrix, done.confusion.matrix)
+    assert load_tagger(tmp_path / "t").trace == by_hand.trace
 
 
 def test_mistakes_are_told_before_anything_is_read() -> None:

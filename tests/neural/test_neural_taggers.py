@@ -181,7 +181,10 @@ def test_plain_arrays_and_bad_parameters(kind: str, encoder: Path) -> None:
     assert tagger.predict(TEXT)[0] == ["B-PER", "I-PER", "O", "B-LOC", "O"]
     with pytest.raises(ModelError, match="not fitted"):
         make(kind, encoder).predict(TEXT)
-    for wrong in ({"epochs": 0}, {"held_out": 0.9}, {"objective": "hinge"}, {"learning_rate": 0.0}, {"dropout": 1.0}):
+    for wrong in (
+        {"epochs": 0}, {"held_out": 0.9}, {"objective": "hinge"}, {"objective": "agreement-f1"}, {"learning_rate": 0.0},
+        {"dropout": 1.0},
+    ):  # fmt: skip
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             make(kind, encoder, **wrong).fit(data, "gold")
 

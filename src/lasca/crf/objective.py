@@ -10,8 +10,9 @@ With score(z) = θ·f(x, z), the value of one sequence with target z of length K
 - agreement (after Plank, Hovy & Søgaard 2014): − log Σ_z' exp Σ_k γ(z'_k, z_k) (s_k(z'_k) − s_k(z_k)) + the moves of z
   and z', where s_k are the scores of token k and γ = w: how sure people are that z'_k is not z_k. Their loss is
   γ(ŷ, y) max(0, score(ŷ) − score(y)), a perceptron's; this is the log-loss in its place (γ = 1: likelihood), and
-  `perceptron(gamma=…)` has theirs as it is. Where two people often disagree a mistake moves the weights less. Tokens
-  without a known label are not weighed; soft targets are refused.
+  `perceptron(gamma=…)` has theirs as it is. Where two people often disagree a mistake moves the weights less. Moves are
+  not weighed, so γ must be nearly the same for all labels: where it is not, training plays moves off against scores
+  (docs/cost-sensitive.md). Tokens without a known label are not weighed; soft targets are refused.
 
 Targets are hard labels (−1 = unknown: summed over), sets of allowed labels (bool, summed over), or soft
 (a distribution per token: score(z) and the cost become expectations, tokens taken as independent).
@@ -43,9 +44,8 @@ OBJECTIVES = {
     "cost-sensitive": kernels.COST_SENSITIVE,
     "softmax-margin": kernels.SOFTMAX_MARGIN,
     "agreement": kernels.AGREEMENT,
-    "agreement-f1": kernels.AGREEMENT,
 }
-"""What the objectives are called; the two of agreement differ in γ alone (`lasca.confusion.disagreement`)."""
+"""What the objectives are called."""
 _LEAST_COST = 1e-3
 """No mistake is free: with a cost of 0 the objective would not tell two labels apart."""
 

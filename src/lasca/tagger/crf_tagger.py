@@ -131,7 +131,7 @@ class CrfTagger(Tagger):
     kind = "crf"
     _model: Fitted | None = None
 
-    objective: str = choice("what is learned", OBJECTIVES, default="likelihood")
+    objective: str = choice("what is learned", (*OBJECTIVES, "agreement-f1"), default="likelihood")
     confusion: Any = other(
         "how confusable labels are, for the objectives with a cost", "a LabelConfusion or a matrix", default=None
     )

@@ -77,7 +77,7 @@ def train(
         expert = get_corpus(test)
         judged = (test, expert, find_gold(expert, None, test, "--test needs the labels of experts"))
     if objective != "likelihood" and tagger.get_params()["confusion"] is None:
-        tagger.set_params(confusion=_confusion(corpus, target, objective))
+        tagger.set_params(confusion=_confusion(corpus, target, objective, Path(data) / "confusion"))
     with progress_bar("training the tagger") as report:
         tagger.fit(corpus, target, progress=report)
     votes = None
@@ -103,8 +103,8 @@ def _training_data(data: str, gold: str | None) -> tuple[CrowdCorpus, Any]:
     return corpus, find_gold(corpus, gold, data, hint)
 
 
-def _confusion(corpus: CrowdCorpus, target: Any, objective: str) -> Any:
-    """Get the costs: from the ambiguity or the disagreement of the crowd, or from two golds."""
+def _confusion(corpus: CrowdCorpus, target: Any, objective: str, found: Path) -> Any:
+    """Get the costs: from the disagreement of the crowd, the confusion a run found, the ambiguity, or two golds."""
     from lasca.ambiguity import find_ambiguity
     from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 
@@ -112,6 +112,8 @@ def _confusion(corpus: CrowdCorpus, target: Any, objective: str) -> Any:
     if not isinstance(target, str):
         if kind is not None:
             return disagreement(corpus, kind)
+        if found.is_dir():
+            return LabelConfusion.load(found)
         return label_confusion(corpus, target, find_ambiguity(corpus, target))
     others = [name for name in corpus.golds if name != target]
     if not others:

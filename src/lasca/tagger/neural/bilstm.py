@@ -34,7 +34,7 @@ class BiLstmCrfTagger(NeuralTagger):
     """A tagger with a bidirectional LSTM over words and characters and a CRF layer; needs the extra `torch`.
 
     Parameters:
-        objective: as for CrfTagger: "likelihood", "cost-sensitive", "softmax-margin", "agreement", "agreement-f1".
+        objective: as for CrfTagger: "likelihood", "cost-sensitive", "softmax-margin", "agreement".
         confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
         soft: learn from the truth's probabilities instead of its labels, token by token.
         paths: learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0

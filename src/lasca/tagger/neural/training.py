@@ -71,10 +71,10 @@ def chain_values(
     """
     if costs is None:
         costs = 1.0 - torch.eye(emissions.shape[2], dtype=emissions.dtype)
-    if objective in ("agreement", "agreement-f1"):
+    if objective == "agreement":
         emissions = _weighed(emissions, targets, costs.to(emissions.dtype))
     value = _target_score(emissions, transitions, mask, targets)
-    if objective in ("likelihood", "agreement", "agreement-f1"):
+    if objective in ("likelihood", "agreement"):
         return value - log_partition(emissions, transitions, mask)
     cost = _cost_rows(targets, costs.to(emissions.dtype)) * mask[:, :, None]
     if objective == "softmax-margin":

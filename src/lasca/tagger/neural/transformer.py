@@ -39,7 +39,7 @@ class TransformerTagger(NeuralTagger):
 
     Parameters:
         model: the folder of a Hugging Face encoder, or its name there.
-        objective: as for CrfTagger: "likelihood", "cost-sensitive", "softmax-margin", "agreement", "agreement-f1".
+        objective: as for CrfTagger: "likelihood", "cost-sensitive", "softmax-margin", "agreement".
         confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
         soft: learn from the truth's probabilities instead of its labels, token by token.
         paths: learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0
