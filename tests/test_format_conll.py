@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaWarning, ParameterError, StoreError
-from lasca.formats import conll_columns, read, write
-from lasca.formats.base import files_of
+from lasca.formats import READERS, conll_columns, read, write
+from lasca.formats.base import SourceFile, files_of
+from lasca.formats.choose import choose
 from mutations import FEW, MANY, assert_only_lasca_errors, source, sources
 
 SAMPLE = textwrap.dedent((conll_columns.__doc__ or "").split("```")[1]).strip() + "\n"
@@ -136,7 +137,7 @@ def test_wrong_options_are_named() -> None:
     with pytest.raises(ParameterError, match="golds must be at most 1"):
         load("a X\n", golds=("a", "b"))
     with pytest.raises(ParameterError, match="separator"):
-        load("a X\n", separator="comma")
+        load("a X\n", separator="colon")
 
 
 def test_several_files_are_told_apart() -> None:
@@ -262,3 +263,71 @@ def test_several_labels_behind_numbers_are_asked_about() -> None:
     with pytest.raises(FormatError, match="columns=_,token,ann,ben"):
         load(rows)
     assert list(load(rows, columns="_,token,ann,ben").annotators) == ["ann", "ben"]
+
+
+TOKENS = "sent_id{0}token_id{0}token{0}ann{0}ben{0}majority{0}gpt-4\n"
+ROWS = [
+    ["s1", "1", "Ada", "B-PER", "B-PER", "B-PER", "O"],
+    ["s1", "2", "left", "O", "O", "O", "O"],
+    ["s2", "1", "Rome", "B-LOC", "", "B-LOC", "B-LOC"],
+]
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(",", "x.csv"), (";", "x.csv"), ("\t", "x.tsv")])
+def test_a_table_with_a_row_per_token_is_grouped_by_its_column_of_sequences(delimiter: str, name: str) -> None:
+    header = TOKENS.format(delimiter)
+    data = (header + "".join(delimiter.join(row) + "\n" for row in ROWS)).encode()
+    corpus = read_any(source(name, data), name)
+    assert corpus.offsets.tolist() == [0, 2, 3]
+    assert list(corpus.sequence_ids) == ["s1", "s2"]
+    assert column(corpus, "ann") == [["B-PER", "O"], ["B-LOC"]]
+    assert column(corpus, "ben") == [["B-PER", "O"], [None]]
+    assert column(corpus, "majority") == [["B-PER", "O"], ["B-LOC"]]
+    assert dict(zip(corpus.annotators, corpus.roles))["gpt-4"] == "model"
+    turned = (header + "".join(delimiter.join(row) + "\n" for row in ROWS[::-1])).encode()
+    again = read_any(source(name, turned), name)
+    assert sorted(again.sequence_ids) == ["s1", "s2"]
+    assert again.sequence(list(again.sequence_ids).index("s1")) == ["Ada", "left"]
+
+
+def read_any(files: list[SourceFile], name: str) -> CrowdCorpus:
+    assert choose(READERS, files, name) == "conll"
+    return conll_columns.read(files)
+
+
+def test_layers_in_a_header_are_no_annotators() -> None:
+    """Kaggle's corpus of entities: the sentence stands in its first row only, and POS is also a part of speech."""
+    data = b"Sentence #,Word,POS,Tag\nSentence: 1,Ada,NNP,B-per\n,'s,POS,O\nSentence: 2,Rome,NNP,B-geo\n,fell,VBD,O\n"
+    corpus = read_any(source("x.csv", data), "x.csv")
+    assert corpus.offsets.tolist() == [0, 2, 4]
+    assert (corpus.annotators, list(corpus.golds)) == ((), ["gold"])
+    assert column(corpus, "gold") == [["B-per", "O"], ["B-geo", "O"]]
+    assert set(conll_columns.read(source("x.csv", data), column="pos").labels) == {"NNP", "POS", "VBD"}
+    plain = read_any(source("x.csv", b"token,tag\nAda,B-PER\nleft,O\n"), "x.csv")
+    assert list(plain.golds) == ["gold"]
+
+
+def test_words_and_tags_in_csv_without_a_header_are_no_mace_file() -> None:
+    for data in (b"Ada,B-PER\nleft,O\n\nRome,B-LOC\n", b"Ada;B-PER\nleft;O\n\nRome;B-LOC\n"):
+        corpus = read_any(source("x.csv", data), "x.csv")
+        assert corpus.sequence(0) == ["Ada", "left"]
+        assert column(corpus, "gold") == [["B-PER", "O"], ["B-LOC"]]
+
+
+def test_places_of_webanno_are_no_tokens() -> None:
+    for text in ("1-1\tAda\tB-PER\n1-2\tleft\tO\n\n2-1\tRome\tB-LOC\n", "#id=1\n1-1\tAda\tB-PER\t_\n1-2\tleft\tO\t_\n"):
+        assert load(text).sequence(0) == ["Ada", "left"]
+
+
+def test_nested_names_are_not_two_annotators() -> None:
+    """GermEval: the same labels in both columns, and never the same of one token."""
+    outer = ["B-ORG", "I-ORG", "B-LOC", "O"] * 6
+    inner = ["B-LOC", "B-PER", "B-ORG", "O"] * 6
+    rows = "".join(f"w{k}\t{a}\t{b}\n" + "\n" * (k % 4 == 3) for k, (a, b) in enumerate(zip(outer, inner)))
+    with pytest.raises(FormatError, match=r"levels of nested names.*column=2"):
+        load(rows)
+    assert set(load(rows, column=2).labels) == {"B-ORG", "I-ORG", "B-LOC", "O"}
+    assert load(rows, columns="token,ann,ben").annotators == ("ann", "ben")
+    agreed = [a if k % 3 else b for k, (a, b) in enumerate(zip(outer, inner))]
+    again = "".join(f"w{k}\t{a}\t{b}\n" for k, (a, b) in enumerate(zip(outer, agreed)))
+    assert load(again).annotators == ("1", "2")

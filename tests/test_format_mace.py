@@ -93,3 +93,13 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         write(CrowdCorpus.from_sequences([["a", "b"]], {"w": [["O", None]]}), tmp_path / "z.csv", "mace")
     write(corpus, tmp_path / "t.csv", "mace", labels=[0, 0, 1, 1])
     assert (tmp_path / "t.csv").read_text().splitlines() == ["B-LOC", "B-LOC", "B-PER", "", "B-PER"]
+
+
+def test_a_row_without_token_ends_a_sequence() -> None:
+    assert load("token,ann,ben\nAda,B-PER,O\n,,\nRome,B-LOC,O\n").offsets.tolist() == [0, 1, 2]
+    assert load("ann,ben\nO,O\n,\nB,O\n").offsets.tolist() == [0, 3]
+
+
+def test_columns_that_share_no_label_are_no_annotators() -> None:
+    assert mace_csv.sniff(source("x.csv", b"Ada,B-PER\nleft,O\n\nRome,B-LOC\n")) == 0
+    assert mace_csv.sniff(source("x.csv", b"O,O\nO,B\n\nB,B\n")) > 0.5

@@ -293,3 +293,23 @@ def test_probabilities_of_single_labels_are_asked_about(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(SOFT.replace("0.3", "0.2"))
     with pytest.raises(FormatError, match=r"x\.csv:2: the probabilities of annotator 'ann' .* add up to 0\.9"):
         read(tmp_path / "x.csv")
+
+
+def test_golds_by_other_names_if_they_hold_such_labels() -> None:
+    corpus = load("task,worker,label,truth,reference\nt1,a,x,x,a page\nt1,b,y,x,a page\nt2,a,y,y,\n")
+    assert list(corpus.golds) == ["truth"]
+    assert list(corpus.metadata["reference"]) == ["a page", ""]
+
+
+def test_the_index_of_a_frame_and_usual_names() -> None:
+    data = ",Sent Idx,word_idx,word,annotator_id,ner_tag\n0,0,0,Ada,a,B-PER\n1,0,1,left,a,O\n2,0,0,Ada,b,O\n"
+    assert long_table.sniff(source("x.csv", data.encode())) > 0.9
+    assert load(data).n_annotations == 3
+
+
+def test_lists_are_no_labels_and_what_lacks_is_asked_for() -> None:
+    assert long_table.sniff(source("x.csv", b'text,annotator,label\nAda left,ann,"[[0, 3, ""PER""]]"\n')) == 0
+    data = "text,annotator,tone,topic\nso it is,ann,good,x\n"
+    assert 0.3 < long_table.sniff(source("x.csv", data.encode())) < 0.5
+    with pytest.raises(FormatError, match="-r label=NAME"):
+        load(data)

@@ -141,3 +141,70 @@ def test_results_of_platforms_stay_theirs() -> None:
     header = "_unit_id,_worker_id,_created_at,rater_1,rater_2,text\n"
     data = (header + "1,7,8/9/2013 20:28:31,yes,no,so it is\n2,7,8/9/2013 20:28:31,no,no,oh no no\n").encode()
     assert choose(READERS, source("x.csv", data), "x.csv") == "mturk-results"
+
+
+def test_a_table_about_texts_is_no_mace_file() -> None:
+    """Counts of votes, questions, predictions beside a text that is one word: each was read as annotators' tokens."""
+    for data in (
+        made(text=["a", "b", "c"], good=["3", "0", "1"], bad=["0", "4", "1"]),
+        made(text=["a", "b", "c"], anger=["1", "0", "0"], joy=["0", "0", "1"]),
+        made(text=["a", "b", "c"], y_true=["x", "y", "y"], y_pred=["x", "x", "y"]),
+    ):
+        assert mace_csv.sniff(source("x.csv", data)) == 0
+        assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+        with pytest.raises(FormatError, match="annotators=…"):
+            load(data)
+    corpus = load(made(text=["a", "a", "b"], ann1=["x", "y", "y"], ann2=["x", "x", "y"]))
+    assert corpus.offsets.tolist() == [0, 1, 2, 3]
+
+
+def test_only_who_is_called_so_is_an_annotator_beside_others_who_are() -> None:
+    corpus = load(made(text=TEXTS, pseudo_label=ANN, annotator_1=ANN, annotator_2=BEN))
+    assert list(corpus.annotators) == ["annotator_1", "annotator_2"]
+    assert any("pseudo_label" in note for note in corpus.load_report.notes)
+    numbers = load(
+        made(text=TEXTS, rater1=["1", "2", "3", "1"], rater2=["1", "2", "2", "1"], mean=["1", "2", "3", "1"])
+    )
+    assert list(numbers.annotators) == ["rater1", "rater2"]
+
+
+def test_remarks_are_not_the_texts_and_no_row_is_lost() -> None:
+    notes = ["", "it is not so clear", "", ""]
+    data = made(question=["q1", "q1", "q2", "q2"], system=list("abab"), annotator_1=ANN, annotator_2=BEN, notes=notes)
+    assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+    corpus = load(data)
+    assert corpus.n_sequences == 4
+    assert list(corpus.metadata["notes"]) == notes
+    corpus = load(made(text=[*TEXTS * 2, ""], ann=[*ANN, *ANN, "good"], ben=[*BEN, *BEN, "bad"]))
+    assert corpus.n_sequences == 9
+    assert corpus.load_report.counts["rows without a text, called by their ids"] == 1
+
+
+@pytest.mark.parametrize("sign", ["NA", "N/A", "#N/A", "NULL"])
+def test_what_may_be_missing_or_an_answer_is_asked_about(sign: str) -> None:
+    data = made(text=TEXTS, ann=ANN, ben=[cell if cell else sign for cell in BEN])
+    with pytest.raises(FormatError, match=f"-r missing={sign}"):
+        load(data)
+    assert votes(load(data, missing=sign)) == EXPECTED
+    assert sign in load(data, missing="").labels
+
+
+def test_signs_for_none_in_golds_and_several_labels_in_a_cell_are_counted() -> None:
+    corpus = load(made(text=TEXTS, label1=ANN, label2=BEN, gold_label=["-", *ANN[1:]]))
+    assert corpus.load_report.counts["golds that are a sign for none"] == 1
+    assert "-" not in corpus.labels
+    corpus = load(made(text=TEXTS, ann=["x; y", "x", "y", "y"], ben=["x", "x", "y", "y"]))
+    assert corpus.load_report.counts["several labels in a cell, read as one"] == 1
+
+
+def test_two_columns_of_texts_are_asked_about() -> None:
+    data = made(query=TEXTS, response=TEXTS[::-1], annotator_1=ANN, annotator_2=BEN)
+    assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+    with pytest.raises(FormatError, match="-r text=query"):
+        load(data)
+
+
+def test_the_line_for_excel_and_the_index_of_a_frame() -> None:
+    data = b"sep=;\r\nid;text;Annotator A;Annotator B\r\n1;so it is;x;x\r\n2;oh no no;y;x\r\n"
+    assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+    assert list(load(data).sequence_ids) == ["1", "2"]

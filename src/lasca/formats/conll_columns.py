@@ -12,11 +12,13 @@ New      B-LOC  ?     B-LOC B-ORG
 York     I-LOC  ?     I-LOC I-ORG
 ```
 
-`?` and an empty cell are missing labels. Cells are separated by tabs or spaces (see `conll_lines`). The header is
-optional: its first cell is `token` or `word` (or the second, behind numbers of tokens); a name that begins with "gold"
-is a gold; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_` leaves a column out. Without a
-header, `columns` names the columns, or `golds` names the first label columns and the rest are annotators "1", "2", …;
-a file of two columns is one gold. Numbers of tokens in the first column, from 0, from 1 or running on, are left out.
+`?` and an empty cell are missing labels. Cells are separated by tabs or spaces, or in CSV files by commas or semicolons
+(see `conll_lines`). The header is optional: it names the column of tokens, `token` or `word`; before that there may be
+numbers of tokens and a column of sequences (`sentence_id`), by which the rows are grouped; a name that says so (`gold`,
+`majority`, `gpt-4`) is a gold or a model; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_`
+leaves a column out. Without a header, `columns` names the columns, or `golds` names the first label columns and the
+rest are annotators "1", "2", …; a file of two columns is one gold. Numbers of tokens in the first column, from 0, from
+1 or running on, are left out.
 Without either, columns are annotators only if their labels overlap. CoNLL-2003, CoNLL-X, CoNLL-U and WebAnno TSV 2
 hold different things in their columns: one of them is the gold, the entities or chunks in the last one, the parts of
 speech of CoNLL-U, or the one that `column` names (by number from 1, or as "upos", "xpos", …). Lines of CoNLL-U that are
@@ -36,16 +38,19 @@ from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.conll_lines import TOKEN_NAMES, Block, Table, layout_of, numbered, read_table
+from lasca.formats.conll_lines import PLACE, Block, Table, layout_of, numbered, overlapping, read_table
+from lasca.formats.names import NAMES, START, TOKEN_NAMES, is_person, plain_name, role_of
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "conll"
 OWN = (".conll", ".conllx", ".conllu", ".iob", ".iob2", ".bio", ".bioes", ".col", ".cols")
-OTHERS = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
+OTHERS = (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
 ROLES = ("gold", "model", "annotator")
 EXTRAS = ("confidence", "ambiguous", "candidates")  # what our writer puts behind an inferred label
+LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "entity", "tags", "labels", "iob", "bio")  # names of layers
+ENOUGH = 8  # rows in which annotators of whatever name have labels in common
 LONG = 4  # tokens from which on a text that stands twice is no chance
 Column = tuple[str, str]  # role, name; role "" is left out, "token" is the token
 
@@ -89,7 +94,8 @@ def read(
             note = "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
         if note:
             collector.note(note)
-        left_out = sum(role == "" for role, _ in named)
+        before = next(k for k, (role, _) in enumerate(named) if role == "token") if table.header else 0
+        left_out = sum(role == "" for role, _ in named[before:])
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
         for number, block in enumerate(table.blocks):
@@ -126,6 +132,8 @@ def _tell_repeated(collector: Collector) -> None:
 def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:
     """Leave out the lines of CoNLL-U that are no tokens: joined ones (3-4) and empty nodes (3.1)."""
     for block in table.blocks:
+        if all(PLACE.fullmatch(cells[0]) for _, cells in block.rows):
+            continue  # WebAnno TSV 1 and 2
         kept = [(line, cells) for line, cells in block.rows if cells[0].isdecimal()]
         if len(kept) < len(block.rows):
             example = next(f"{file.shown}:{line}: {cells[1]}" for line, cells in block.rows if not cells[0].isdecimal())
@@ -184,10 +192,14 @@ def _columns(
         result = [("gold", name) for name in golds]
         result += [("annotator", str(i + 1)) for i in range(labels - len(golds))]
         return "", [("", "")] * token + [("token", ""), *result]
-    if column is not None:
-        raise ParameterError("column", column, f"None where the columns have names: {', '.join(map(excerpt, names))}")
     token = _token_column(names)
     result = [("", "")] * token + [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
+    if columns is None and (column is not None or _different(table, names, result)):
+        layout = layout_of(table, file, column, token)
+        if not layout.annotators:
+            result = [("", "")] * n
+            result[token], result[layout.labels[0]] = ("token", ""), ("gold", golds[0] if len(golds) == 1 else "gold")
+            return layout.note, result
     absent = [name for name in golds if ("gold", name) not in result]
     if absent:
         raise ParameterError("golds", absent[0], f"a column of {file.shown}: {', '.join(map(excerpt, names[1:]))}")
@@ -205,7 +217,18 @@ def _columns(
 
 def _token_column(names: Sequence[str]) -> int:
     """Return which column is called token, word, …; those before it (numbers of tokens) are left out."""
-    return next((k for k, name in enumerate(names) if name.lower() in TOKEN_NAMES), 0)
+    return next((k for k, name in enumerate(names) if plain_name(name) in TOKEN_NAMES), 0)
+
+
+def _different(table: Table, names: Sequence[str], roles: Sequence[Column]) -> bool:
+    """Say whether the header names layers (pos, ner) or one label, and not annotators."""
+    plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
+    if not plain or len(plain) < sum(role not in ("", "token") for role, _ in roles):
+        return False  # there is a gold or a model beside them, or a role was said outright
+    if len(plain) == 1:
+        return plain_name(names[plain[0]]) in (*NAMES["label"], *LAYERS)
+    layers = any(plain_name(names[k]) in LAYERS for k in plain) or sum(len(b.rows) for b in table.blocks) >= ENOUGH
+    return layers and not all(is_person(names[k]) for k in plain) and not overlapping(table, plain)
 
 
 def _named(cell: str, golds: tuple[str, ...]) -> Column:
@@ -218,7 +241,7 @@ def _named(cell: str, golds: tuple[str, ...]) -> Column:
     for role in ROLES:
         if cell.startswith(role + ":") and len(cell) > len(role) + 1:
             return role, cell[len(role) + 1 :]
-    return ("gold" if cell.lower().startswith("gold") else "annotator"), cell
+    return role_of(cell), cell
 
 
 def _add(
@@ -251,8 +274,29 @@ def sniff(files: Sequence[SourceFile]) -> float:
     """Say how much these files look like CoNLL columns: 0 to 1."""
     if not files or any(PurePosixPath(file.name).suffix.lower() in OTHERS for file in files):
         return 0.0
-    score = min(looks_like_columns(file) for file in files[:3])
+    score = min(_looks_like_csv(f) if f.name.lower().endswith(".csv") else looks_like_columns(f) for f in files[:3])
     return min(score, 0.5) if len(files) > 1 and conll_folder.sniff(files) > 0.5 else score
+
+
+def _looks_like_csv(file: SourceFile) -> float:
+    """Say how much a CSV file looks like a row per token: a header that names the tokens, or tags behind words."""
+    try:
+        table = read_table(file.beginning())
+    except FormatError:
+        return 0.0
+    if not table.blocks or table.n_columns < 2:
+        return 0.0
+    rows = [cells for block in table.blocks for _, cells in block.rows]
+    if table.header is None:
+        tags = detect({cells[-1] for cells in rows} - {"?", ""})
+        first = {cells[0] for cells in rows}
+        return 0.75 if table.n_columns == 2 and tags not in (None, "IO") and detect(first) is None else 0.0
+    names = {plain_name(name) for name in table.header}
+    token = _token_column(table.header)
+    words = "text" not in names and 2 * sum(" " in cells[token] for cells in rows) < len(rows)
+    if not words or names & {*NAMES["annotator"], *START} or (token == 0 and table.n_columns > 2):
+        return 0.0  # texts, a long table, a table of spans; the format mace
+    return 0.92
 
 
 def looks_like_columns(file: SourceFile) -> float:

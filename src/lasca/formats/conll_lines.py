@@ -4,10 +4,12 @@ A file is tab-separated if most of its lines hold a tab, else separated by runs 
 it (tabs and spaces aside) ends a sequence, and so does a `-DOCSTART-` line, which also begins a document. Comments:
 `# key = value` goes with the sequence that follows; any other line that begins with "# " is a comment unless what
 follows are labels that occur elsewhere in the file (`# O` may be the token "#"), or it has the tabs of a row. Every row
-must have as many cells as the first one.
+must have as many cells as the first one. A CSV file with a row per token is read as well; there the header may name a
+column of sequences (`sentence_id`), by which the rows are grouped then: an empty cell goes on with the one above.
 
 The columns of a file without a header are several annotators' labels, or layers of one annotation. They are annotators'
-only if their labels overlap. The columns of CoNLL-2003 (token, part of speech, chunk, entity), CoNLL-X and CoNLL-U (a
+only if their labels overlap, and two columns that never say the same of a token are levels of nested names rather than
+two people. The columns of CoNLL-2003 (token, part of speech, chunk, entity), CoNLL-X and CoNLL-U (a
 number first) or WebAnno TSV 2 hold different things: then one of them is read, as a gold. Which one is clear for
 entities and chunks in the last column, and for parts of speech in CoNLL-X and CoNLL-U; else it is asked for.
 """
@@ -18,26 +20,28 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
+from lasca.formats.names import NAMES, TOKEN_NAMES, named, plain_name
+from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
 __all__ = [
-    "TOKEN_NAMES",
     "Block",
     "Layout",
     "Table",
     "layout_of",
     "numbered",
+    "overlapping",
     "read_table",
     "split_spaces",
     "text_lines",
 ]
 
 DOCSTART = "-DOCSTART-"
-TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
 _KEY_VALUE = re.compile(r"^#\s*([^\s=]+)\s*=\s?(.*)$")
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -46,6 +50,8 @@ NOTHING = ("_", "-", "-X-", "?", "", "O", "*")
 SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of the same thing
 ROWS = 20_000  # rows that are looked at
 MOST_DIGITS = 12  # of the number of a token
+PLACE = re.compile(r"\d{1,9}-\d{1,9}")
+LEAST, AGREED = 8, 0.1  # tokens that two columns label, and the share they must label the same to be two people
 
 
 @dataclass
@@ -87,10 +93,15 @@ def text_lines(text: str) -> list[str]:
 
 def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str = "auto") -> Table:
     """Read a file of columns; ragged rows are an error that names the line."""
-    check_choice("separator", separator, ("auto", "tab", "space"))
+    check_choice("separator", separator, ("auto", "tab", "space", "comma"))
+    by_comma = separator == "comma" or (separator == "auto" and file.name.lower().endswith(".csv"))
     lines = text_lines(file.text())
-    by_tab = separator == "tab" or (separator == "auto" and _mostly_tabs(lines))
-    rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
+    by_tab = separator == "tab" or (separator == "auto" and not by_comma and _mostly_tabs(lines))
+    if by_comma:
+        rows = _delimited(file)
+        lines = [","] * len(rows)
+    else:
+        rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
     known = _labels_elsewhere(rows)
     table = Table([], None, 0, 0, 0)
     block = Block()
@@ -100,7 +111,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         elif cells[0] == DOCSTART:
             block = _closed(table, block)
             table.n_documents += 1
-        elif cells[0].startswith("#") and _is_comment(line, cells, known, by_tab):
+        elif not by_comma and cells[0].startswith("#") and _is_comment(line, cells, known, by_tab):
             match = _KEY_VALUE.match(line)
             if match is None:
                 table.n_comments += 1
@@ -114,7 +125,41 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.document = table.n_documents
             block.rows.append((number, cells))
     _closed(table, block)
+    return _grouped(table)
+
+
+def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV file; a blank line, or a row of empty cells, is one empty cell."""
+    rows = csv_rows(file, blank=True)
+    return [(line, [cell.strip() for cell in cells] or [""]) for line, cells in rows]
+
+
+def _grouped(table: Table) -> Table:
+    """Make a sequence of all rows that have the same value in the column of sequences, if the header names one."""
+    token = _token_in(table.header or ())
+    at = named((table.header or [])[:token], NAMES["sequence"]) if token else None
+    if at is None:
+        return table
+    place = named((table.header or [])[:token], NAMES["position"])
+    groups: dict[str, Block] = {}
+    value = ""
+    for block in table.blocks:
+        for line, cells in block.rows:
+            value = cells[at].strip() or value
+            groups.setdefault(value, Block(comments={"sent_id": value}, document=block.document)).rows.append(
+                (line, cells)
+            )
+    for block in groups.values():
+        if place is not None and all(
+            cells[place].isdecimal() and len(cells[place]) < MOST_DIGITS for _, cells in block.rows
+        ):
+            block.rows.sort(key=lambda row: int(row[1][place]))
+    table.blocks[:] = groups.values()
     return table
+
+
+def _token_in(header: Sequence[str]) -> int | None:
+    return next((k for k, name in enumerate(header) if plain_name(name) in TOKEN_NAMES), None)
 
 
 def _mostly_tabs(lines: list[str]) -> bool:
@@ -164,9 +209,16 @@ def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool
 def _is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bool:
     if header is not True and header is not False:
         check_choice("header", header, ("auto",))
-        names = len(cells) > 1 and cells[0].lower() in TOKEN_NAMES
-        if len(cells) > 2 and cells[1].lower() in TOKEN_NAMES and known:
-            names = all(cell.isdecimal() for cell in known[0])  # a number before each token
+        token = _token_in(cells)
+        names = len(cells) > 1 and token == 0
+        if token and known and len(cells) > token + 1:  # numbers and names of sequences stand before the token
+            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"])
+            names = all(
+                plain_name(name) in keys or all(cell.isdecimal() for cell in column)
+                for name, column in zip(cells[:token], known)
+            )
+            if names and named(cells[:token], NAMES["sequence"]) is not None:
+                return True  # whatever stands below: POS is a part of speech, too
         if len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:]):
             return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
         return names and set().union(*known[1:]).isdisjoint(cells[1:])
@@ -209,6 +261,8 @@ def numbered(table: Table) -> bool:
     """
     if table.n_columns < 3 or table.header is not None or not table.blocks:
         return False
+    if all(PLACE.fullmatch(cells[0]) for block in table.blocks[:50] for _, cells in block.rows):
+        return True  # sentence and token, 1-1: WebAnno TSV 1 and 2
     longest = 0
     for block in table.blocks[:50]:
         numbers: list[int] = []
@@ -223,10 +277,13 @@ def numbered(table: Table) -> bool:
     return longest > 1
 
 
-def layout_of(table: Table, file: SourceFile, column: int | str | None) -> Layout:
-    """Return what the columns are; `column` (a number from 1, or a name of CoNLL-U's) chooses one of several layers."""
+def layout_of(table: Table, file: SourceFile, column: int | str | None, token: int | None = None) -> Layout:
+    """Return what the columns are; `column` (a number from 1, or a name) chooses one of several layers.
+
+    `token` is the column of tokens where a header names it.
+    """
     ids = numbered(table)
-    token = 1 if ids else 0
+    token = int(ids) if token is None else token
     if column is not None:
         at = _named(table, file, column, ids)
         if at == token:
@@ -234,15 +291,26 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None) -> Layou
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = list(range(token + 1, table.n_columns))
     if len(rest) == 1 and not ids:
-        if _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):
+        if table.header is None and _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):
             return Layout(1, (0,), False, "The tags stand in the first column, the tokens in the second.")
         return Layout(token, tuple(rest), False)
     sets = {k: _labels(table, k) for k in rest}
     full = [k for k in rest if sets[k] or not (ids or _says_nothing(table, k))]
     if len(full) == 1 and (not ids or _tagged(sets[full[0]])):
         return Layout(token, tuple(full), False)
-    if not ids and full and _overlapping([sets[k] for k in full]):
+    strangers = _strangers(table, full)
+    if not ids and full and not strangers and _overlapping([sets[k] for k in full]):
         return Layout(token, tuple(full), True)
+    if not ids and strangers and _overlapping([sets[k] for k in full]):
+        a, b = strangers[0] + 1, strangers[1] + 1
+        raise file.error(
+            f"columns {a} and {b} have the same labels, and hardly ever say the same of a token: they may be levels of "
+            "nested names, and not two annotators",
+            table.blocks[0].line,
+            got=f"{a}: {_few(sets[a - 1])}; {b}: {_few(sets[b - 1])}",
+            hint=f"Name the level: column={a} (on the command line: -r column={a}). If they are annotators, name them: "
+            "columns=token,ann,ben,…",
+        )
     chosen = _chosen(table, full, sets, ids)
     if chosen is None:
         full = [k for k in full if not all(label.isdecimal() for label in sets[k])] or full
@@ -270,7 +338,10 @@ def _named(table: Table, file: SourceFile, column: int | str, ids: bool) -> int:
     name = ALIASES.get(name, name)
     if ids and name in COLUMNS and COLUMNS.index(name) < table.n_columns:
         return COLUMNS.index(name)
-    allowed = f"a number from 1 to {table.n_columns}" + (f", or one of {', '.join(COLUMNS)}" if ids else "")
+    names = COLUMNS if ids else [cell.lower() for cell in table.header or ()]
+    if not ids and str(column).strip().lower() in names:
+        return names.index(str(column).strip().lower())
+    allowed = f"a number from 1 to {table.n_columns}" + (f", or one of {', '.join(names)}" if names else "")
     raise ParameterError("column", column, f"{allowed} ({file.shown} has {table.n_columns} columns)")
 
 
@@ -290,6 +361,11 @@ def _says_nothing(table: Table, column: int) -> bool:
     return all(cell in ("_", "-", "-X-", "*") for block in table.blocks for cell in block.column(column))
 
 
+def overlapping(table: Table, columns: Sequence[int]) -> bool:
+    """Say whether these columns speak of the same thing: their labels overlap, in whatever tag schemes."""
+    return _overlapping([{re.sub(r"^[BIESLUM]-", "", label) for label in _labels(table, k)} for k in columns])
+
+
 def _overlapping(sets: Sequence[set[str]]) -> bool:
     """Say whether every column has much in common with the others (or says nothing but O)."""
     said = [labels for labels in sets if labels]
@@ -300,6 +376,16 @@ def _overlapping(sets: Sequence[set[str]]) -> bool:
         if max(shares) < SHARED:
             return False
     return True
+
+
+def _strangers(table: Table, columns: Sequence[int]) -> tuple[int, int] | None:
+    """Return two columns that label the same tokens (O and the like aside), and hardly ever label one the same."""
+    rows = [cells for block in table.blocks for _, cells in block.rows][:ROWS]
+    for a, b in combinations(columns, 2):
+        both = [cells for cells in rows if cells[a] not in NOTHING and cells[b] not in NOTHING]
+        if len(both) >= LEAST and sum(cells[a] == cells[b] for cells in both) < AGREED * len(both):
+            return a, b
+    return None
 
 
 def _chosen(table: Table, full: Sequence[int], sets: dict[int, set[str]], ids: bool) -> int | None:

@@ -13,7 +13,8 @@ or `worker`, `label` or `tag`; see `NAMES`), or named by options. `token` may be
 sort as numbers. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without
 a number behind a colon are sequences of one token, and so are rows about a whole `text` without any id. A row without
 label says that there is such a token. A column `role` ("annotator", "model", "gold") tells golds and models from
-annotators, and a column whose name begins with "gold" is a gold. Other columns are metadata where they say the same of
+annotators; a column whose name begins with "gold" is a gold, and one that is called so otherwise (`truth`, `majority`)
+if it holds nothing but such labels. Other columns are metadata where they say the same of
 a whole sequence (`document`), metadata of tokens where they say the same of a token, and counted where they do neither.
 The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
@@ -37,11 +38,15 @@ from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import SourceFile
 from lasca.formats.long_arrays import Arrays, arrange, further_columns
+from lasca.formats.names import END, NAMES, START, plain_name, role_of
+from lasca.formats.names import QUOTES as QUOTED
 from lasca.formats.tabular import (
     HOLDS_ROWS,
     QUOTES,
     as_strings,
+    csv_rows,
     frame_table,
+    holds_lists,
     holds_rows,
     is_parquet,
     looks_delimited,
@@ -49,31 +54,9 @@ from lasca.formats.tabular import (
     read_parquet,
 )
 
-__all__ = ["NAME", "NAMES", "read", "read_frame", "sequence_column", "sniff"]
+__all__ = ["NAME", "read", "read_frame", "sequence_column", "sniff"]
 
 NAME = "table"
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "document", "doc", "doc_id"),
-    "position": ("position", "index", "token_id", "token_index", "token_position", "idx", "i"),
-    "token": ("token", "word", "form", "text", "sentence", "document"),
-    "annotator": (
-        "annotator",
-        "annotator_id",
-        "worker",
-        "worker_id",
-        "workerid",
-        "performer",
-        "user",
-        "rater",
-        "coder",
-    ),
-    "label": ("label", "tag", "output", "answer", "class", "annotation"),
-    "task": ("task", "task_id", "item"),
-    "role": ("role",),
-    "time": ("time", "timestamp", "date", "created_at", "updated_at"),
-    "probability": ("probability", "proba", "prob"),
-}
-
 TEXTS = ("text", "sentence", "document")  # a column of whole texts is what the rows are about, if nothing else is
 
 
@@ -183,6 +166,8 @@ def _corpus(
     gold_names = _gold_columns(source, names, golds)
     if not len(source.table):
         raise source.error("there is no row in the table")
+    if "token" in names and names.get("task") == names["token"]:
+        _refuse_parts(source, names)
     arrays = arrange(source.table, names, gold_names, source.error, wanted.get("probability") is not None)
     if arrays.soft is None:
         names.pop("probability", None)
@@ -193,10 +178,26 @@ def _corpus(
     return _assembled(source, arrays, metadata, token_metadata)
 
 
+def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:
+    """Refuse rows about parts of their texts: one column holds words that stand in the text of the row."""
+    texts = as_strings(source.table.column(names["token"])).to_pylist()
+    for name in source.table.column_names:
+        if plain_name(name) not in QUOTED:
+            continue
+        words = as_strings(source.table.column(name)).to_pylist()
+        said = [(word, text) for word, text in zip(words, texts) if word and text]
+        if said and all(word in text for word, text in said) and any(word != text for word, text in said):
+            raise source.error(
+                f"the labels are not those of whole texts, but of the words in the column {name!r}",
+                got=said[0][0],
+                hint="Say where they stand: with columns start and end this is a table of spans",
+            )
+
+
 def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]:
     """Return which column plays which part."""
     there = list(source.table.column_names)
-    lower = {name.strip().lower(): name for name in reversed(there)}
+    lower = {plain_name(name): name for name in reversed(there)}
     found: dict[str, str] = {}
     for part, usual in NAMES.items():
         named = wanted.get(part)
@@ -210,7 +211,7 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
                 found[part] = match
     if "sequence" in found:
         found.pop("task", None)
-    elif "task" not in found and found.get("token", "").strip().lower() in TEXTS:
+    elif "task" not in found and plain_name(found.get("token", "")) in TEXTS:
         found["task"] = found["token"]
     missing = [part for part in ("annotator", "label") if part not in found]
     if "sequence" not in found and "task" not in found:
@@ -241,7 +242,18 @@ def _gold_columns(source: _Table, names: Mapping[str, str], golds: tuple[str, ..
     for name in golds:
         if name not in there:
             raise ParameterError("golds", name, f"a column of {source.shown}: {', '.join(map(excerpt, there))}")
-    return [name for name in there if name in golds or name.lower().startswith("gold")]
+    labels = None
+    found = []
+    for name in there:
+        if name not in golds and not name.lower().startswith("gold") and role_of(name) == "gold":
+            labels = labels or set(pc.unique(as_strings(source.table.column(names["label"]))).to_pylist())
+            said = set(pc.unique(as_strings(source.table.column(name))).to_pylist()) - {None, ""}
+            if not said or not said <= labels:
+                continue  # called as a gold, and something else
+        elif name not in golds and role_of(name) != "gold":
+            continue
+        found.append(name)
+    return found
 
 
 def _assembled(
@@ -266,6 +278,14 @@ def _assembled(
     )
 
 
+def _lists_for_labels(file: SourceFile, label: str) -> bool:
+    try:
+        (_, header), *rows = csv_rows(file.beginning())
+    except FormatError:
+        return False
+    return label in header and holds_lists(cells[header.index(label)] for _, cells in rows)
+
+
 def sniff(files: Sequence[SourceFile]) -> float:
     """Say how much these files look like a long table: 0 to 1."""
     if not files or len(files) > 1000:
@@ -277,8 +297,17 @@ def sniff(files: Sequence[SourceFile]) -> float:
             table = _Table(read_delimited(files[0], only_header=True)[0], files[0].shown, 2)
         else:
             return 0.0
+    except FormatError:
+        return 0.0
+    try:
         names = _columns(table, {})
     except FormatError:
+        there = {plain_name(name) for name in table.table.column_names}
+        parts = ("annotator", "token") if not there & {*START, *END} else ()
+        return 0.4 * bool(parts and all(there & set(NAMES[part]) for part in parts))  # reading asks for what lacks
+    if "position" not in names and {plain_name(name) for name in table.table.column_names} & {*START, *END}:
+        return 0.0  # a row per span
+    if not is_parquet(files[0]) and _lists_for_labels(files[0], names["label"]):
         return 0.0
     if "sequence" not in names and names.get("task") == names.get("token"):
         return 0.7  # rows about whole texts: tables of other tools have such columns, too

@@ -11,7 +11,8 @@ B-LOC,,B-LOC
 The program MACE knows neither annotators' names nor tokens. Here both may be there: a header row names the annotators,
 and a column called `token` (or `word`), the first one, holds the tokens. `header="auto"` takes the first row for a
 header if it begins with `token`, or if none of its cells occurs again below. Without a header the annotators are "1",
-"2", …; without tokens every token is written as `_`. A row of empty cells is a token that nobody labelled.
+"2", …; without tokens every token is written as `_`. A row of empty cells is a token that nobody labelled, or, where
+there are tokens, the border of a sequence.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from pathlib import PurePosixPath
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.conll_lines import TOKEN_NAMES
-from lasca.formats.long_table import NAMES
+from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name
 from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, holds_rows, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
@@ -54,6 +54,8 @@ def read(
             collector.count("empty files", 1, file.shown)
             continue
         names, has_tokens = _names(file, rows, header)
+        if has_tokens:
+            rows = [(line, cells if any(cells) else []) for line, cells in rows]
         texts = has_tokens and any(" " in cells[0] for _, cells in rows if cells)
         if texts and not items:
             collector.note("The rows are about whole texts: each is a sequence of its own.")
@@ -147,12 +149,20 @@ def sniff(files: Sequence[SourceFile]) -> float:
         rows = [cells for _, cells in _rows(files[0].beginning(), ",") if cells]
     except FormatError:
         return 0.0
-    if rows and {cell.lower() for cell in rows[0]} & {*NAMES["annotator"], *NAMES["label"]}:
-        return 0.0  # a long table, whose columns are not annotators
+    header = {plain_name(cell) for cell in rows[0]} if rows else set()
+    if header & {*NAMES["annotator"], *NAMES["label"], *NAMES["sequence"], "text"}:
+        return 0.0  # a long table, or one about texts, whose columns are not annotators
     if rows and rows[0][0].lower() in TOKEN_NAMES:
         rows = [row[1:] for row in rows[1:]]
     cells = [cell for row in rows for cell in row if cell]
     if len(rows) < 2 or len(rows[0]) < 2 or not cells:
         return 0.0
+    below = {cell for row in rows[1:] for cell in row if cell}
+    if below.isdisjoint(rows[0]):
+        rows = rows[1:]
+    columns = [{row[k] for row in rows if row[k]} for k in range(len(rows[0]))]
+    alone = [
+        own for k, own in enumerate(columns) if own and own.isdisjoint(set().union(*columns[:k], *columns[k + 1 :]))
+    ]
     few = len(set(cells)) <= max(6, len(cells) // 4)
-    return 0.7 if few else 0.2
+    return 0.0 if alone else 0.7 if few else 0.2  # a column that shares no label is no annotator's

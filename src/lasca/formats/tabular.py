@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ __all__ = [
     "csv_rows",
     "delimiter_of",
     "frame_table",
+    "holds_lists",
     "holds_rows",
     "is_parquet",
     "is_quoted",
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 NAN = ("nan", "NaN", "<NA>")  # what pandas makes of a missing cell where it is turned into text
+LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")
+SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)")
 DELIMITERS = (",", "\t", ";", "|")
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
@@ -78,30 +82,40 @@ def is_table(file: SourceFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv")) or (not file.values and len(file.cells) > 2)
 
 
-def csv_rows(file: SourceFile) -> list[tuple[int, list[str]]]:
-    """Return the line and the cells of every row of delimited text, the header first; ragged rows are an error."""
-    text = file.text()
-    delimiter = delimiter_of(_header_line(_with_newlines(text)))
+def holds_lists(cells: Iterable[str]) -> bool:
+    """Say whether a cell holds a list or an object, as JSON or Python write them: no label looks like that."""
+    return any(LISTED.match(cell) for cell in cells)
+
+
+def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[str]]]:
+    """Return the line and the cells of every row of delimited text, the header first; ragged rows are an error.
+
+    Rows without anything in them are left out, or kept as rows without cells (`blank`).
+    """
+    text = _with_newlines(file.text())
+    delimiter = delimiter_of(_header_line(text))
     limit = csv.field_size_limit(len(text) + 1)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        found = [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
+        found = [(rows.line_num, row if any(cell.strip() for cell in row) else []) for row in rows]
     except csv.Error as error:
         raise file.error("this table cannot be read", rows.line_num, got=str(error)) from error
     finally:
         csv.field_size_limit(limit)
-    if not found:
+    header = next((row for _, row in found if row), None)
+    if header is None:
         raise file.error("there is no row in the table")
-    header = found[0][1]
+    found = [(line, row) for line, row in found if row or blank]
     for line, row in found:
-        if len(row) != len(header):
+        if row and len(row) != len(header):
             raise file.error(f"{len(row)} cells in a table of {len(header)} columns", line, got=delimiter.join(row))
     return found
 
 
 def _with_newlines(text: str) -> str:
-    """Let lines that end in CR alone (old Mac programs) end in LF."""
-    return text if "\n" in text else text.replace("\r", "\n")
+    """Let lines that end in CR alone (old Mac programs) end in LF; blank the line that tells Excel what separates."""
+    text = text if "\n" in text else text.replace("\r", "\n")
+    return SEPARATOR.sub("", text, count=1)
 
 
 def _header_line(text: str) -> str:
@@ -113,6 +127,8 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
     text = _with_newlines((file.beginning() if only_header else file).text())
     line = _header_line(text)
     delimiter = delimiter_of(line)
+    if line.startswith(delimiter) and "row" not in line:  # the index of a data frame, which has no name
+        line, text = "row" + line, text.replace(line, "row" + line, 1)
     try:
         names = next(csv.reader(io.StringIO(line), delimiter=delimiter, strict=True), [])
     except csv.Error as error:

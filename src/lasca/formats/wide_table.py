@@ -8,10 +8,12 @@ id,text,annotator_1,annotator_2,majority
 
 Each text is a sequence of one token; an empty cell is missing. Columns are annotators if their labels overlap; one
 whose name says that it was decided (`gold`, `majority`, `consensus`, `final`, `label`, …) is a gold, and one whose name
-says that a machine said it (`predicted`, `model_b`, `gpt-4`, …) a model. Columns of nothing but numbers, or yes and no,
-may be questions or counts: they are asked about unless they are called so (`rater 1`, `ann_ada`, …); `annotators` names
-them, as it does where columns fall into several groups. `text` names the column of the texts, `item` that of their ids,
-`golds` the golds; all other columns are metadata. `missing` is a label that stands for none (Snorkel's -1).
+says that a machine said it (`predicted`, `model_b`, `gpt-4`, …) a model. Where several are called as people (`rater 1`,
+`ann_ada`, …) no others are annotators. Columns of nothing but numbers, or yes and no, may be questions or counts: they
+are asked about unless they are called as people; `annotators` names them, as it does where columns fall into several
+groups. `text` names the column of the texts, `item` that of their ids, `golds` the golds; all other columns are
+metadata. `missing` is a label that stands for none (Snorkel's -1); NA and N/A are asked about. A row per token is read
+by the format conll.
 """
 
 from __future__ import annotations
@@ -19,27 +21,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.long_table import NAMES
-from lasca.formats.tabular import NAN, csv_rows, looks_delimited
+from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of
+from lasca.formats.tabular import NAN, csv_rows, holds_lists, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "wide"
 SUFFIXES = (".csv", ".tsv", ".txt", "")
-PERSON = re.compile(
-    r"(?:^|[^a-z])(?:ann?|annot|annotat\w*|raters?|coders?|workers?|judges?|label+ers?|users?|experts?|reviewers?|"
-    r"taggers?|students?|persons?|evaluators?)(?:[^a-z]|$)",
-    re.IGNORECASE,
-)
-MODEL = re.compile(r"predict|^pred|model|machine|gpt|llm|bert|llama|claude|gemini|mistral", re.IGNORECASE)
-DECIDED = re.compile(
-    r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|truth|curat|^(?:label|class|category)$", re.IGNORECASE
-)
 TEXTS = re.compile(r"text|sentence|tweet|comment|utterance|review|message|document|content|post", re.IGNORECASE)
 ITEM = re.compile(r"^(?:|#|id|idx|index|item|no|nr|unnamed: 0|.*[ _-]id|.*[a-z]Id)$")
 YES_NO = {"yes", "no", "true", "false", "y", "n"}
@@ -47,6 +41,10 @@ MOST = 6  # different labels of a column, or as many as half of the rows
 NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of the same thing
 WORDS = 2  # spaces in a cell that is a text
+FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
+UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
+UNDECIDED = ("-", "?", "_")  # in a gold, where nobody ever said so: SNLI's "no gold label"
+SEVERAL = re.compile(r"\s*[,;|+]\s*")  # between the labels of a cell that holds several
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,12 @@ class _Wanted:
     item: str | None = None
     annotators: tuple[str, ...] = ()
     golds: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ("", *NAN)
+    missing: tuple[str, ...] | None = None
+
+    @property
+    def nothing(self) -> tuple[str, ...]:
+        """Cells that hold no label."""
+        return ("", *NAN, *(self.missing or ()))
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class _Table:
         (_, header), *self.rows = csv_rows(file)
         self.file, self.wanted = file, wanted
         self.header = [cell.strip() for cell in header]
-        missing = set(wanted.missing)
+        missing = set(wanted.nothing)
         columns = ([cells[k].strip() for _, cells in self.rows] for k in range(len(header)))
         self.cells = [[cell for cell in column if cell not in missing] for column in columns]
         self.labels = [set(column) for column in self.cells]
@@ -89,29 +92,40 @@ class _Table:
         golds = [self._named(name, "golds") for name in self.wanted.golds]
         given = [self._named(name, "annotators") for name in self.wanted.annotators]
         if not given:
-            groups = self.groups((text, item))
-            if len(groups) != 1:
-                raise self._unclear(groups)
-            golds += [k for k in groups[0] if DECIDED.search(self.header[k]) and k not in golds]
-            given = [k for k in groups[0] if k not in golds]
-            people = [k for k in given if not MODEL.search(self.header[k])]
+            group = self._group((text, item))
+            golds += [k for k in group if role_of(self.header[k]) == "gold" and k not in golds]
+            given = [k for k in group if k not in golds]
+            people = [k for k in given if role_of(self.header[k]) == "annotator"]
+            if sum(is_person(self.header[k]) for k in people) > 1:
+                people = [k for k in people if is_person(self.header[k])]
+                given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
             if len(people) < 2:
                 raise self._unclear([])
             if self.questions(people):
                 raise self._unclear([people])
+        unclear = {cell for k in given for cell in self.labels[k]} & set(UNCLEAR)
+        if unclear and self.wanted.missing is None:
+            raise self._missing_or_not(min(unclear))
         used = {text, item, *golds, *given}
         others = [k for k in range(len(self.header)) if k not in used]
         return _Layout(text, item, tuple(given), tuple(golds), tuple(others))
+
+    def _group(self, used: tuple[int | None, ...]) -> list[int]:
+        """Return the one group of columns that may be annotators': the only one, or the only one called as people."""
+        groups = self.groups(used)
+        called = [group for group in groups if sum(is_person(self.header[k]) for k in group) > 1]
+        if len(groups) != 1 and len(called) != 1:
+            raise self._unclear(called or groups)
+        return (called or groups)[0]
 
     def text(self) -> int | None:
         """Return the column of the texts: the one that is named, that is called so, or that alone holds words."""
         if self.wanted.text is not None:
             return self._named(self.wanted.text, "text")
-        wordy = [
-            k for k, cells in enumerate(self.cells) if 2 * sum(c.count(" ") >= WORDS for c in cells) > len(cells) > 0
-        ]
+        filled = [k for k, cells in enumerate(self.cells) if len(cells) >= FILLED * len(self.rows) > 0]
+        wordy = [k for k in filled if 2 * sum(c.count(" ") >= WORDS for c in self.cells[k]) > len(self.cells[k])]
         called = [k for k in wordy if TEXTS.search(self.header[k])]
-        exact = [k for k in called if self.header[k].lower() in NAMES["token"]]
+        exact = [k for k in called if plain_name(self.header[k]) in NAMES["token"]]
         for found in (exact, called, wordy):
             if len(found) == 1:
                 return found[0]
@@ -121,7 +135,7 @@ class _Table:
                 1,
                 hint=f"Name it: text=… (on the command line: -r text={self.header[wordy[0]]})",
             )
-        return next((k for k, name in enumerate(self.header) if name.lower() in NAMES["token"]), None)
+        return next((k for k in filled if plain_name(self.header[k]) in NAMES["token"]), None)
 
     def item(self) -> int | None:
         """Return the column of ids: the one that is named, or that is called so and never repeats itself."""
@@ -133,6 +147,8 @@ class _Table:
     def groups(self, used: tuple[int | None, ...]) -> list[list[int]]:
         """Return the groups of columns that speak of the same thing: their labels are few, and overlap."""
         most = max(MOST, len(self.rows) // 2)
+        places = [k for k, name in enumerate(self.header) if plain_name(name) in (*START, *END)]
+        used = (*used, *places)
         rest = [k for k, labels in enumerate(self.labels) if k not in used and 0 < len(labels) <= most]
         groups: list[list[int]] = []
         for k in rest:
@@ -145,16 +161,38 @@ class _Table:
         both = self.labels[a] & self.labels[b]
         return len(both) >= SHARED * min(len(self.labels[a]), len(self.labels[b]))
 
+    def wordy(self, column: int) -> bool:
+        """Say whether most cells of a column hold several words."""
+        return 2 * sum(" " in cell for cell in self.cells[column]) > len(self.cells[column])
+
+    @cached_property
+    def undecided(self) -> set[str]:
+        """Signs for none that stand in some column, and not in all that hold labels."""
+        return {sign for sign in UNDECIDED if sum(sign in labels for labels in self.labels) == 1}
+
+    def is_several(self, cell: str, layout: _Layout) -> bool:
+        """Say whether a cell holds several labels: each part of it stands alone elsewhere."""
+        known = {label for k in (*layout.annotators, *layout.golds) for label in self.labels[k]}
+        return all(part in known for part in SEVERAL.split(cell))
+
     def questions(self, columns: Sequence[int]) -> bool:
         """Say whether these columns may be questions (yes and no) or counts, rather than what people said."""
         said = {label.lower() for k in columns for label in self.labels[k]}
         plain = all(label in YES_NO or NUMBER.fullmatch(label) for label in said)
-        return plain and not all(PERSON.search(self.header[k]) for k in columns)
+        return plain and not all(is_person(self.header[k]) for k in columns)
 
     def _named(self, name: str, option: str) -> int:
         if name not in self.header:
             raise ParameterError(option, name, f"a column of {self.file.shown}: {', '.join(self.header)}")
         return self.header.index(name)
+
+    def _missing_or_not(self, cell: str) -> FormatError:
+        return self.file.error(
+            f"{cell} stands where annotators' labels stand: it may be an answer, or say that there is none",
+            1,
+            hint=f"If there is none, set missing={cell} (on the command line: -r missing={cell}); if it is an answer, "
+            "missing= without anything",
+        )
 
     def _unclear(self, groups: list[list[int]]) -> FormatError:
         shown = [", ".join(self.header[k] for k in group) for group in groups]
@@ -176,10 +214,11 @@ def read(
     golds: Sequence[str] | str = (),
     text: str | None = None,
     item: str | None = None,
-    missing: str = "",
+    missing: str | None = None,
 ) -> CrowdCorpus:
     """Read tables; the options name columns. Of several files each adds texts, unless their ids are the same."""
-    wanted = _Wanted(text, item, _list(annotators), _list(golds), ("", *NAN, str(missing)))
+    nothing = None if missing is None else tuple(cell.strip() for cell in str(missing).split(","))
+    wanted = _Wanted(text, item, _list(annotators), _list(golds), nothing)
     collector = Collector(files, NAME)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         table = _Table(file, wanted)
@@ -199,25 +238,38 @@ def _list(names: Sequence[str] | str) -> tuple[str, ...]:
 
 def _add(collector: Collector, table: _Table, layout: _Layout, cells: list[str], where: str, number: str) -> None:
     id = cells[layout.item] if layout.item is not None and cells[layout.item] else number
-    text = id if layout.text is None else cells[layout.text]
-    if not text:
-        collector.count("empty texts", 1, where)
-        return
+    text = "" if layout.text is None else cells[layout.text]
+    if layout.text is not None and not text:
+        collector.count("rows without a text, called by their ids", 1, where)
+    text = text or id
     metadata = {table.header[k] or "column": cells[k] for k in layout.others if cells[k]}
     known = {"document": id, **metadata, "text": text}
     collector.sequence(id, [text], chars=[(0, len(text))], metadata=known, where=where)
-    for role, columns in (("annotator", layout.annotators), ("gold", layout.golds)):
-        for k in columns:
-            is_model = role == "annotator" and MODEL.search(table.header[k])
-            label = None if cells[k] in table.wanted.missing else cells[k]
-            collector.count("labels nan, taken as missing", int(cells[k] in NAN), where)
-            name = table.header[k] or str(k + 1)
-            collector.annotate(id, name, [label], role="model" if is_model else role, where=where)
+    for k in (*layout.annotators, *layout.golds):
+        name, gold = table.header[k] or str(k + 1), k in layout.golds
+        label = None if cells[k] in table.wanted.nothing else cells[k]
+        collector.count("labels nan, taken as missing", int(cells[k] in NAN), where)
+        if gold and label in table.undecided:
+            label = None
+            collector.count("golds that are a sign for none", 1, f"{where}: {cells[k]}")
+        if label is not None and set(SEVERAL.split(label)) - {label} and table.is_several(label, layout):
+            collector.count("several labels in a cell, read as one", 1, f"{where}: {label}")
+        collector.annotate(id, name, [label], role="gold" if gold else _voice(name), where=where)
+
+
+def _voice(name: str) -> str:
+    return "model" if role_of(name) == "model" else "annotator"
 
 
 def _tell(collector: Collector, table: _Table, layout: _Layout) -> None:
     people = ", ".join(table.header[k] for k in layout.annotators)
     collector.note(f"The annotators are the columns {excerpt(people, 200)}; each text is a sequence of one token.")
+    known = {label for k in layout.annotators for label in table.labels[k]}
+    alike = [table.header[k] for k in layout.others if table.labels[k] and table.labels[k] <= known]
+    if alike:
+        collector.note(
+            f"Columns with the same labels that are not called so are metadata: {excerpt(', '.join(alike), 200)}."
+        )
     if layout.golds:
         collector.note(f"Read as golds, by their names: {', '.join(table.header[k] for k in layout.golds)}.")
     said = {label for k in layout.annotators for label in table.labels[k]}
@@ -236,15 +288,22 @@ def sniff(files: Sequence[SourceFile]) -> float:
         return 0.0
     try:
         table = _Table(files[0].beginning(), _Wanted())
-        text, item = table.text(), table.item()
     except FormatError:
         return 0.0
-    names = {name.lower() for name in table.header}
-    if names & {*NAMES["annotator"], *NAMES["position"]} or not table.rows:
+    try:
+        text, asked = table.text(), False
+    except FormatError:
+        text, asked = None, True  # which column holds the texts is not clear, and will be asked
+    item = table.item()
+    names = {plain_name(name) for name in table.header}
+    if names & {*NAMES["annotator"], *NAMES["position"]} or not table.rows or len(names & {*START, *END}) > 1:
         return 0.0
     groups = table.groups((text, item))
-    wordy = text is not None and 2 * sum(" " in cell for cell in table.cells[text]) > len(table.cells[text])
-    called = [group for group in groups if sum(bool(PERSON.search(table.header[k])) for k in group) > 1]
-    if not groups or not (wordy or (item is not None and called)):
+    called = [group for group in groups if sum(is_person(table.header[k]) for k in group) > 1]
+    words = {"token", "word", "form"} & names  # a row per token
+    about = text is not None and (plain_name(table.header[text]) in ("text", "sentence") or table.wordy(text))
+    if any(holds_lists(table.labels[k]) for group in groups for k in group):
         return 0.0
+    if not groups or words or not (about or called or asked):
+        return 0.35 * bool(item is not None and groups and not words and all(map(table.questions, groups)))  # it asks
     return 0.94 if called else 0.8  # results of platforms (0.99) may have such columns, too

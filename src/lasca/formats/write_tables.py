@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, ParameterError, StoreError
 from lasca.files import whole_file
-from lasca.formats.long_table import NAMES
+from lasca.formats.names import NAMES
 from lasca.formats.outcome import Outcome, everybody
 
 __all__ = ["guarded", "people_table", "write_long", "write_mace", "write_saved"]

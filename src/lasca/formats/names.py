@@ -1,0 +1,116 @@
+"""What the names of columns say, in tables of any origin: the sequence, the token, the annotator, the label, the role.
+
+Names are compared without case, and with blanks, hyphens and points as underscores ("Sentence ID" is `sentence_id`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+__all__ = ["END", "NAMES", "QUOTES", "START", "TOKEN_NAMES", "is_person", "named", "plain_name", "role_of"]
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "sequence": (
+        "sequence",
+        "sequence_id",
+        "sentence",
+        "sentence_id",
+        "sent_id",
+        "sent",
+        "sent_idx",
+        "sentence_idx",
+        "sentence_index",
+        "sentence_#",
+        "document",
+        "doc",
+        "doc_id",
+        "document_id",
+    ),
+    "position": (
+        "position",
+        "index",
+        "token_id",
+        "token_index",
+        "token_idx",
+        "token_position",
+        "tok_id",
+        "word_id",
+        "word_idx",
+        "word_index",
+        "idx",
+        "i",
+    ),
+    "token": ("token", "word", "form", "text", "sentence", "document"),
+    "annotator": (
+        "annotator",
+        "annotator_id",
+        "annotator_name",
+        "worker",
+        "worker_id",
+        "workerid",
+        "performer",
+        "performer_id",
+        "user",
+        "user_id",
+        "username",
+        "rater",
+        "rater_id",
+        "coder",
+        "coder_id",
+    ),
+    "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
+    "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id"),
+    "role": ("role",),
+    "time": ("time", "timestamp", "date", "created_at", "updated_at"),
+    "probability": ("probability", "proba", "prob"),
+}
+TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
+START = (
+    "start",
+    "begin",
+    "start_offset",
+    "startoffset",
+    "start_char",
+    "char_start",
+    "start_position",
+    "start_idx",
+)
+END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
+QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface")
+_PERSON = re.compile(
+    r"(?:^|[^a-z])(?:ann?|annot|annotat\w*|raters?|coders?|workers?|judges?|label+ers?|users?|experts?|reviewers?|"
+    r"taggers?|students?|persons?|evaluators?)(?:[^a-z]|$)",
+    re.IGNORECASE,
+)
+_MODEL = re.compile(
+    r"predict|(?:^|[ _-])preds?(?:$|[ _-])|model|machine|gpt|llm|bert|llama|claude|gemini|mistral", re.I
+)
+_DECIDED = re.compile(
+    r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|truth|curat|"
+    r"(?:^|[ _-])(?:true|reference|actual)(?:$|[ _-])|^(?:label|class|category)$",
+    re.IGNORECASE,
+)
+
+
+def plain_name(name: str) -> str:
+    """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points."""
+    return re.sub(r"[\s.-]+", "_", name.strip().lower())
+
+
+def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
+    """Return the first column that has one of the usual names, in the order of these."""
+    plain = [plain_name(name) for name in header]
+    return next((plain.index(name) for name in usual if name in plain), None)
+
+
+def is_person(name: str) -> bool:
+    """Say whether a column is called as people are: annotator_1, rater B, ann_ada."""
+    return _PERSON.search(name) is not None
+
+
+def role_of(name: str) -> str:
+    """Return who speaks in a column of labels, by its name: a "gold" (it was decided), a "model", or an "annotator"."""
+    if _DECIDED.search(name):
+        return "gold"
+    return "model" if _MODEL.search(name) else "annotator"
