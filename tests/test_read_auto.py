@@ -69,6 +69,8 @@ SAMPLES: dict[str, dict[str, str]] = {
         '"tag": "PER", "annotated_by": [{"annotator": "ann"}]}]}], "schema": {}}'
     },
     "wide": {"x.csv": "id,text,ann_1,ann_2\n1,Ada visited Rome,good,bad\n2,so she did,bad,bad\n"},
+    "records": {"x.jsonl": '{"id": 1, "text": "Ada visited", "annotations": {"ann": [[0, 3, "PER"]], "ben": []}}\n'},
+    "span-table": {"x.csv": "text,start,end,label,annotator\nAda visited,0,3,PER,ann\n"},
     "table": {"x.csv": "sequence,position,token,annotator,label\ns,0,Ada,ann,B-PER\ns,1,x,ann,O\n"},
 }
 

@@ -25,6 +25,8 @@ __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 SURE = 0.3  # below this a reader does not claim the files
 NAMED = "format=… (on the command line: -f …)"
 SOFT = ("lasca", "table")  # formats that hold soft votes
+ASKS = 0.4  # a reader that is so sure takes the files to ask about them
+MANY = 100  # files that are tried in other dresses
 LEAD = 0.04  # two readers closer than this are both candidates
 PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
 
@@ -143,21 +145,24 @@ def read_any(
     if format != "auto" and format not in readers:
         raise ParameterError("format", format, f"'auto' or one of {', '.join(readers)}")
     bad: list[str] = []
+    dress = ""
     if not _is_paths(source):
         corpus, format, detected = *_from_object(readers, source, format, options), False
     else:
         files = _files(source)
         detected = format == "auto"
         if detected:
-            format = choose(readers, files, str(source))
+            format, files, dress = _chosen(readers, files, str(source))
         try:
             corpus, bad = _without_bad(readers[format], files, options, skip_bad)
         except CorpusError as error:
             raise FormatError(f"read as {format}: {error}", path=str(source)) from error
     if isinstance(corpus, Layers):
-        made = {n: _finished(_told_bad(c, bad), source, format, detected, repair, scheme) for n, c in corpus.items()}
+        made = {
+            n: _finished(_told_bad(c, bad), source, format, detected, dress, repair, scheme) for n, c in corpus.items()
+        }
         return cast(CrowdCorpus, Layers(made))
-    return _finished(_told_bad(corpus, bad), source, format, detected, repair, scheme)
+    return _finished(_told_bad(corpus, bad), source, format, detected, dress, repair, scheme)
 
 
 def _without_bad(
@@ -200,9 +205,10 @@ def _told_bad(corpus: CrowdCorpus, bad: Sequence[str]) -> CrowdCorpus:
 
 
 def _finished(
-    corpus: CrowdCorpus, source: Any, format: str, detected: bool, repair: bool, scheme: str | None
+    corpus: CrowdCorpus, source: Any, format: str, detected: bool, dress: str, repair: bool, scheme: str | None
 ) -> CrowdCorpus:
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
+    note += f" {dress}" if dress else ""
     _refuse_free_text(corpus, str(source))
     report = corpus.load_report
     named = LoadReport(
@@ -234,6 +240,26 @@ def _files(source: str | Path | Sequence[str | Path]) -> list[SourceFile]:
     if len(set(names)) < len(names):  # same names in different folders: tell them apart by the folder
         found = [replace(file, name=file.shown.lstrip("/\\")) for file in found]
     return sorted(found, key=lambda file: file.name)
+
+
+def _chosen(readers: Mapping[str, Reader], files: list[SourceFile], shown: str) -> tuple[str, list[SourceFile], str]:
+    """Return the reader that claims the files, as they are or in another dress, the files in it, and what that is."""
+    try:
+        format, failed = choose(readers, files, shown), None
+        if readers[format].sniff(files) > ASKS:
+            return format, files, ""
+    except FormatError as error:
+        format, failed = "", error
+    from lasca.formats.unfold import dresses
+
+    for said, other in dresses(files) if len(files) <= MANY else ():
+        try:
+            return choose(readers, other, shown), other, said
+        except FormatError:
+            continue
+    if failed is not None:
+        raise failed
+    return format, files, ""
 
 
 def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: str) -> str:

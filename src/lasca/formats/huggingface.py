@@ -65,7 +65,9 @@ def _sniff_row(row: dict[str, Any]) -> float:
     words = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
     if not words or any(key in row for key in ("_input_hash", "spans", "lasca")):
         return 0.0
-    return 0.9 if any(name in row for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR)) else 0.2
+    there = [row[name] for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR) if name in row]
+    objects = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in there)
+    return 0.9 if there and not objects else 0.2
 
 
 def _sniff_table(file: SourceFile) -> float:

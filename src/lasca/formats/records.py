@@ -1,0 +1,320 @@
+"""JSON records of any origin that name who said what: a text or its tokens, and spans, tags or labels by annotator.
+
+By annotator, in a list of objects, in lists side by side, or in a column each (a record on one line of a file):
+
+    {"id": 1, "text": "Ada visited Rome", "annotations": {"ann": [[0, 3, "PER"]], "ben": []}}
+    {"id": 2, "tokens": ["Ada", "left"], "annotations": [{"annotator": "ann", "labels": ["B-PER", "O"]}]}
+    {"id": 3, "text": "so nice", "annotators": ["ann", "ben"], "labels": ["good", "bad"]}
+    {"id": 4, "tokens": ["Ada", "left"], "ann": ["B-PER", "O"], "ben": ["O", "O"], "gpt-4": ["B-PER", "O"]}
+    {"id": 5, "text": "Ada left", "annotator": "ann", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
+
+Whoever is named with an empty list looked and marked nothing: all O. A single label is one of the whole document. Of
+columns, those that say so by their names are golds (`gold`, `majority`) or models (`gpt-4`). Files of the tool Potato
+(`annotated_instances.jsonl`, a folder per annotator) are read too; `question` names one of its schemes where there are
+labels for several. Spans over tokens by their numbers are not read: nothing says whether the last one is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "records"
+SUFFIXES = (".json", ".jsonl", ".ndjson")
+TEXT = (
+    "text",
+    "sentence",
+    "content",
+    "body",
+    "document",
+    "document_text",
+    "note_text",
+    "tweet",
+    "comment",
+    "displayed_text",
+)
+TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
+IDS = ("id", "doc_id", "document_id", "item_id", "instance_id", "post_id", "note_id", "sentence_id")
+WHO = (*NAMES["annotator"], "name", "task_executor", "created_by")
+CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
+SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
+        "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
+LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
+QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
+OTHERS = (
+    "_input_hash",
+    "_task_hash",
+    "_session_id",
+    "annotation_sets",
+    "versions",
+    "lasca",
+    "predictions",
+    "data",
+    "answer",
+)
+Voice = tuple[str, str, Any]  # role, name, what was said
+
+
+def sniff(files: Sequence[SourceFile]) -> float:
+    """Say how sure it is: records that say who said what of a text."""
+    mine = [file for file in files if file.name.lower().endswith(SUFFIXES)]
+    rows = [row for file in mine for row in file.records]
+    if not rows or any(key in row for row in rows for key in OTHERS):
+        return 0.0
+    if "displayed_text" in rows[0] and "label_annotations" in rows[0]:
+        return 0.97
+    try:
+        found = [_voices(row, "") for row in rows]
+    except FormatError:
+        return 0.6  # reading says what is wrong
+    if 2 * sum(bool(voices) for voices in found) <= len(rows):
+        return 0.0
+    return 0.97 if any(_listed(row.get(key)) for row in rows for key in CROWD) else 0.84
+
+
+def read(
+    files: Sequence[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str = "iob2",
+    link: str = "id",
+    question: str | None = None,
+) -> CrowdCorpus:
+    """Read records; the options are those of all readers of spans, and `question` for labels of several kinds."""
+    offsets = "auto" if unit == DOCUMENT else unit
+    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
+    said = _Said(pool.collector)
+    answers: dict[str, list[Answer]] = {}
+    for file in pick(files, SUFFIXES, pool.collector):
+        answers[file.shown] = [a for line, row in parse_json_items(file) for a in said.of(file, line, row)]
+    n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
+    if said.n_tags:
+        pool.collector.count("spans left out", n_spans)
+        return pool.collector.corpus()
+    if chosen_unit(unit, n_spans, said.verdicts, pool.collector) == DOCUMENT:
+        asked = question_of(said.verdicts, question, "question", pool.collector)
+        return document_corpus(pool.linked_verdicts(said.verdicts), asked, pool.collector)
+    for shown, given in answers.items():
+        pool.add_file(shown, given)
+    return pool.corpus()
+
+
+class _Said:
+    """Turns records into answers with spans, labels of documents, and, in the collector, tags of tokens."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.verdicts: list[Verdict] = []
+        self.n_tags = 0
+
+    def of(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Answer]:
+        """Yield the answers of one record."""
+        where = f"{file.shown}:{line}"
+        tokens, text = _tokens(row), _text(row)
+        if tokens is None and text is None:
+            raise FormatError("a record has no text", path=where, got=", ".join(row), hint="It must stand under 'text'")
+        known = next((row[key] for key in IDS if row.get(key) is not None), None)
+        whole = text if text is not None else " ".join(tokens or ())
+        id = text_id(whole) if known is None else as_name(known, "the id of a record", where)
+        if "label_annotations" in row:
+            yield from self._potato(row, id, whole, where, PurePosixPath(file.name).parent.name or "annotator")
+            return
+        voices, used = _voices(row, where), _used(row)
+        metadata = self._metadata(row, used, where)
+        if not voices:
+            self.collector.count("records that nobody labelled", 1, where)
+            yield Answer(id, whole, where, metadata=metadata)
+        self._count_further(row, where)
+        for role, name, value in voices:
+            if value == []:
+                self.collector.count("texts in which somebody marked nothing, all O", 1, f"{where}: {name}")
+            if tokens is not None and _is_tags(value, tokens):
+                self._tagged(id, tokens, value, role, name, metadata, where)
+            elif isinstance(value, list) and all(isinstance(entry, list | dict) for entry in value):
+                if tokens is not None and text is None:
+                    what = "spans over tokens: it is not clear whether they count tokens or characters"
+                    raise FormatError(what, path=where, got=repr(value), hint="Give a tag for every token, or the text")
+                yield Answer(id, whole, where, name, [_mark(entry, where) for entry in value], role, metadata=metadata)
+            elif value is not None:
+                labels = value if isinstance(value, list) else [value]
+                given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
+                self.verdicts.append(Verdict(id, whole, where, name, given, "", role, None, metadata))
+                yield Answer(id, whole, where, metadata=metadata)
+
+    def _count_further(self, row: dict[str, Any], where: str) -> None:
+        """Count what objects with an annotator say beside what is read."""
+        entries = [e for key in SAID if isinstance(row.get(key), list) for e in row[key] if isinstance(e, dict)]
+        for entry in entries:
+            if (voice := _of_object(entry, where)) is not None:
+                for key, value in entry.items():
+                    if plain_name(key) not in (*WHO, *IDS) and value not in (voice[2], None, "", []):
+                        self.collector.count(f"other values of annotations ({key})", 1, where)
+
+    def _tagged(
+        self, id: str, tokens: list[str], tags: list[Any], role: str, name: str, metadata: Mapping[str, str], where: str
+    ) -> None:
+        self.n_tags += 1
+        self.collector.sequence(id, tokens, metadata={"document": id, **metadata}, where=where)
+        labels = [None if tag is None or tag == -100 else as_label(tag, where) for tag in tags]
+        self.collector.annotate(id, name, labels, role=role, where=where)
+
+    def _potato(self, row: dict[str, Any], id: str, text: str, where: str, name: str) -> Iterator[Answer]:
+        """Read a line of Potato: labels by scheme, and spans in a list or by scheme."""
+        spans, labels = row.get("span_annotations"), row["label_annotations"]
+        spans = [s for each in spans.values() for s in each] if isinstance(spans, dict) else spans or []
+        if not isinstance(labels, dict) or not isinstance(spans, list):
+            raise FormatError("these annotations of Potato cannot be read", path=where, got=repr(labels))
+        for scheme, chosen in labels.items():
+            names = (
+                [key for key, value in chosen.items() if value not in ("", None)] if isinstance(chosen, dict) else []
+            )
+            self.verdicts.append(Verdict(id, text, where, name, tuple(as_label(n, where) for n in names), str(scheme)))
+        yield Answer(id, text, where, name, [_mark(span, where) for span in spans])
+
+    def _metadata(self, row: dict[str, Any], used: set[str], where: str) -> dict[str, str]:
+        found = {}
+        for key, value in row.items():
+            if key in used or value is None or value == "":
+                continue
+            if isinstance(value, str | int | float):
+                found[key] = str(value)
+            else:
+                self.collector.count(f"other values of records ({key})", 1, where)
+        return {key: value for key, value in found.items() if key not in ("document", "text")}
+
+
+def _text(row: Mapping[str, Any]) -> str | None:
+    plain = {plain_name(key): value for key, value in row.items()}
+    text = next((plain[key] for key in TEXT if plain.get(key)), None)
+    if isinstance(text, dict) and all(isinstance(part, str) for part in text.values()):
+        return "\n".join(text.values())  # a post and its reply
+    return text if isinstance(text, str) else None
+
+
+def _tokens(row: Mapping[str, Any]) -> list[str] | None:
+    found = next((row[key] for key in TOKENS if key in row), None)
+    fine = isinstance(found, list) and found and all(isinstance(token, str) and token.strip() for token in found)
+    return found if fine else None
+
+
+def _used(row: Mapping[str, Any]) -> set[str]:
+    """Return the keys that are no metadata."""
+    parts = {*TEXT, *TOKENS, *IDS, *WHO, *CROWD, *SAID}
+    return {key for key in row if plain_name(key) in parts or (isinstance(row[key], list) and key in _columns(row))}
+
+
+def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
+    """Return who said what, in whichever of the shapes of the module a record has; nobody if it has none of them."""
+    tokens = _tokens(row)
+    if tokens is None and _text(row) is None:
+        return []
+    names = next((_listed(row[key]) for key in CROWD if key in row and _listed(row[key])), None)
+    for key in (key for key in SAID if key in row):
+        value = row[key]
+        if isinstance(value, dict) and value and _by_annotator(value, names):
+            return [(role_of(who), as_name(who, "an annotator", where), said) for who, said in value.items()]
+        if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+            found = [_of_object(entry, where) for entry in value]
+            if all(voice is not None for voice in found):
+                return [voice for voice in found if voice is not None]
+        if names is not None and key not in CROWD and (said := _listed(value)) is not None:
+            if len(said) != len(names):
+                raise FormatError(f"{len(names)} annotators and {len(said)} {key}", path=where, got=repr(names))
+            return [("annotator", as_name(who, "an annotator", where), one) for who, one in zip(names, said)]
+    columns = _columns(row)
+    if columns:
+        return [(role_of(key), key, row[key]) for key in columns]
+    who = next((row[name] for name in WHO if isinstance(row.get(name), str | int)), None)
+    given = next((row[name] for name in SAID if isinstance(row.get(name), list)), None)
+    if who is None or given is None or not all(isinstance(entry, list | dict) for entry in given):
+        return []
+    return [("annotator", as_name(who, "an annotator", where), given)]
+
+
+def _listed(value: object) -> list[Any] | None:
+    """Return a list of plain values, also where commas stand between them."""
+    if isinstance(value, str) and "," in value:
+        return [part.strip() for part in value.split(",")]
+    plain = isinstance(value, list) and len(value) > 0 and all(isinstance(v, str | int) or v is None for v in value)
+    return list(value) if plain and isinstance(value, list) else None
+
+
+def _by_annotator(value: Mapping[str, Any], names: list[Any] | None) -> bool:
+    """Say whether an object maps annotators to what they said; single labels only where the keys are known names."""
+    if all(isinstance(said, list) for said in value.values()):
+        return not all(
+            isinstance(entry, list) and len(entry) == 2 for said in value.values() for entry in said
+        ) or not any(value.values())
+    named = names is not None and {str(name) for name in names} >= set(value)
+    return (named or all(map(is_person, value))) and all(isinstance(said, str | int) for said in value.values())
+
+
+def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
+    """Return the annotator and what was said of one object; a span with its author is not meant."""
+    plain = {plain_name(key): value for key, value in entry.items()}
+    who = next((plain[key] for key in WHO if plain.get(key) is not None), None)
+    said = [plain[key] for key in SAID if key in plain]
+    if who is None or not said or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
+        return None
+    return role_of(str(who)), as_name(who, "an annotator", where), said[0]
+
+
+def _columns(row: Mapping[str, Any]) -> list[str]:
+    """Return the keys under which annotators' tags or spans stand, a column each: at least two that speak alike."""
+    tokens = _tokens(row)
+    lists = [key for key, value in row.items() if isinstance(value, list) and key not in (*TOKENS, *CROWD)]
+    if tokens is not None:
+        found = [key for key in lists if _is_tags(row[key], tokens) and all(isinstance(tag, str) for tag in row[key])]
+    else:
+        found = [key for key in lists if all(_is_span(entry) for entry in row[key])]
+    people = [key for key in found if is_person(key) or role_of(key) != "annotator"]
+    return (
+        found if len(found) > 1 and (len(people) == len(found) or (tokens is not None and _alike(row, found))) else []
+    )
+
+
+def _alike(row: Mapping[str, Any], columns: Sequence[str]) -> bool:
+    said = [{tag for tag in row[key] if tag not in ("O", "_", "")} for key in columns]
+    return all(not own or any(own & other for k, other in enumerate(said) if k != i) for i, own in enumerate(said))
+
+
+def _is_tags(value: object, tokens: Sequence[str]) -> bool:
+    plain = isinstance(value, list) and all(isinstance(tag, str | int) or tag is None for tag in value)
+    return plain and isinstance(value, list) and len(value) == len(tokens) and not isinstance(tokens, str)
+
+
+def _is_span(entry: object) -> bool:
+    if isinstance(entry, dict):
+        plain = {plain_name(key) for key in entry}
+        return bool(plain & set(START) and plain & set(END))
+    return isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], int)
+
+
+def _mark(entry: Any, where: str) -> Mark:
+    """Read a span: [start, end, label], or an object that has them under usual names."""
+    if isinstance(entry, list) and len(entry) == 3:
+        start, end, label, quoted = *entry, None
+    elif isinstance(entry, dict):
+        plain = {plain_name(key): value for key, value in entry.items()}
+        start, end, label, quoted = (
+            next((plain[key] for key in names if key in plain), None) for names in (START, END, LABEL, QUOTE)
+        )
+        label = label[0] if isinstance(label, list) and len(label) == 1 else label
+    else:
+        raise FormatError("a span must be [start, end, label], or an object with these", path=where, got=repr(entry))
+    quoted = quoted if isinstance(quoted, str) else None
+    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), quoted, where)

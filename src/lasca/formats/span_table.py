@@ -1,0 +1,167 @@
+"""A table of spans: a row per span with where it begins and ends, its label, its text, and who marked it.
+
+```
+doc_id,text,start,end,label,annotator
+1,Ada visited Rome,0,3,PER,ann
+1,Ada visited Rome,12,16,LOC,ben
+2,it rained,,,,ann
+```
+
+Columns are found by their usual names (`start` or `begin`, `end`, `label` or `type`, `text` or `sentence`, `annotator`
+or `worker`, an id). Offsets count characters from 0, and the end is behind the last one; a column with the marked words
+(`entity`, `span`, `quote`, …) lets both be checked. A row without a span says that somebody looked at a text and marked
+nothing: all O. An annotator without any row for a text has not seen it. Without a column of annotators the spans are
+the gold "gold". A table without the texts themselves is refused: spans without a text have no tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from lasca import align
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats.base import SourceFile, natural_key
+from lasca.formats.names import END, NAMES, QUOTES, START, named
+from lasca.formats.tabular import NAN, csv_rows, looks_delimited
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, text_id
+
+__all__ = ["NAME", "read", "sniff"]
+
+NAME = "span-table"
+SUFFIXES = (".csv", ".tsv", ".txt", "")
+USUAL = {
+    "start": START,
+    "end": END,
+    "label": (*NAMES["label"], "type", "entity_type", "category", "ner_label", "labels"),
+    "text": (
+        "text",
+        "sentence",
+        "content",
+        "document_text",
+        "full_text",
+        "document",
+        "sentence_text",
+        "context",
+        "tweet",
+    ),
+    "annotator": NAMES["annotator"],
+    "item": ("doc_id", "document_id", "text_id", "sentence_id", "sent_id", "item_id", "id", "doc", "file", "filename"),
+    "quote": (*QUOTES, "value", "word", "token"),
+    "time": NAMES["time"],
+}
+
+
+def read(
+    files: Sequence[SourceFile],
+    *,
+    unit: str = "auto",
+    partial: str = "expand",
+    overlap: str = "error",
+    tokenizer: str | align.Tokenizer | None = None,
+    tagging: str = "iob2",
+    link: str = "id",
+    start: str | None = None,
+    end: str | None = None,
+    label: str | None = None,
+    text: str | None = None,
+    annotator: str | None = None,
+    item: str | None = None,
+) -> CrowdCorpus:
+    """Read tables of spans; `start`, `end`, `label`, `text`, `annotator` and `item` name columns."""
+    given = {"start": start, "end": end, "label": label, "text": text, "annotator": annotator, "item": item}
+    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging, link))
+    for file in sorted(files, key=lambda file: natural_key(file.name)):
+        (_, header), *rows = csv_rows(file)
+        places = _places(file, [cell.strip() for cell in header], given)
+        used = set(places.values())
+        others = [name.strip() for k, name in enumerate(header) if k not in used]
+        pool.collector.count("columns left out", len(others), f"{file.shown}: {', '.join(others)}")
+        prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 and "item" not in places else ""
+        pool.add_file(file.shown, _answers(file, rows, places, prefix))
+    if not any(answer.answer.role == "annotator" for group in pool.by_id.values() for answer in group):
+        pool.collector.note("There is no column of annotators: the spans are the gold.")
+    else:
+        pool.collector.note("Who has no row for a text is taken not to have seen it.")
+    return pool.corpus()
+
+
+def _places(file: SourceFile, header: list[str], given: dict[str, str | None]) -> dict[str, int]:
+    """Return which column plays which part."""
+    places: dict[str, int] = {}
+    for part, usual in USUAL.items():
+        name = given.get(part)
+        if name is not None and name not in header:
+            raise ParameterError(part, name, f"a column of {file.shown}: {', '.join(header)}")
+        at = header.index(name) if name is not None else named(header, usual)
+        if at is not None and at not in places.values():
+            places[part] = at
+    absent = [part for part in ("start", "end", "label") if part not in places]
+    if absent:
+        hint = f"Name it: {absent[0]}=… (on the command line: -r {absent[0]}=NAME)"
+        raise file.error(f"there is no column for {' and '.join(absent)}", 1, got=", ".join(header), hint=hint)
+    if "text" not in places:
+        raise file.error(
+            "the spans stand without their texts, so there are no tokens to label",
+            1,
+            got=", ".join(header),
+            hint="Add a column `text` with the whole text of each row; if it is there, name it: text=… (on the command "
+            "line: -r text=NAME)",
+        )
+    return places
+
+
+def _answers(file: SourceFile, rows: list[tuple[int, list[str]]], places: dict[str, int], prefix: str) -> list[Answer]:
+    """Return an answer for every annotator and text, with all spans of its rows."""
+    marks: dict[tuple[str, str, str], list[Mark]] = {}
+    first: dict[tuple[str, str, str], tuple[str, str | None]] = {}
+    for line, cells in rows:
+        where = f"{file.shown}:{line}"
+        cell = {part: cells[k] if part == "text" else cells[k].strip() for part, k in places.items()}
+        text, who = cell["text"], cell.get("annotator", "")
+        if not text.strip():
+            raise FormatError("a row has no text", path=where, got=", ".join(cells))
+        if "annotator" in cell and not who:
+            raise FormatError("a row does not say who marked the span", path=where, got=", ".join(cells))
+        key = (prefix + (cell.get("item") or text_id(text)), text, who)
+        first.setdefault(key, (where, cell.get("time")))
+        found = marks.setdefault(key, [])
+        empty = [part for part in ("start", "end", "label") if cell[part] in ("", *NAN)]
+        if len(empty) == 3:
+            continue
+        if empty:
+            raise FormatError(f"a span has no {empty[0]}", path=where, got=", ".join(cells))
+        place = [_number(cell[part]) for part in ("start", "end")]
+        quoted = cell.get("quote") or None
+        found.append(
+            Mark(
+                as_offset(place[0], "start", where),
+                as_offset(place[1], "end", where),
+                as_label(cell["label"], where),
+                quoted,
+                where,
+            )
+        )
+    return [
+        Answer(id, text, first[id, text, who][0], who or "gold", given, "annotator" if who else "gold")
+        for (id, text, who), given in marks.items()
+    ]
+
+
+def _number(cell: str) -> str:
+    """Return a whole number that was stored as a float, as pandas does beside empty cells, without its ".0"."""
+    return cell[:-2] if cell.endswith(".0") else cell
+
+
+def sniff(files: Sequence[SourceFile]) -> float:
+    """Say how sure it is: a table whose header names where spans begin and end, and their labels."""
+    if not files or any(PurePosixPath(file.name).suffix.lower() not in SUFFIXES for file in files[:3]):
+        return 0.0
+    if files[0].values or not looks_delimited(files[0]):
+        return 0.0
+    header = files[0].cells
+    found = {part for part, usual in USUAL.items() if named(header, usual) is not None}
+    if named(header, NAMES["position"]) is not None and named(header, ("token", "word", "form")) is not None:
+        return 0.0  # a row per token, with its place in the text
+    return 0.93 if {"start", "end", "label"} <= found and found & {"text", "item", "annotator"} else 0.0

@@ -1,0 +1,157 @@
+"""JSON records that name who said what, in all their shapes, in any order of keys; and what is not read."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats import READERS, records
+from lasca.formats.choose import choose
+from mutations import MANY, assert_only_lasca_errors, source, sources
+
+SAMPLES = [line.strip().encode() + b"\n" for line in (records.__doc__ or "").splitlines() if line.startswith("    {")]
+WORDS = ["Ada", "left", "Rome"]
+TEXT = "Ada left Rome"
+ANN, BEN = ["B-PER", "O", "B-LOC"], ["B-PER", "O", "O"]
+PER, LOC = [0, 3, "PER"], [9, 13, "LOC"]
+
+
+def load(*rows: Any, name: str = "x.jsonl", **options: Any) -> CrowdCorpus:
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    assert choose(READERS, source(name, data), name) == "records"
+    return records.read(source(name, data), **options)
+
+
+def votes(corpus: CrowdCorpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in corpus.to_table().to_pylist():
+        found.setdefault(row["annotator"], []).append(row["label"])
+    return found
+
+
+def test_the_samples_of_the_docstring() -> None:
+    assert len(SAMPLES) == 5
+    for sample in SAMPLES:
+        assert choose(READERS, source("x.jsonl", sample), "x.jsonl") in ("records", "huggingface")
+        corpus = records.read(source("x.jsonl", sample))
+        assert "ann" in corpus.annotators
+        assert corpus.n_sequences == 1
+
+
+SPANS = {
+    "by annotator": {"annotations": {"ann": [PER, LOC], "ben": [PER]}},
+    "in a list": {
+        "annotations": [{"annotator": "ann", "entities": [PER, LOC]}, {"annotator": "ben", "entities": [PER]}]
+    },
+    "as objects": {
+        "labels": [
+            {"worker_id": "ann", "spans": [{"start": s, "end": e, "type": t} for s, e, t in (PER, LOC)]},
+            {"worker_id": "ben", "spans": [{"begin": 0, "end_offset": 3, "category": "PER", "text": "Ada"}]},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("shape", SPANS)
+def test_spans_by_annotator(shape: str) -> None:
+    for keys in permutations(["id", "text", *SPANS[shape]]):
+        row = {"id": 7, "text": TEXT, **SPANS[shape]}
+        corpus = load({key: row[key] for key in keys})
+        assert votes(corpus) == {"ann": ANN, "ben": BEN}
+        assert list(corpus.sequence_ids) == ["7"]
+
+
+def test_spans_in_a_column_each_and_in_a_row_each() -> None:
+    assert votes(load({"text": TEXT, "annotator_1": [PER, LOC], "annotator_2": [PER]})) == {
+        "annotator_1": ANN,
+        "annotator_2": BEN,
+    }
+    rows = [
+        {"text": TEXT, "rater": who, "spans": said} for who, said in (("ann", [PER, LOC]), ("ben", [PER]), ("cy", []))
+    ]
+    corpus = load(*rows)
+    assert votes(corpus) == {"ann": ANN, "ben": BEN, "cy": ["O", "O", "O"]}
+    assert corpus.load_report.counts["texts in which somebody marked nothing, all O"] == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"annotations": [{"annotator": "ann", "labels": ANN}, {"annotator": "ben", "labels": BEN}]},
+        {"ann": ANN, "ben": BEN},
+        {"labels": [{"user": "ann", "tags": ANN}, {"user": "ben", "tags": BEN}], "source": "web"},
+    ],
+)
+def test_tags_by_annotator(said: dict[str, Any]) -> None:
+    corpus = load({"id": "s1", "tokens": WORDS, **said})
+    assert votes(corpus) == {"ann": ANN, "ben": BEN}
+    assert list(corpus.tokens) == WORDS
+
+
+def test_golds_and_models_by_their_names() -> None:
+    corpus = load({"id": 1, "tokens": WORDS, "gold": ANN, "gpt-4": BEN, "ann": ANN, "majority": BEN})
+    assert sorted(corpus.golds) == ["gold", "majority"]
+    assert dict(zip(corpus.annotators, corpus.roles)) == {"ann": "annotator", "gpt-4": "model"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"annotators": ["ann", "ben"], "labels": ["good", "bad"]},
+        {"annotators": "ann,ben", "annotations": "good,bad"},
+        {"annotations": {"ann": "good", "ben": "bad"}, "annotators": "ann,ben"},
+        {"annotators": [{"annotator_id": "ann", "label": "good"}, {"annotator_id": "ben", "label": "bad"}]},
+    ],
+)
+def test_labels_of_documents(said: dict[str, Any]) -> None:
+    rows = [{"id": k, "text": f"it is so {k}", **said} for k in range(3)]
+    assert votes(load(*rows)) == {"ann": ["good"] * 3, "ben": ["bad"] * 3}
+
+
+def test_what_else_annotators_say_is_counted() -> None:
+    said = [{"annotator_id": 1, "label": "good", "target": ["x"]}, {"annotator_id": 2, "label": "bad", "target": []}]
+    counts = load({"id": 1, "tokens": WORDS, "annotators": said, "rationales": [[0, 1, 0]]}).load_report.counts
+    assert counts["other values of annotations (target)"] == 1
+    assert counts["other values of records (rationales)"] == 1
+
+
+def test_counts_of_votes_are_no_annotators() -> None:
+    data = b'{"text": "so nice", "votes": {"good": 2, "bad": 1}}\n{"text": "so bad", "votes": {"good": 0, "bad": 3}}\n'
+    assert records.sniff(source("x.jsonl", data)) == 0
+    ambiguous = b'{"tokens": ["Ada", "left"], "annotations": {"ann": [{"start": 0, "end": 1, "label": "PER"}]}}\n'
+    with pytest.raises(FormatError, match="tokens or characters"):
+        records.read(source("x.jsonl", ambiguous))
+    uneven = b'{"text": "so nice", "annotators": ["ann", "ben"], "labels": ["good"]}\n'
+    with pytest.raises(FormatError, match="2 annotators and 1 labels"):
+        records.read(source("x.jsonl", uneven))
+
+
+def potato(spans: Any, **labels: str) -> bytes:
+    chosen = {scheme: {label: "true"} for scheme, label in labels.items()}
+    row = {"id": "1", "displayed_text": TEXT, "label_annotations": chosen, "span_annotations": spans}
+    return json.dumps({**row, "behavioral_data": {"time_string": "Time spent: 0d 0h 0m 5s "}}).encode() + b"\n"
+
+
+def test_potato_has_a_folder_for_each_annotator() -> None:
+    span = {"start": 0, "end": 3, "span": "Ada", "annotation": "PER"}
+    files = sources(
+        {"ann@x.org/annotated_instances.jsonl": potato([span]), "ben/annotated_instances.jsonl": potato({})}
+    )
+    assert choose(READERS, files, "x") == "records"
+    assert votes(records.read(files)) == {"ann@x.org": BEN, "ben": ["O", "O", "O"]}
+    files = sources({"a/annotated_instances.jsonl": potato({}, tone="good", topic="x")})
+    with pytest.raises(FormatError, match="tone: 1, topic: 1"):
+        records.read(files)
+    assert votes(records.read(files, question="tone")) == {"a": ["good"]}
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    for valid in (b"".join(SAMPLES[:1] + SAMPLES[4:]), SAMPLES[1], SAMPLES[2], potato([], tone="good")):
+        assert_only_lasca_errors(lambda data: records.read(source("x.jsonl", data)), valid, **more)

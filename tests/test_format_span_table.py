@@ -1,0 +1,88 @@
+"""Tables of spans: columns by their names, nothing marked and not seen, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, ParameterError
+from lasca.formats import READERS, read, span_table
+from lasca.formats.choose import choose
+from mutations import MANY, assert_only_lasca_errors, source
+
+SAMPLE = (span_table.__doc__ or "").split("```")[1].strip() + "\n"
+
+
+def votes(corpus: CrowdCorpus) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in corpus.to_table().to_pylist():
+        found.setdefault(row["annotator"], {})[row["token"]] = row["label"]
+    return found
+
+
+def test_the_sample_of_the_docstring() -> None:
+    assert choose(READERS, source("x.csv", SAMPLE.encode()), "x.csv") == "span-table"
+    corpus = span_table.read(source("x.csv", SAMPLE.encode()))
+    assert votes(corpus) == {
+        "ann": {"Ada": "B-PER", "visited": "O", "Rome": "O", "it": "O", "rained": "O"},
+        "ben": {"Ada": "O", "visited": "O", "Rome": "B-LOC"},  # who has not seen the second text
+    }
+    assert list(corpus.sequence_ids) == ["1", "2"]
+
+
+NAMES = {"Text ID": "t1", "Sentence": "so Ada left", "begin": "3.0", "end_char": "6.0", "Type": "PER", "Worker": "ann"}
+
+
+@pytest.mark.parametrize("order", list(permutations(range(6)))[::90])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_columns_in_any_order_under_other_names(order: tuple[int, ...], delimiter: str) -> None:
+    names = [list(NAMES)[k] for k in order]
+    data = (delimiter.join(names) + "\n" + delimiter.join(NAMES[n] for n in names) + "\n").encode()
+    name = "x.tsv" if delimiter == "\t" else "x.csv"
+    assert choose(READERS, source(name, data), name) == "span-table"
+    assert votes(span_table.read(source(name, data))) == {"ann": {"so": "O", "Ada": "B-PER", "left": "O"}}
+
+
+def test_without_annotators_it_is_a_gold() -> None:
+    corpus = span_table.read(source("x.csv", b"text,start,end,label\nAda left,0,3,PER\n"))
+    assert (corpus.annotators, list(corpus.golds)) == ((), ["gold"])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"doc_id,start,end,label,annotator\n1,0,3,PER,ann\n", "without their texts"),
+        (b"text,start,end,label,annotator\nAda left,0,,PER,ann\n", "a span has no end"),
+        (b"text,start,end,label,annotator\nAda left,0,3,PER,\n", "does not say who"),
+        (b"text,start,end,label,annotator\nAda left,0,30,PER,ann\n", "outside its text"),
+        (b"text,start,end,label,entity\nso Ada left,3,5,PER,Ada\nso Bob left,3,5,PER,Bob\n", "do not stand at their"),
+    ],
+)
+def test_messages(data: bytes, message: str) -> None:
+    assert choose(READERS, source("x.csv", data), "x.csv") == "span-table"
+    with pytest.raises(FormatError, match=message):
+        span_table.read(source("x.csv", data))
+    with pytest.raises(ParameterError, match="a column of"):
+        span_table.read(source("x.csv", data), label="nothing")
+
+
+def test_spans_are_no_labels_of_texts(tmp_path: object) -> None:
+    """A span for each text and annotator looks like labels of texts, if one does not look at where they stand."""
+    import pathlib
+
+    path = pathlib.Path(str(tmp_path)) / "x.csv"
+    path.write_text("text,start,end,label,annotator\nAda left,0,3,PER,ann\nBob ran,0,3,PER,ben\n")
+    assert read(path).n_tokens == 4
+    path.write_text("text,entity,label,annotator\nAda left,Ada,PER,ann\nBob ran,Bob,PER,ben\n")
+    with pytest.raises(FormatError, match="words in the column 'entity'"):
+        read(path)
+    path.write_text("sentence,position,token,annotator,label,start,end\n1,0,Ada,ann,PER,0,3\n1,1,left,ann,O,4,8\n")
+    assert votes(read(path)) == {"ann": {"Ada": "PER", "left": "O"}}
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    assert_only_lasca_errors(lambda data: span_table.read(source("x.csv", data)), SAMPLE.encode(), **more)

@@ -1,0 +1,99 @@
+"""The same rows in another dress: lists in cells, objects as tables, records inside an object."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError
+from lasca.formats import read
+from lasca.formats.unfold import dresses
+from mutations import MANY, assert_only_lasca_errors, source
+
+
+def load(tmp_path: Path, name: str, data: Any) -> CrowdCorpus:
+    path = tmp_path / name
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return read(path)
+
+
+def votes(corpus: CrowdCorpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in corpus.to_table().to_pylist():
+        found.setdefault(row["annotator"], []).append(row["label"])
+    return found
+
+
+PYTHON = """,tokens,annotator_1,annotator_2
+0,"['Ada', 'left']","['B-PER', 'O']","['O', 'O']"
+1,"['it''s', ""Bob's""]","['O', 'B-PER']","['O', 'B-PER']"
+"""
+
+
+def test_lists_in_the_cells_of_a_table(tmp_path: Path) -> None:
+    corpus = load(tmp_path, "x.csv", PYTHON)
+    assert votes(corpus) == {"annotator_1": ["B-PER", "O", "O", "B-PER"], "annotator_2": ["O", "O", "O", "B-PER"]}
+    assert "hold lists" in corpus.load_report.notes[0]
+    said = '"[{""start"": 0, ""end"": 3, ""label"": ""PER""}]"'
+    spans = f"id,text,annotator,spans\n1,Ada left,ann,{said}\n1,Ada left,ben,[]\n"
+    assert votes(load(tmp_path, "y.csv", spans)) == {"ann": ["B-PER", "O"], "ben": ["O", "O"]}
+    with pytest.raises(FormatError, match=r"z\.csv:4: "):  # the line of the file, though a cell above has two
+        load(
+            tmp_path,
+            "z.csv",
+            'text,annotator,spans\n"Ada\nleft",ann,"[[0, 3, ""PER""]]"\nBob,ben,"[[0, 30, ""PER""]]"\n',
+        )
+
+
+ROWS = [
+    {"id": 1, "text": "so nice", "ann": "good", "ben": "good"},
+    {"id": 2, "text": "so bad", "ann": "bad", "ben": None},
+    {"id": 3, "text": "it is", "ann": "bad", "ben": "good"},
+]
+EXPECTED = {"ann": ["good", "bad", "bad"], "ben": ["good", "good"]}
+
+
+def test_objects_of_plain_values_are_a_table(tmp_path: Path) -> None:
+    columns = {name: {str(k): row[name] for k, row in enumerate(ROWS)} for name in ROWS[0]}
+    split = {"columns": list(ROWS[0]), "index": [0, 1, 2], "data": [list(row.values()) for row in ROWS]}
+    for k, data in enumerate((ROWS, columns, split, "".join(json.dumps(row) + "\n" for row in ROWS))):
+        corpus = load(tmp_path, f"{k}.json", data)
+        assert votes(corpus) == EXPECTED
+        assert "rows of a table" in corpus.load_report.notes[0]
+    long = [
+        {"sentence_id": "s", "position": k, "token": token, "annotator": who, "label": label}
+        for who, labels in (("ann", "PO"), ("ben", "OO"))
+        for k, (token, label) in enumerate(zip(("Ada", "left"), labels))
+    ]
+    assert votes(load(tmp_path, "long.json", long)) == {"ann": ["P", "O"], "ben": ["O", "O"]}
+
+
+def test_records_inside_an_object(tmp_path: Path) -> None:
+    said = {"annotators": "ann,ben", "annotations": "good,bad"}
+    by_id = {key: {"text": f"it is {key}", **said} for key in ("7", "9")}
+    corpus = load(tmp_path, "x.json", by_id)
+    assert list(corpus.sequence_ids) == ["7", "9"]
+    assert votes(corpus) == {"ann": ["good", "good"], "ben": ["bad", "bad"]}
+    result = {"from_name": "l", "to_name": "t", "type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}}
+    task = {"id": 1, "data": {"text": "Ada left"}, "annotations": [{"completed_by": 3, "result": [result]}]}
+    assert votes(load(tmp_path, "y.json", {"tasks": [task], "config": "<View/>"})) == {"3": ["B-PER", "O"]}
+
+
+def test_a_record_is_not_taken_for_a_list_of_its_entities(tmp_path: Path) -> None:
+    for data in (
+        {"text": "Ada left", "entities": [{"text": "Ada", "label": "PER"}]},
+        {"version": 1, "data": [{"title": "x", "paragraphs": [{"context": "Ada left", "qas": []}]}]},
+    ):
+        with pytest.raises(FormatError, match="cannot be told"):
+            load(tmp_path, "x.json", data)
+
+
+@pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
+def test_mutations_give_files_or_nothing(examples: int | None) -> None:
+    more = {} if examples is None else {"max_examples": examples}
+    for name, valid in (("x.csv", PYTHON), ("x.json", json.dumps({"a": {"text": "x", "b": 1}, "c": {"text": "y"}}))):
+        assert_only_lasca_errors(lambda data, name=name: list(dresses(source(name, data))), valid.encode(), **more)
