@@ -199,3 +199,11 @@ def test_votes_without_names_are_no_label_of_one_person(key: str) -> None:
     rows = lines({"id": 1, "text": "so", key: ["a", "b"]}, {"id": 2, "text": "no", key: ["b", "a", "b"]})
     with pytest.raises(FormatError, match=r"x\.jsonl:2: .*votes of several annotators.*annotator_1,annotator_2"):
         read({"x.jsonl": rows})
+
+
+def test_answers_that_never_repeat_are_asked_about() -> None:
+    rows = [{"id": k, "text": f"hello {k}", "label": [f"salut {k}"]} for k in range(9)]
+    with pytest.raises(FormatError, match="-r unit=document"):
+        read({"a.jsonl": lines(*rows)})
+    assert len(read({"a.jsonl": lines(*rows)}, unit="document").labels) == 9
+    assert read({"a.jsonl": lines(*(r | {"label": [f"c{r['id'] % 4}"]} for r in rows))}).n_annotations == 9

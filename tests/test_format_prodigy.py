@@ -101,7 +101,7 @@ def test_own_tokens_are_kept_and_a_tokenizer_replaces_them() -> None:
     assert list(read(given).tokens) == ["e-mail", "Ada"]
     assert list(read(given, tokenizer="punctuation").tokens) == ["e", "-", "mail", "Ada"]
     spaced = [{"text": t, "start": k, "end": k + 1} for t, k in [("a", 0), (" ", 2), ("b", 3)]]
-    corpus = read({"text": "a  b", "tokens": spaced})
+    corpus = read({"text": "a  b", "tokens": spaced, "spans": []})
     assert list(corpus.tokens) == ["a", "b"]
     assert corpus.load_report.counts["blank tokens"] == 1
 
@@ -211,3 +211,49 @@ def test_sessions_called_by_their_time_are_nobodys_names(named: str) -> None:
     assert any("sessions without a name (2" in note for note in one.load_report.notes)
     two = prodigy.read(source("ada.jsonl", data((1, days[0]), (1, days[1]))))
     assert list(two.annotators) == days  # about the same text: these may be two people
+
+
+def test_answers_to_single_suggestions_are_refused() -> None:
+    """Old exports of ner.teach do not name the view; a span with an answer of its own was judged alone."""
+    taught = [
+        {
+            "text": "Ada left",
+            "spans": [{"start": 0, "end": 3, "label": "PER", "score": 0.8}],
+            "answer": said,
+            "_input_hash": k,
+        }
+        for k, said in enumerate(("accept", "reject", "accept"))
+    ]
+    judged = row((2, 14, "PER"))
+    judged["spans"][0]["answer"] = "reject"
+    for rows in (taught, [judged]):
+        with pytest.raises(FormatError, match="single spans"):
+            read(*rows)
+    manual = [{**line, "_view_id": "ner_manual"} for line in taught]
+    assert read(*manual).load_report.counts["rejected"] == 1
+
+
+@pytest.mark.parametrize("other", [{"arcs": [{"head": 1, "child": 0, "label": "x"}]}, {"user_input": "hello"}, {}])
+def test_lines_without_any_span_are_not_all_o(other: dict[str, Any]) -> None:
+    lines = [{"text": TEXT, "answer": "accept", "_input_hash": k, **other} for k in range(3)]
+    with pytest.raises(FormatError, match="there is no span"):
+        read(*lines)
+    assert table(read(row((2, 14, "PER")), row(who="ben"))) == {"ann1": ONE, "ben": ["O"] * 7}
+
+
+def test_options_are_called_by_their_texts_where_their_ids_are_numbers() -> None:
+    options = [{"id": 1, "text": "good"}, {"id": 2, "text": "bad"}]
+    corpus = read({"text": TEXT, "options": options, "accept": [2], "answer": "accept", "_input_hash": 1})
+    assert corpus.labels == ("bad",)
+
+
+def test_a_line_of_a_named_annotator_is_left_to_others() -> None:
+    line = json.dumps({"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "PER"}], "annotator": "ann"}).encode()
+    assert prodigy.sniff(source("x.jsonl", line)) == 0
+
+
+def test_parts_of_speech_are_told_what_to_do() -> None:
+    spans = [(t["start"], t["end"], "X") for t in tokens(TEXT)]
+    notes = read(row(*spans)).load_report.notes
+    assert any("tagging=plain" in note for note in notes)
+    assert not any("tagging=plain" in note for note in read(row((2, 14, "PER"))).load_report.notes)

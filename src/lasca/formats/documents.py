@@ -19,6 +19,7 @@ __all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus"
 
 DOCUMENT = "document"
 JOIN = " + "
+ALONE = 8  # documents from which on labels that never repeat are rather written answers
 WRITTEN = 3  # words from which on a label may be a sentence
 
 
@@ -67,6 +68,14 @@ def chosen_unit(unit: str, n_spans: int, verdicts: Sequence[Verdict], collector:
             path=collector.source,
             got=_shown(verdicts),
             hint="To read them set unit=document (on the command line: -r unit=document)",
+        )
+    own = [verdict.labels for verdict in verdicts if verdict.labels]
+    if len(own) >= ALONE and len({label for labels in own for label in labels}) > 0.8 * len({v.id for v in verdicts}):
+        raise FormatError(
+            "nearly every document has a label of its own: these look like written answers, not like labels",
+            path=collector.source,
+            got=", ".join(own[0]),
+            hint="If they are labels set unit=document (on the command line: -r unit=document)",
         )
     return DOCUMENT
 

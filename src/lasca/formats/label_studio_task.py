@@ -205,6 +205,10 @@ class Task:
                 self.collector.count("scores of whole predictions", 1, f"{self.where}: {given['score']}")
             yield from self._said(name, results, "model", time, f"{self.where} (prediction of {excerpt(name, 40)})")
             return
+        for review in _list(given, "reviews", self.where):
+            accepted = str(review.get("accepted")) if isinstance(review, dict) else ""
+            kind = {"True": "accepted", "False": "rejected"}.get(accepted, "looked at")
+            self.collector.count(f"annotations {kind} by a reviewer, all votes", 1, self.where)
         name = _annotator(given.get("completed_by"), self.where)
         where = f"{self.where} (annotation {excerpt(given.get('id'), 40)})"
         if given.get("ground_truth") is True and name.startswith(GOLD):  # a gold of nobody's, as our writer has it

@@ -13,7 +13,8 @@ file's name does, and so it does where sessions are called by their time only (2
 in two of them. The same annotator twice on a text: the last by `_timestamp`. In what the `review` recipe writes, each
 of the `versions` is the vote of all its `sessions`, and the line itself is the decision: the gold "review". Relations
 are counted. Lines with `options` and what was accepted of them, or with one `label` that was accepted or rejected, are
-labels of whole documents (`unit="document"`); yes or no to a single span says nothing about the rest: refused.
+labels of whole documents (`unit="document"`); yes or no to a single span says nothing about the rest: refused, and so
+are lines without any span, such as arcs of a parse: nobody said O there.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.names import NAMES
 from lasca.formats.texts import (
     Answer,
     Mark,
@@ -49,6 +51,7 @@ NAME = "prodigy"
 SUFFIXES = (".jsonl", ".json", ".ndjson")
 UNNAMED = re.compile(r"(?:^|-)\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d$")  # a session's time for its name
 DECISION = "review"
+WHOLE = "LASCA reads texts that were annotated as a whole (ner.manual, ner.correct, spans.manual, review)"
 KNOWN = ("text", "tokens", "spans", "answer", "meta", "relations", "versions", "options", "accept", "label", "view_id",
          "sessions", "default", "is_binary", "config", "html")  # fmt: skip
 
@@ -65,7 +68,7 @@ def _looks_like(row: dict[str, Any]) -> float:
     if "_annotator_id" in row or "_session_id" in row:
         return 0.9
     spans = row.get("spans")
-    if not isinstance(row.get("text"), str) or not isinstance(spans, list):
+    if not isinstance(row.get("text"), str) or not isinstance(spans, list) or set(NAMES["annotator"]) & set(row):
         return 0.0
     plain = all(isinstance(s, dict) and ("start" in s or "token_start" in s) and "label" in s for s in spans)
     return 0.9 if plain and (spans or "answer" in row or "tokens" in row) else 0.0
@@ -91,7 +94,9 @@ def read(
     lines = _Lines(pool.collector)
     for file in pick(files, SUFFIXES, pool.collector):
         before = len(lines.verdicts)
-        answers = [a for n, row in parse_json_items(file) for a in lines.given(file, n, row)]
+        rows = list(parse_json_items(file))
+        _refuse_single(file, [row for _, row in rows])
+        answers = [a for n, row in rows for a in lines.given(file, n, row)]
         own = _sessions([*answers, *lines.verdicts[before:]], file, pool.collector)
         lines.answers[file.shown] = [replace(a, name=own.get(a.name, a.name)) for a in answers]
         lines.verdicts[before:] = [replace(v, name=own.get(v.name, v.name)) for v in lines.verdicts[before:]]
@@ -99,9 +104,33 @@ def read(
     if chosen_unit(unit, lines.n_spans, verdicts, pool.collector) == DOCUMENT:
         question = question_of(verdicts, label, "label", pool.collector)
         return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector)
+    if not lines.asked:
+        others = ", ".join(kind for kind in pool.collector.counts if kind.startswith(("other values", "relations")))
+        raise FormatError(
+            "there is no span in these lines: nobody marked anything, or they are about something else",
+            path=pool.collector.source,
+            got=others or None,
+            hint="LASCA reads spans of text (ner.manual, spans.manual, review) and labels of whole documents",
+        )
     for shown, answers in lines.answers.items():
         pool.add_file(shown, answers)
     return pool.corpus()
+
+
+def _refuse_single(file: SourceFile, lines: Sequence[dict[str, Any]]) -> None:
+    """Refuse answers to single suggestions (ner.teach): one span in a line, as a model gave it, with yes or no."""
+    rows = [row for row in lines if isinstance(row.get("spans"), list) and row["spans"]]
+    spans = [span for row in rows for span in row["spans"] if isinstance(span, dict)]
+    judged = any("answer" in span for span in spans)
+    manual = any("token_start" in span for span in spans) or any("_view_id" in row or "versions" in row for row in rows)
+    asked = any(row.get("answer") == "reject" for row in rows) and any("score" in span for span in spans)
+    if judged or (rows and len(spans) == len(rows) and asked and not manual):
+        raise file.error(
+            "the answers are about single spans, and say nothing about the rest of the text",
+            1,
+            got=spans[0],
+            hint=WHOLE,
+        )
 
 
 class _Lines:
@@ -112,6 +141,8 @@ class _Lines:
         self.answers: dict[str, list[Answer]] = {}
         self.verdicts: list[Verdict] = []
         self.n_spans = 0
+        self.asked = False
+        """Whether any line has a place for spans, be it empty."""
 
     def given(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Answer]:
         """Yield what was said in one line: by its annotator, or by all who took part in a review of it."""
@@ -158,10 +189,12 @@ class _Lines:
                 "the answer is about one span only (view ner), and says nothing about the rest of the text",
                 path=where,
                 got=f"{answer}: {row['spans'][:1]}",
-                hint="LASCA reads texts that were annotated as a whole (ner.manual, ner.correct, spans.manual, review)",
+                hint=WHOLE,
             )
         marks: list[Mark] | None = [_mark(span, tokens, where, self.collector) for span in _list(row, "spans", where)]
         self.n_spans += len(marks or ())
+        view = row.get("_view_id", row.get("view_id"))
+        self.asked |= isinstance(row.get("spans"), list) or str(view).endswith("manual")
         if answer != "accept":
             kind = answer if answer in ("reject", "ignore") else "other answer"
             self.collector.count({"reject": "rejected", "ignore": "ignored"}.get(kind, kind), 1, where)
@@ -171,8 +204,11 @@ class _Lines:
     def _verdict(self, row: dict[str, Any], answer: object, where: str) -> tuple[str, tuple[str, ...]] | None:
         """Return the question and what was chosen for the whole text; None if the line is not about that."""
         if isinstance(row.get("options"), list) and ("accept" in row or answer != "accept"):
-            chosen = [as_label(label, where) for label in _list(row, "accept", where)] if answer == "accept" else []
-            return "", tuple(chosen)
+            shown = {
+                o.get("id"): o.get("text") for o in row["options"] if isinstance(o, dict) and _is_number(o.get("id"))
+            }
+            accepted = _list(row, "accept", where) if answer == "accept" else []
+            return "", tuple(as_label((_is_number(a) and shown.get(a)) or a, where) for a in accepted)
         label = row.get("label")
         if isinstance(label, str) and label.strip() and not row.get("spans"):
             return label.strip(), (str(answer),) if answer in ("accept", "reject") else ()
@@ -199,6 +235,10 @@ def _annotator(row: dict[str, Any], file: SourceFile, where: str) -> str:
         if row.get(key) is not None:
             return as_name(row[key], key, where)
     return PurePosixPath(file.name).stem.strip() or "unknown"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _list(row: dict[str, Any], key: str, where: str) -> list[Any]:

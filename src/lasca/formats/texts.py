@@ -262,9 +262,24 @@ class TextPool:
             metadata = {"document": id, **first.metadata, "text": text}
             tokens = [text[start:end] for start, end in chars]
             self.collector.sequence(id, tokens, chars=chars, metadata=metadata, where=first.where)
+            for name in sorted(
+                {k for known in group for k, v in known.answer.metadata.items() if v != metadata.get(k)}
+            ):
+                self.collector.count(f"second values of {name}", 1, first.where)
             for known in group:
                 self._annotate(known, text, chars)
+        self._tell_single()
         return self.collector.corpus()
+
+    def _tell_single(self) -> None:
+        """Say what to do where nearly every token is a span of its own, as in part-of-speech tagging."""
+        given = [label for c in self.collector.columns.values() for col in c.values() for label in col.labels]
+        said = [label for label in given if label is not None]
+        if len(said) > 1 and self.options.tagging == "iob2" and sum(s.startswith("B-") for s in said) > 0.9 * len(said):
+            self.collector.note(
+                "Nearly every token is a span of its own. If these are parts of speech, tagging=plain reads them "
+                "without B- and I- (on the command line: -r tagging=plain)."
+            )
 
     def _annotate(self, known: _Known, text: str, chars: align.Chars) -> None:
         answer, options = known.answer, self.options
