@@ -30,7 +30,7 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 |---|---|---|---|
 | Label Studio | JSON, JSON-MIN, JSON lines, CSV, TSV, `completions`; Text, HyperText by global offsets, Paragraphs; Choices, Taxonomy, Rating as labels of documents | drafts, skipped, results of other kinds by their type, other controls, ground truth, scores | exports without text spans or choices; choices in JSON-MIN and CSV; user numbers in several files; pages without global offsets; HTML nobody labelled |
 | doccano | JSONL of all versions, `label`, `labels`, `entities`, `annotations`, text under `data`; `cats` and plain labels as labels of documents | relations, comments, texts nobody labelled, empty documents | written answers |
-| Prodigy | `ner_manual`, `spans`, `review` with all versions as votes; `choice` and `textcat` as labels of documents | relations, rejected, ignored, blank tokens, other values, scores of suggestions | yes or no to single spans |
+| Prodigy | `ner_manual`, `spans`, `review` with all versions as votes; `choice` and `textcat` as labels of documents | relations, rejected, ignored, blank tokens, other values, scores of suggestions | yes or no to single spans; lines without a place for spans |
 | brat | folders of annotators, or one; fragments on request | relations, events, attributes, normalisations, notes, other files | folders without a common document |
 | INCEpTION, WebAnno | TSV 3, XMI, JSON CAS, project zips; curators as gold | relations, chains, slots, spans over sentences, files without the layer | several layers or features; Java objects; documents without a layer of spans |
 | spaCy | DocBin, training tuples, JSON of version 2; `cats` as labels of documents | tokens nothing is said of, span groups | – |
@@ -38,10 +38,16 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 | LightTag | spans by whom they were made, people who saw a text and marked nothing; classifications as labels of documents | relations, spans judged by a reviewer | – |
 | Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json`; label questions as labels of documents | drafts, scores of suggestions, discarded, columns that are no metadata | numbered tags without names |
 | Mechanical Turk, CrowdFlower, Toloka | spans as JSON; words as labels of documents | rejected, missing | answers that are neither |
-| CoNLL | columns of annotators, one gold column of CoNLL-2003, -X, -U, TSV 2 | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things; CoNLL-2012 |
-| wide tables | a row per text, a column per annotator; golds and models by their names; other columns as metadata | empty texts | columns of numbers or of yes and no that are not called as people; several groups of columns |
+| CoNLL | columns of annotators, one gold column of CoNLL-2003, -X, -U, TSV 1 and 2; CSV with a row per token, grouped by its column of sentences | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things, or levels of nested names; CoNLL-2012 |
+| records (JSON), Potato | spans, tags or labels by annotator: in an object, a list, lists side by side, or a column each | other values of records and annotations, texts in which somebody marked nothing | spans over numbers of tokens |
+| wide tables | a row per text, a column per annotator; golds and models by their names; other columns as metadata | rows without a text, several labels in a cell, signs for no gold | columns of numbers or of yes and no that are not called as people; several groups of columns; NA |
+| tables of spans | a row per span with its text and annotator | columns left out | spans without their texts |
 | MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up |
 | GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, Office, PDF, images | – | – | by name |
+
+Where no reader claims a file as it is, it is tried in another dress: a table whose cells hold lists (as pandas writes
+them) as JSON, JSON objects of plain values (as `DataFrame.to_json` writes them) as a table, records inside one object
+(by their ids, or in its only list) as records. The first note of the load report says so.
 
 Labels in the hundreds, more than one for four tokens, are refused as free text. Where one annotator's own probabilities
 for the labels of a token add up to 1 (long tables, samples of language models) they are soft votes. A score of a single
