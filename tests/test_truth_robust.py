@@ -16,7 +16,7 @@ from lasca.truth import Votes, model_class
 from lasca.truth.evidence import annotation_rows, memory
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.guards import Crowd, Rates, Silence, kinds_of_marks
-from lasca.truth.robust import MEMBERS, RobustSequence
+from lasca.truth.robust import MEMBERS, RobustSequence, _meeting, _say
 from lasca.truth.robust_chain import RobustChain
 from truth_cases import crowd, triples
 
@@ -351,3 +351,39 @@ def test_every_model_says_what_it_never_infers_and_where_votes_are_lonely() -> N
     alone = {"p": [["X", "Y", "Y"]] * 30 + [None] * 30, "q": [None] * 29 + [["X", "Y", "Y"]] * 31}
     lonely = model_class("ds")().fit(CrowdCorpus.from_sequences(tokens, alone))
     assert any("one vote only" in warning for warning in lonely.warnings)
+
+
+def test_of_two_votes_that_differ_none_is_judged_in_a_small_crowd() -> None:
+    """Members begin at the votes' shares unless there are third votes, or many spans; lone votes are never judged."""
+    marks = [["B-PER", "O", "O"], ["O", "B-PER", "O"]] * 30
+    silent = [["O", "O", "O"]] * 60
+
+    def begins(people: dict[str, list[Any]], times: int = 1) -> Any:
+        people = {name: labels * times for name, labels in people.items()}
+        corpus = CrowdCorpus.from_sequences([["a", "b", "c"]] * 60 * times, people)
+        votes = Votes.of(corpus)
+        start = np.tile(np.log([0.999, 0.001]), (corpus.n_tokens, 1))  # Dawid–Skene: nothing is true but O
+        mark = corpus.labels.index("B-PER")
+        seen = Crowd.of(corpus, votes, np.ones(len(votes.label)), None, 1)
+        return np.exp(_meeting(seen, start[:, :: -1 if mark == 0 else 1]))[0, mark]
+
+    assert begins({"ann": marks, "ben": silent}) == pytest.approx(0.5, abs=0.01)
+    assert begins({"ann": marks, "ben": silent, "cyd": silent}) == pytest.approx(0.001, abs=1e-6)
+    assert begins({"ann": marks, "ben": silent}, times=200) == pytest.approx(0.003, abs=0.004)
+    assert begins({"ann": marks}, times=200) == pytest.approx(1.0, abs=0.01)
+
+
+def test_members_say_what_they_have_earned() -> None:
+    def said(times: int) -> dict[str, float]:
+        people = {name: [["O", "B-PER", "I-PER", "O"]] * times for name in ("ann", "ben", "cyd")}
+        corpus = CrowdCorpus.from_sequences([["a", "b", "c", "d"]] * times, people)
+        votes = Votes.of(corpus)
+        seen = Crowd.of(corpus, votes, np.ones(len(votes.label)), None, 1)
+        assert seen.marks / seen.run_length == 3 * times
+        return {structure.name: _say(seen, structure) for structure in MEMBERS}
+
+    few, half, many = said(10), said(1300 // 3), said(10_000)
+    assert few["memory, one level"] < 0.01 < 0.99 < few["no memory, one level"]
+    assert half["memory, one level"] == pytest.approx(0.5, abs=0.01) == half["no memory, one level"]
+    assert many["memory, one level"] > 0.99 > 0.01 > many["no memory, one level"]
+    assert {few["memory, two levels, learned priors"], many["memory, two levels, learned priors"]} == {1.0}

@@ -2,11 +2,10 @@
 
 No single model is best on every crowd: memory helps where annotators mark long spans and harms where there are few
 votes; priors learned from the crowd help where everybody misses much and harm where annotators are unlike each other.
-What cannot be known is averaged over, and what a member assumes must be earned: with few marks memory under fixed
-priors says little, and where spans are long no member without memory does (`_Average._say`). The members (`MEMBERS`,
-see `robust_chain`) share their guards – silence, unanimity, rates – and the votes of a family (`families`) weigh as the
-family does. Then the text may have a say, if it
-has earned one:
+What cannot be known is averaged over, and what a member assumes must be earned: with few spans memory under fixed
+priors says little and the plainest member much; where spans are long no member without memory does (`_say`). The
+members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimity, rates – and the votes of a family
+(`families`) weigh as the family does. Then the text may have a say, if it has earned one:
 
     1. families: who repeats whom; their votes get weights
     2. each member by variational Bayes; the mean of their probabilities
@@ -56,6 +55,7 @@ MEMBERS = (
     Structure("memory, one level", True, ALIKE, learned=False),
     Structure("memory, two levels, learned priors", True, EASY_AND_HARD, learned=True),
     Structure("no memory, two levels, learned priors", False, EASY_AND_HARD, learned=True),
+    Structure("no memory, one level", False, ALIKE, learned=False),
 )
 WITHOUT_SPANS = (
     Structure("no memory, two levels", False, ((50.0, 10.0), (15.0, 35.0)), learned=False),
@@ -69,9 +69,14 @@ ONE_LEVEL = (
 )
 """The members where votes do not meet (difficulty shows only where they do), and where two levels would be more than
 `MOST_STATES` states (the work grows with their square)."""
-ENOUGH, LONG = 2000, 3.0
-"""Marks of a crowd at which fixed priors with memory say half as much as learned ones; length of runs of marks from
-which a member without memory overcounts (an annotator's votes along a span are one decision)."""
+ENOUGH = 1300
+"""Runs of marks (spans that somebody marked) at which memory under fixed priors says half of what it may say, and the
+plainest member half as much as at the beginning."""
+LEAST_SAY = 0.05
+"""Who would say less is not asked."""
+MANY, LONG = 2000, 3.0
+"""Marks, and length of their runs, from which a member without memory overcounts: an annotator's votes along a span are
+one decision."""
 MOST_STATES = 40
 LEAST_AGREEMENT = 0.4
 DOUBT = 0.02
@@ -246,17 +251,19 @@ class _Average:
         progress: Progress,
     ) -> None:
         self.crowd, self.soft, self.max_iter, self.tol, self.progress = crowd, tuple(soft), max_iter, tol, progress
-        self.two_levels = crowd.meet > 0.5 and 2 * crowd.votes.n_labels <= MOST_STATES
+        spans = detect(crowd.corpus.labels) is not None
+        two_levels = crowd.meet > 0.5 and 2 * crowd.votes.n_labels <= MOST_STATES
+        structures = ONE_LEVEL if not two_levels else MEMBERS if spans else WITHOUT_SPANS
+        say = {structure: _say(crowd, structure) if structures is MEMBERS else 1.0 for structure in structures}
+        self.say = {structure: word for structure, word in say.items() if word >= LEAST_SAY}
 
     def members(
         self, start: npt.NDArray[np.floating], texts: tuple[npt.NDArray[np.float32], ...], begin: float, end: float
     ) -> list[tuple[Structure, ChainFit]]:
         """Fit every member from the same start."""
-        spans = detect(self.crowd.corpus.labels) is not None
-        structures = ONE_LEVEL if not self.two_levels else MEMBERS if spans else WITHOUT_SPANS
         fits = []
-        for i, structure in enumerate(structures):
-            self.progress(begin + (end - begin) * i / len(structures), structure.name)
+        for i, structure in enumerate(self.say):
+            self.progress(begin + (end - begin) * i / len(self.say), structure.name)
             fit = RobustChain(self.crowd, structure, self.soft + texts).fit(  # one chain in memory at a time
                 _meeting(self.crowd, start), self.max_iter, self.tol
             )
@@ -265,30 +272,41 @@ class _Average:
 
     def mean(self, fits: Sequence[tuple[Structure, ChainFit]]) -> Floats:
         """Return the members' mean, each by its say."""
-        say = np.array([self._say(structure) for structure, _ in fits])
         total = np.zeros_like(fits[0][1].labels)
-        for weight, (_, fit) in zip(say / say.sum(), fits):
-            total += weight * fit.labels
+        for structure, fit in fits:
+            total += self.say[structure] / sum(self.say.values()) * fit.labels
         return total
 
-    def _say(self, structure: Structure) -> float:
-        """Return how much a member says: what it assumes must be earned by marks, and spans must not be overcounted."""
-        marks, length = self.crowd.marks, self.crowd.run_length
-        if not (self.two_levels and marks) or (structure.memory and structure.learned):
-            return 1.0
-        if structure.memory:
-            return 1.0 - 1.0 / (1.0 + (marks / ENOUGH) ** 2)
-        return 1.0 / (1.0 + (marks / ENOUGH * max(0.0, 1.0 - LONG / length)) ** 2)
+
+def _say(crowd: Crowd, structure: Structure) -> float:
+    """Return how much a member of `MEMBERS` says: what it assumes must be earned, and spans must not be overcounted."""
+    if structure.memory:
+        return 1.0 if structure.learned else 1.0 - _few(crowd)
+    if not structure.learned:
+        return _few(crowd)
+    return 1.0 / (1.0 + (crowd.marks / MANY * max(0.0, 1.0 - LONG / crowd.run_length)) ** 2)
 
 
 def _meeting(crowd: Crowd, start: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """Return a start as far as votes meet: where nobody has a second vote, the vote is the start."""
-    if crowd.meet > 0.999:
-        return start
+    """Return a start as far as Dawid–Skene can judge votes; else the votes' shares are the start.
+
+    Alone, votes cannot be judged; of two that differ nobody can say who missed something and who invented it, unless
+    the annotators are known from many others. (Where it cannot be known, Dawid–Skene takes rare marks for inventions.
+    People miss far more than they invent.)
+    """
     votes = crowd.votes
+    n = np.diff(votes.start)
+    by_shares = max(1.0 - crowd.meet, _few(crowd) * float(n[n < 3].sum() / n.sum()))
+    if by_shares < 1e-3:
+        return start
     shares = np.full((votes.n_tokens, votes.n_labels), 1e-3)
-    np.add.at(shares, (crowd.token, votes.label), 1.0 / np.diff(votes.start)[crowd.token])
-    return np.asarray(np.log(crowd.meet * np.exp(start) + (1 - crowd.meet) * shares))
+    np.add.at(shares, (crowd.token, votes.label), 1.0 / n[crowd.token])
+    return np.asarray(np.log((1 - by_shares) * np.exp(start) + by_shares * shares))
+
+
+def _few(crowd: Crowd) -> float:
+    """Return 1 where there are hardly any runs of marks, a half where there are `ENOUGH`, 0 where there are many."""
+    return 1.0 / (1.0 + (crowd.marks / crowd.run_length / ENOUGH) ** 2) if crowd.marks else 0.0
 
 
 def _decoded(crowd: Crowd, proba: Floats) -> npt.NDArray[np.int16]:
