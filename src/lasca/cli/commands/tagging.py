@@ -46,7 +46,9 @@ def train(
     ],
     output: OutOption,
     gold: Annotated[str | None, typer.Option(help="Learn from this gold instead of the inferred truth.")] = None,
-    kind: Annotated[str, typer.Option(help="crf; with the extra `torch` also bilstm-crf and transformer.")] = "crf",
+    kind: Annotated[
+        str, typer.Option(help="crf, hmm; with the extra `torch` also bilstm-crf and transformer.")
+    ] = "crf",
     objective: Annotated[str, typer.Option(help=OBJECTIVES)] = "likelihood",
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the tagger.")
