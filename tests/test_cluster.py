@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from lasca.ambiguity.shards import two_truths_in_shards
 from lasca.ambiguity.steps import PairLearner
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
+from lasca.crf.blocks import Gradient
 from lasca.engine import cluster as engines
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, ParameterError, StoreError
-from lasca.pipeline.sharded import WritePart, aggregate_shards, ambiguity_in_shards
+from lasca.pipeline.sharded import WritePart, aggregate_shards, ambiguity_in_shards, tag_shards, train_in_shards
+from lasca.tagger import CrfTagger
 from lasca.truth import model_class, supporting
 from lasca.truth.dawid_skene import ConfusionLearner
 from shard_cases import OPTIONS, in_pieces, small_blocks
@@ -98,6 +102,36 @@ class _MortalPairs(PairLearner):
     def visit(self, state: Any, block: Any, local: Any) -> Any:
         _die_once(self.mark, block.number == 4)  # type: ignore[attr-defined]
         return super().visit(state, block, local)
+
+
+@dataclass(frozen=True, eq=False)
+class _MortalGradient(Gradient):
+    """A worker that dies once, while it computes a gradient."""
+
+    mark: Path = Path()
+
+    def visit(self, vector: Any, block: Any, local: Any) -> Any:
+        _die_once(self.mark, vector.any())
+        return super().visit(vector, block, local)
+
+
+def test_a_crf_on_a_cluster_gives_the_bytes_of_threads_whoever_dies(
+    client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    monkeypatch.setattr("lasca.tagger.prepare.BLOCK_TOKENS", 300)
+    monkeypatch.setattr("lasca.tagger.shards.TAG_TOKENS", 300)
+    aggregate_shards(sharded, tmp_path / "truth", model_class("ds")(max_iter=4))
+    for where, engine in (("threads", None), ("dask", client)):
+        if engine is not None:
+            monkeypatch.setattr("lasca.crf.blocks.Gradient", partial(_MortalGradient, mark=tmp_path / "died"))
+        train_in_shards(tmp_path / "truth", tmp_path / where, CrfTagger(max_iter=3), engine=engine)
+        tag_shards(tmp_path / where, sharded.folder, tmp_path / f"{where}-tagged", engine=engine)
+    assert (tmp_path / "died").exists()
+    assert sums(tmp_path / "threads") == sums(tmp_path / "dask")
+    assert sums(tmp_path / "threads-tagged") == sums(tmp_path / "dask-tagged")
+    assert len(list((tmp_path / "dask-tagged/labels").iterdir())) > 5
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(

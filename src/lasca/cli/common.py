@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DATA",
     "DataArgument",
+    "EngineOption",
     "FormatOption",
     "JsonOption",
     "Lines",
@@ -63,6 +64,12 @@ FormatOption = Annotated[str, typer.Option("--format", "-f", help="The format of
 ReaderOption = Annotated[
     list[str] | None,
     typer.Option("--reader", "-r", metavar="NAME=VALUE", help="An option of the reader, such as partial=shrink."),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        help="What does the work: threads, dask (processes on this machine), or a scheduler, tcp://HOST:PORT."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")]

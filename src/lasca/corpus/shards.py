@@ -31,7 +31,7 @@ from lasca.corpus.report import LoadReport
 from lasca.corpus.store import checked_arrow, column_of, matrix_of, numbers_of, read_arrow
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
-from lasca.errors import LascaError, StoreError
+from lasca.errors import CorpusError, LascaError, StoreError
 from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
 
 __all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded"]
@@ -234,6 +234,13 @@ class ShardedCorpus:
                 who = numbers_of(table, "annotator")[rows] if name == "soft" else None
                 piece[name] = (token[rows] - a, who, values)
         return piece
+
+    def gold(self, name: str, first: int, last: int) -> npt.NDArray[np.int16]:
+        """Return the gold labels of the tokens first..last, -1 where there is none."""
+        if name not in self.golds:
+            raise CorpusError(f"there is no such gold (known: {', '.join(self.golds) or 'there is none'})", got=name)
+        parts = [_gold(self._shard(s, "tokens").slice(a, b - a), name) for s, a, b in self.pieces(first, last)]
+        return np.concatenate([np.zeros(0, np.int16), *parts])
 
     def sequences(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Strings]:
         """Return the borders (from 0) and the ids of the sequences of the tokens first..last."""

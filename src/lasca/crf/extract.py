@@ -23,7 +23,7 @@ from lasca.errors import ModelError
 from lasca.estimator import check_int
 from lasca.kernels.crf_setup import build_table, find_keys, number_found
 
-__all__ = ["Batch", "Dictionary", "Extractor", "Fields"]
+__all__ = ["Batch", "Dictionary", "Extractor", "Fields", "KeyCounts"]
 
 Array = np.ndarray[Any, Any]
 _GAZETTEER = ("B", "I")
@@ -87,6 +87,13 @@ class Fields:
             self._words[name] = np.array(codes, dtype=np.int64)
         return self._words[name]
 
+    def known(self, name: str) -> None:
+        """Take the values of a field into its vocabulary."""
+        if name.startswith("gazetteer:"):
+            self.vocabularies.setdefault(name, {v: i for i, v in enumerate(_GAZETTEER)})
+        else:
+            self.words(name)
+
     def _codes(self, name: str, values: list[str | None]) -> list[int]:
         if self.grow:
             known = self.vocabularies.setdefault(name, {})
@@ -113,7 +120,7 @@ class Fields:
             return np.asarray(self.words(part.field)[self.batch.at(part.offset)])
         if part.field not in self._tokens:
             self._tokens[part.field] = self._gazetteer(part.field)
-            self.vocabularies.setdefault(part.field, {v: i for i, v in enumerate(_GAZETTEER)})
+            self.known(part.field)
         place, side = self.batch.places(part.offset)
         codes = self._tokens[part.field]
         return np.where(side == 2, codes[place] if len(place) else codes, -1)
@@ -157,6 +164,21 @@ class Dictionary:
         return sum(len(k) for k in self.keys)
 
 
+@dataclass(frozen=True, eq=False)
+class KeyCounts:
+    """The keys of each template, rising, and how often each occurs; those of blocks add up."""
+
+    of: list[tuple[Array, Array]]
+
+    def __add__(self, other: KeyCounts) -> KeyCounts:
+        made = []
+        for (keys, times), (more, again) in zip(self.of, other.of):
+            found, place = np.unique(np.concatenate([keys, more]), return_inverse=True)
+            weights = np.concatenate([times, again])
+            made.append((found, np.bincount(place.reshape(-1), weights, minlength=len(found))))
+        return KeyCounts(made)
+
+
 class Extractor:
     """Turn tokens into features; `fit` builds the dictionary, `transform` uses it and leaves out what is unknown.
 
@@ -198,6 +220,26 @@ class Extractor:
         values = {} if self.hash_bits is not None else {f: list(v) for f, v in self._vocabularies.items()}
         self.dictionary = Dictionary(values, build.keys)
         return build.with_size(features, self.n_features)
+
+    def know(self, words: Sequence[str]) -> None:
+        """Take the distinct words of all tokens, in the order in which they first occur: the first pass over blocks."""
+        self._vocabularies, self._direct = {}, {}
+        if self.hash_bits is None:
+            fields = Fields(Batch(words, np.array([0, len(words)])), self.lexicons, self._vocabularies, grow=True)
+            for part in (part for template in self.templates.items for part in template.parts):
+                fields.known(part.field)
+
+    def count(self, tokens: Sequence[str], offsets: Array) -> KeyCounts:
+        """Return the keys of each template in these tokens, and how often they occur: the second pass over blocks."""
+        if self.hash_bits is not None:
+            return KeyCounts([])
+        return KeyCounts(_Build(self, Batch(tokens, offsets), fitting=False).counted())
+
+    def settle(self, counted: KeyCounts) -> None:
+        """Make the dictionary of what was counted in all blocks; it is the one `fit` makes of all tokens at once."""
+        values = {field: list(known) for field, known in self._vocabularies.items()}
+        kept = [keys[times >= self.min_count].astype(np.int64) for keys, times in counted.of]
+        self.dictionary = Dictionary(values, kept)
 
     def transform(self, tokens: Sequence[str], offsets: Array) -> Features:
         """Return the features of these tokens; features that are not in the dictionary are left out."""
@@ -291,6 +333,10 @@ class _Build:
 
     def _word_level(self, number: int, template: Template, window: tuple[int, int]) -> Array:
         """Return the feature of each distinct word, −1 for none."""
+        return self._identify(number, template, *self._word_keys(template, window))
+
+    def _word_keys(self, template: Template, window: tuple[int, int]) -> tuple[Array, Array]:
+        """Return the key of each distinct word, −1 for none, and how often it occurs."""
         n_words = self.batch.n_words
         times = np.zeros(n_words, dtype=np.int64)
         for offset in range(window[0], window[1] + 1):
@@ -301,7 +347,21 @@ class _Build:
             keys = self.fields.join([self.fields.words(p.field) for p in template.parts], template.parts)
         else:
             keys = np.zeros(n_words, dtype=np.int64)
-        return self._identify(number, template, np.where(times > 0, keys, -1), times)
+        return np.where(times > 0, keys, -1), times
+
+    def counted(self) -> list[tuple[Array, Array]]:
+        """Return the keys of each template, rising, and how often each occurs."""
+        found = []
+        for template in self.extractor.templates.items:
+            window, times = self._window(template), None
+            if window is not None:
+                keys, times = self._word_keys(template, window)
+            else:
+                keys = self.fields.join([self.fields.tokens(p) for p in template.parts], template.parts)
+            present = keys >= 0
+            own, place = np.unique(keys[present], return_inverse=True)
+            found.append((own, np.bincount(place.reshape(-1), None if times is None else times[present], len(own))))
+        return found
 
     def _token_level(self, number: int, template: Template) -> None:
         """Give each token a slot of its own, with one bundle per feature."""

@@ -25,7 +25,7 @@ import numpy as np
 from lasca.errors import ModelError
 from lasca.kernels.compiled import read_only
 
-__all__ = ["Features", "ParameterSpace", "Weights", "padded_width"]
+__all__ = ["Features", "ParameterSpace", "Weights", "padded_width", "seen_with"]
 
 Array = np.ndarray[Any, Any]
 
@@ -153,22 +153,31 @@ class ParameterSpace:
 
     @classmethod
     def observed(cls, features: Features, mass: Array, n_labels: int, sequences: Array | None = None) -> ParameterSpace:
-        """Give a feature the labels it occurs with, and keep the moves that occur.
+        """Give a feature the labels it occurs with, and keep the moves that occur (`seen_with`)."""
+        return cls.of_seen(*seen_with(features, mass, sequences))
 
-        `mass` is a bool array (n_tokens, n_labels): which labels a token may have.
-        """
-        from lasca.kernels.crf_setup import observed_pairs
-
-        chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
-        seen, moves = observed_pairs(
-            chosen, features.offsets, features.slots, features.bundle_start, features.bundle_feature,
-            np.ascontiguousarray(mass, dtype=np.bool_), features.n_features,
-        )  # fmt: skip
-        start = np.zeros(features.n_features + 1, dtype=np.int64)
+    @classmethod
+    def of_seen(cls, seen: Array, moves: Array) -> ParameterSpace:
+        """Give a feature the labels it was seen with, (n_features, n_labels), and keep the moves that were seen."""
+        start = np.zeros(len(seen) + 1, dtype=np.int64)
         np.cumsum(seen.sum(axis=1), out=start[1:])
         label = np.nonzero(seen)[1].astype(np.int16)
         move = np.where(moves, np.cumsum(moves.ravel()).reshape(moves.shape) - 1 + len(label), -1)
-        return cls(features.n_features, n_labels, start, label, move.astype(np.int64))
+        return cls(len(seen), seen.shape[1], start, label, move.astype(np.int64))
+
+
+def seen_with(features: Features, mass: Array, sequences: Array | None = None) -> tuple[Array, Array]:
+    """Return which labels each feature occurs with, and which labels occur behind each other.
+
+    `mass` is a bool array (n_tokens, n_labels): which labels a token may have.
+    """
+    from lasca.kernels.crf_setup import observed_pairs
+
+    chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
+    return observed_pairs(
+        chosen, features.offsets, features.slots, features.bundle_start, features.bundle_feature,
+        np.ascontiguousarray(mass, dtype=np.bool_), features.n_features,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,11 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,23 +28,25 @@ import pyarrow.parquet as pq
 
 from lasca.ambiguity.shards import Found, two_truths_in_shards
 from lasca.ambiguity.write import table
-from lasca.confusion import expected_confusion
-from lasca.corpus.shards import ShardedCorpus
+from lasca.confusion import LabelConfusion, expected_confusion
+from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Block
 from lasca.engine.cluster import engine_of
-from lasca.errors import ModelError
+from lasca.errors import ModelError, StoreError
 from lasca.files import check_output, real_path, whole_file, whole_folder
 from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
 from lasca.pipeline.folder import write_csv, write_json
 from lasca.pipeline.record import versions
 from lasca.records import plain
+from lasca.tagger import CrfTagger
+from lasca.tagger.shards import fit_in_shards, tag_in_shards
 from lasca.truth import Truth, TruthModel, supporting
 from lasca.truth.base import Progress, Workplace
 from lasca.truth.finish import Finish, Part
 from lasca.truth.parts import TruthOnDisk
 
-__all__ = ["aggregate_shards", "ambiguity_in_shards"]
+__all__ = ["aggregate_shards", "ambiguity_in_shards", "confusion_in_shards", "tag_shards", "train_in_shards"]
 
 
 def aggregate_shards(
@@ -156,6 +161,67 @@ def ambiguity_in_shards(
         found.ambiguity.save(folder / "ambiguity")
         expected_confusion(found.ambiguity, found.n_ranked).save(folder / "confusion")
     return found
+
+
+def confusion_in_shards(
+    truth: str | Path, beside: str | Path, *, engine: Any = None, progress: Progress | None = None
+) -> LabelConfusion:
+    """Return which labels are confused in a sharded corpus; ambiguous tokens are found for it, and left nowhere."""
+    with _scratch(real_path(beside)) as folder:
+        found = ambiguity_in_shards(truth, folder / "ambiguity", engine=engine, progress=progress)
+    return expected_confusion(found.ambiguity, found.n_ranked)
+
+
+def train_in_shards(
+    source: str | Path,
+    output: str | Path,
+    tagger: Any,
+    *,
+    gold: str | None = None,
+    engine: Any = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> CrfTagger:
+    """Train a `CrfTagger` on the truth that `aggregate_shards` wrote, or on a gold of a sharded corpus, and save it.
+
+    The features of the blocks lie in a hidden folder beside `output` until the tagger is there.
+    """
+    check_output(output, source, overwrite=overwrite)
+    opened = ShardedCorpus.open(source) if is_sharded(source) else TruthOnDisk.open(source)
+    place = real_path(output)
+    with _scratch(place) as folder, engine_of(engine) as own:
+        fitted = fit_in_shards(tagger, opened, gold=gold, engine=own, folder=folder, progress=progress)
+    fitted.save(output, overwrite=overwrite)
+    return fitted
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    """Give a hidden folder beside a target that every worker can see; it goes at the end."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise StoreError(f"cannot write: {error.strerror or error}", where=str(target)) from error
+
+
+def tag_shards(
+    tagger: str | Path,
+    corpus: str | Path,
+    output: str | Path,
+    *,
+    proba: bool = False,
+    engine: Any = None,
+    overwrite: bool = False,
+) -> int:
+    """Tag a sharded corpus by a saved tagger: `output`/labels, in parts, whole or not at all; return the sequences."""
+    check_output(output, corpus, overwrite=overwrite)
+    opened = ShardedCorpus.open(corpus)
+    with whole_folder(output, overwrite=overwrite) as folder, engine_of(engine) as own:
+        n = tag_in_shards(tagger, opened, folder / "labels", proba=proba, engine=own)
+        _tidy(folder)
+    return n
 
 
 def _tidy(folder: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -16,19 +18,22 @@ from lasca.comparison import compare as compare_models
 from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.corpus.reshape import pseudonymise
+from lasca.corpus.shards import ShardedCorpus
 from lasca.defaults import Preset, preset_named
+from lasca.engine.cluster import engine_of
 from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.estimator import Progress
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
-from lasca.pipeline.folder import load_truth, write_out
+from lasca.pipeline.folder import load_truth, write_json, write_out
 from lasca.pipeline.record import command, make_record, source_of, versions, with_warnings
+from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_in_shards
 from lasca.pipeline.source import paths, read
 from lasca.records import plain
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
 
-__all__ = ["Run", "report_on_truth", "run"]
+__all__ = ["Run", "report_on_truth", "run", "run_shards"]
 
 SHARES = {
     "read": 0.04,
@@ -276,6 +281,85 @@ def _go(
         "corpus": corpus, "truth": truth, "ambiguity": ambiguity, "confusion": confusion, "tagger": tagger,
         "models": models,
     }  # fmt: skip
+
+
+def run_shards(
+    data: str | Path,
+    output: str | Path,
+    *,
+    preset: str = "default",
+    model: str | TruthModel | None = None,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    fraction: float | None = None,
+    objective: str | None = None,
+    tagger: Mapping[str, Any] | None = None,
+    engine: Any = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Mapping[str, Any]:
+    """Go the way on a corpus in shards, block by block: truth → ambiguity → confusion → tagger; return run.json.
+
+    `output` gets a folder for each step (aggregate, ambiguous, tagger; there is no report) and run.json, whole or not
+    at all; finished steps are kept beside it for `resume=True`. The options are those of `run`; the model must support
+    "shards", ambiguous tokens are found by two-truths.
+    """
+    way = preset_named(preset)
+    estimator = _estimator(model, params, seed, way)
+    learns = way.objective if objective is None else objective
+    if learns in DISAGREEMENTS:
+        raise ParameterError("objective", learns, "likelihood, cost-sensitive or softmax-margin for a corpus in shards")
+    tagging = _tagger(learns, tagger or {}, seed)
+    corpus = ShardedCorpus.open(data)
+    check_output(output, data, overwrite=overwrite)
+    asked: dict[str, Any] = {
+        "preset": preset, "model": estimator.name, "objective": learns,
+        "model_parameters": {k: plain(v) for k, v in estimator.get_params().items()},
+        "fraction": way.fraction if fraction is None else fraction,
+        "tagger_parameters": {k: plain(v) for k, v in (tagger or {}).items()},
+    }  # fmt: skip
+    source = {"source": str(data), "sha256": corpus.key}
+    key = {"versions": versions(), "parameters": asked, "seeds": {"model": seed, "tagger": seed}, "input": source}
+    steps = Checkpoints(real_path(output), key, resume=resume)
+    shares = Shares(progress, compare=False)
+    made = steps.folder / "made"
+
+    def step(name: str, work: Callable[[Path], Any]) -> Path:
+        def make() -> Path:
+            shutil.rmtree(made, ignore_errors=True)
+            work(made)
+            return made
+
+        return steps.step(name, make, os.rename, lambda place: place)
+
+    try:
+        with engine_of(engine) as own:
+            options: dict[str, Any] = {"engine": own}
+            truth = step(
+                "aggregate",
+                lambda at: aggregate_shards(corpus, at, estimator, progress=shares.of("truth"), **options),
+            )
+            found = step(
+                "ambiguous",
+                lambda at: ambiguity_in_shards(
+                    truth, at, fraction=asked["fraction"], progress=shares.of("ambiguity"), **options
+                ),
+            )
+            if learns != "likelihood" and tagging.get_params()["confusion"] is None:
+                tagging.set_params(confusion=LabelConfusion.load(found / "confusion"))
+            step("tagger", lambda at: train_in_shards(truth, at, tagging, progress=shares.of("tagger"), **options))
+        record = {**key, "timings": steps.timings, "warnings": list(Truth.load(truth / "truth").warnings)}
+
+        def write(folder: Path) -> None:
+            for name in ("aggregate", "ambiguous", "tagger"):
+                (steps.folder / name).rename(folder / name)
+            write_json(folder / "run.json", record)
+
+        steps.finish(write, overwrite=overwrite)
+        return record
+    finally:
+        steps.close()
 
 
 def report_on_truth(

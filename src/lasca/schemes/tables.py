@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "complete_labels",
     "convert",
     "detect",
+    "detect_in_pairs",
     "detect_labels",
     "is_legal",
     "parts_of",
@@ -115,21 +117,22 @@ def detect(labels: Iterable[str], sequences: Iterable[Sequence[str | None]] = ()
     Labels alone cannot tell IOB1 from IOB2: with B and I, IOB2 is taken unless `sequences` show that B is only used
     behind a span of the same type. With I alone it is IO (which then is the same as IOB1).
     """
-    names = list(dict.fromkeys(labels))
-    by_labels = detect_labels(names)
+    return detect_in_pairs(labels, (pair for sequence in sequences for pair in pairwise([None, *sequence])))
+
+
+def detect_in_pairs(labels: Iterable[str], pairs: Iterable[tuple[str | None, str | None]]) -> str | None:
+    """Return what `detect` does, given which labels follow each other; None: the border, or no label."""
+    by_labels = detect_labels(list(dict.fromkeys(labels)))
     if by_labels != "IOB2":
         return by_labels
     first, behind, inside_first = False, False, False
-    for sequence in sequences:
-        left: tuple[str, str] = ("", "")
-        for label in sequence:
-            here = ("", "") if label is None else split_label(label)
-            same = bool(left[0]) and left[1] == here[1]
-            if here[0] == "B":
-                first, behind = first or not same, behind or same
-            elif here[0] == "I" and not same:
-                inside_first = True
-            left = here
+    for left, label in pairs:
+        before, here = (("", "") if name is None else split_label(name) for name in (left, label))
+        same = bool(before[0]) and before[1] == here[1]
+        if here[0] == "B":
+            first, behind = first or not same, behind or same
+        elif here[0] == "I" and not same:
+            inside_first = True
     return "IOB1" if behind and inside_first and not first else "IOB2"
 
 

@@ -20,6 +20,7 @@ from lasca.tagger.prepare import (
     Paths,
     VoteScore,
     active_labels,
+    block_borders,
     blocks_of,
     chosen_tokens,
     chosen_weights,
@@ -97,6 +98,8 @@ class Examples:
     """Weighted label sequences to learn from instead of one target per token."""
     unlabelled: Sequence[Sequence[str]] = ()
     """Sentences without any label."""
+    borders: Array | None = None
+    """Where the blocks of a large corpus end, in sequences (`lasca.crf.blocks`); None: all of it is one block."""
 
     @property
     def n_sequences(self) -> int:
@@ -157,7 +160,8 @@ class Tagger(Estimator):
             share = np.asarray(truth.proba)[rows][:, active]
             paths = weighted_paths(share, targets, offsets, self.paths, rule)
         names = tuple(corpus.labels)
-        examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled)
+        borders = block_borders(corpus, used)
+        examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled, borders)
         self._learn(examples, progress)
         if unlabelled and not self.reads_unlabelled:
             self._learn(self._with_own_labels(examples), progress)
@@ -180,6 +184,7 @@ class Tagger(Estimator):
             targets=np.concatenate([examples.targets, found]),
             weights=None if weights is None else np.concatenate([weights, np.ones(len(more))]),
             paths=None if paths is None else paths.followed_by(labels, ends),
+            borders=None,
         )
 
     def _check_crowd(self, truth: Any) -> None:

@@ -14,13 +14,17 @@ A run of the optimiser (`Training`) tells its progress in words, holds sequences
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from lasca import schemes
+from lasca.crf.blocks import Text, TextBlock, fit_blocks
 from lasca.crf.decode import Constraint, marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
 from lasca.crf.features import Features, Weights
@@ -28,7 +32,8 @@ from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.optimise import Iteration
 from lasca.crf.templates import with_lists
-from lasca.crf.training import fit, perceptron
+from lasca.crf.training import Callback, fit, perceptron
+from lasca.engine import Engine, Threads
 from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, whole
@@ -97,11 +102,8 @@ class _Watch:
     def __call__(self, now: Iteration, weights: Weights) -> bool:
         stop = len(self.aside) > 0 and now.iteration % _APART == 0 and self._check(weights)
         if self.training.progress is not None:
-            left = "" if np.isnan(now.left) else f", about {now.left:.0f} s left"
             held = "" if np.isnan(self.score) else f", held-out accuracy {self.score:.4f}"
-            by_time = 0.0 if np.isnan(now.left) else now.elapsed / max(now.elapsed + now.left, 1e-9)
-            share = max(by_time, now.iteration / now.max_iter)
-            self.training.progress(share, f"iteration {now.iteration}, objective {now.objective:.1f}{held}{left}")
+            told(self.training.progress, held)(now, weights)
         return stop
 
     def _check(self, weights: Weights) -> bool:
@@ -115,6 +117,19 @@ class _Watch:
         else:
             self.checks_since += 1
         return self.checks_since >= run.patience
+
+
+def told(progress: Progress, more: str = "") -> Callback:
+    """Return what tells the progress after each iteration."""
+
+    def tell(now: Iteration, weights: Weights) -> bool:
+        left = "" if np.isnan(now.left) else f", about {now.left:.0f} s left"
+        by_time = 0.0 if np.isnan(now.left) else now.elapsed / max(now.elapsed + now.left, 1e-9)
+        share = max(by_time, now.iteration / now.max_iter)
+        progress(share, f"iteration {now.iteration}, objective {now.objective:.1f}{more}{left}")
+        return False
+
+    return tell
 
 
 def _split(n: int, share: float, seed: int | np.random.Generator) -> tuple[Array, Array]:
@@ -228,13 +243,22 @@ class CrfTagger(Tagger):
         if self.optimiser == "perceptron" and examples.weights is not None:
             raise ParameterError("optimiser", self.optimiser, "'lbfgs' for sequences with weights")
         labels, active, targets = examples.labels, examples.active, examples.targets
-        scheme = schemes.detect(labels)
-        text = self.templates if self.templates != "auto" else "pos" if scheme is None or scheme == "IO" else "ner"
-        lists = self._lexicons()
-        extractor = Extractor(
-            templates=with_lists(text, lists.clusters, lists.gazetteers), lexicons=lists, min_count=self.min_count,
-            hash_bits=self.hash_bits,
-        )  # fmt: skip
+        names = [labels[a] for a in active]
+        constraint = scheme_constraint(names, targets, examples.offsets) if self.constrained else None
+        if examples.borders is not None and examples.weights is None and self.in_blocks:
+            blocks = [
+                Text(
+                    examples.tokens[offsets[0] : offsets[-1]],
+                    offsets - offsets[0],
+                    targets[offsets[0] : offsets[-1]],
+                    k,
+                )
+                for k, (a, b) in enumerate(pairwise(examples.borders))
+                for offsets in (examples.offsets[a : b + 1],)
+            ]
+            self._learn_blocks(blocks, labels, active, constraint, Threads(self.threads), None, progress)
+            return
+        extractor = self._extractor(labels)
         features = extractor.fit(examples.tokens, examples.offsets)
         learned, weights = targets, examples.weights
         if examples.paths is not None:
@@ -244,18 +268,54 @@ class CrfTagger(Tagger):
         training = Training(
             features, learned, len(active), self.states, weights, self.held_out, self.patience, self.seed, progress
         )
-        names = [labels[a] for a in active]
-        constraint = scheme_constraint(names, targets, examples.offsets) if self.constrained else None
         if self.optimiser == "perceptron":
             gamma = None if self.objective == "likelihood" else aligned_costs(self.confusion, labels, active)
             found = training.perceptron(10 if self.max_iter is None else self.max_iter, gamma)
         else:
             found = training.lbfgs(
-                constraint, objective=self.objective, costs=aligned_costs(self.confusion, labels, active), l2=self.l2,
-                l1=self.l1, max_iter=500 if self.max_iter is None else self.max_iter, tolerance=self.tolerance,
-                threads=available_threads(self.threads),
+                constraint, **self._settings(labels, active), threads=available_threads(self.threads)
+            )
+        self._model = Fitted(labels, active, extractor, found, constraint)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether it learns from gradients that add up over blocks."""
+        return self.optimiser == "lbfgs" and not self.paths and not self.held_out
+
+    def _learn_blocks(
+        self,
+        blocks: Sequence[TextBlock],
+        labels: tuple[str, ...],
+        active: Array,
+        constraint: Constraint | None,
+        engine: Engine,
+        folder: Path | None,
+        progress: Progress | None,
+    ) -> None:
+        """Learn from blocks, whose targets are over the active labels; `folder` is for their features."""
+        extractor = self._extractor(labels)
+        with nullcontext(folder) if folder is not None else TemporaryDirectory(prefix="lasca-") as place:
+            found = fit_blocks(
+                blocks, extractor, len(active), engine=engine, folder=Path(place), states=self.states,
+                callback=None if progress is None else told(progress), **self._settings(labels, active),
             )  # fmt: skip
         self._model = Fitted(labels, active, extractor, found, constraint)
+
+    def _extractor(self, labels: tuple[str, ...]) -> Extractor:
+        scheme = schemes.detect(labels)
+        text = self.templates if self.templates != "auto" else "pos" if scheme is None or scheme == "IO" else "ner"
+        lists = self._lexicons()
+        return Extractor(
+            templates=with_lists(text, lists.clusters, lists.gazetteers), lexicons=lists, min_count=self.min_count,
+            hash_bits=self.hash_bits,
+        )  # fmt: skip
+
+    def _settings(self, labels: tuple[str, ...], active: Array) -> dict[str, Any]:
+        """Return the settings of L-BFGS."""
+        return {
+            "objective": self.objective, "costs": aligned_costs(self.confusion, labels, active), "l2": self.l2,
+            "l1": self.l1, "max_iter": 500 if self.max_iter is None else self.max_iter, "tolerance": self.tolerance,
+        }  # fmt: skip
 
     def _best(self, tokens: list[str], offsets: Array) -> Array:
         model = self._fitted()

@@ -19,16 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lasca import schemes
+from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.crf.decode import Constraint, marginals, n_best
 from lasca.crf.features import Features, Weights
 from lasca.crf.objective import cost_matrix
 from lasca.errors import ModelError, ParameterError
+from lasca.schemes.tables import detect_in_pairs
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -38,10 +40,14 @@ __all__ = [
     "VoteScore",
     "active_labels",
     "aligned_costs",
+    "block_borders",
+    "block_tokens",
     "blocks_of",
     "chain_of",
     "chosen_tokens",
     "chosen_weights",
+    "constraint_of",
+    "label_pairs",
     "labelled_sequences",
     "scheme_constraint",
     "targets_of",
@@ -50,6 +56,8 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+BLOCK_TOKENS, MOST_BLOCKS = 500_000, 64
+"""A block that a CRF learns from has at least so many tokens, and there are at most about so many blocks."""
 _BLOCK = 200_000  # tokens that are tagged at a time
 _LEAST = 1e-6  # no vote is impossible
 _ROUNDS = 60
@@ -98,6 +106,20 @@ def chosen_tokens(corpus: CrowdCorpus, used: Array) -> tuple[list[str], Array, A
     return tokens, np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64), rows
 
 
+def block_tokens(n_tokens: int) -> int:
+    """Return about how many tokens a block has that one gradient is computed of (`lasca.crf.blocks`)."""
+    return max(BLOCK_TOKENS, n_tokens // MOST_BLOCKS)
+
+
+def block_borders(corpus: CrowdCorpus, used: Array) -> Array | None:
+    """Return where blocks end among the sequences that are used; None where there is one only."""
+    blocks = cut_into_blocks(Votes.of(corpus), block_tokens(corpus.n_tokens), by_tokens=True)
+    if len(blocks) == 1:
+        return None
+    ends = np.searchsorted(corpus.offsets, [block.last for block in blocks], side="right") - 1
+    return np.concatenate([[0], np.cumsum(used)])[[0, *ends]]
+
+
 def active_labels(targets: Array, n_labels: int) -> tuple[Array, Array]:
     """Return targets over the labels that occur, and which those are."""
     if targets.ndim == 2:
@@ -136,9 +158,24 @@ def aligned_costs(confusion: Any, labels: tuple[str, ...], active: Array) -> Arr
 
 def scheme_constraint(names: list[str], targets: Array, offsets: Array) -> Constraint | None:
     """Return what the labels' scheme allows; None without a scheme, or where the training labels do not keep to it."""
-    codes = targets if targets.ndim == 1 else targets.argmax(axis=1)
-    sequences = ([names[c] if c >= 0 else None for c in codes[a:b]] for a, b in pairwise(offsets.tolist()))
-    scheme = schemes.detect(names, sequences)
+    return constraint_of(names, label_pairs(targets, offsets, len(names)))
+
+
+def label_pairs(targets: Array, offsets: Array, n_labels: int) -> Array:
+    """Return which labels follow each other, bool (n_labels + 1, n_labels + 1); the last: the border, or no label."""
+    codes = (targets if targets.ndim == 1 else targets.argmax(axis=1)).astype(np.int64)
+    codes = np.where(codes >= 0, codes, n_labels)
+    before = np.append(n_labels, codes[:-1]) if len(codes) else codes
+    before[offsets[:-1][np.diff(offsets) > 0]] = n_labels
+    found = np.zeros((n_labels + 1, n_labels + 1), dtype=np.bool_)
+    found[before, codes] = True
+    return found
+
+
+def constraint_of(names: list[str], pairs: Array) -> Constraint | None:
+    """Return what the scheme of labels allows that follow each other so (`label_pairs`)."""
+    name = [*names, None]
+    scheme = detect_in_pairs(names, ((name[a], name[b]) for a, b in np.argwhere(pairs).tolist()))
     first, moves, last = schemes.transitions(names, scheme)
     if moves.all() and first.all() and last.all():
         return None

@@ -48,21 +48,33 @@ class TruthOfBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class PartOfTruth(BlockOnDisk):
-    """Where a block and its part of the truth are."""
+    """Where a block and its truth are."""
 
     truth_folder: str
     names: tuple[str, ...]
+    ends: tuple[int, ...]
+    """The first token of each part of the truth, and the end of the last one."""
 
     def truth(self) -> TruthOfBlock:
-        """Read what was inferred; the part's hash is compared once in each process."""
-        name = f"labels/part-{self.number:05d}.parquet"
+        """Read what was inferred; the hashes of parts are compared once in each process."""
+        parts = range(
+            int(np.searchsorted(self.ends, self.first, "right")) - 1, int(np.searchsorted(self.ends, self.last))
+        )
+        found = [
+            self._read(part, max(self.first, self.ends[part]), min(self.last, self.ends[part + 1])) for part in parts
+        ]
+        return TruthOfBlock(*(np.concatenate(arrays) for arrays in zip(*found)))
+
+    def _read(self, part: int, first: int, last: int) -> TruthOfBlock:
+        name = f"labels/part-{part:05d}.parquet"
         _compare(self.truth_folder, name)
         try:
             table = pq.read_table(Path(self.truth_folder) / name, columns=["label", "proba"])
+            table = table.slice(first - self.ends[part], last - first)
             label = pc.index_in(table.column("label").cast(pa.string()), pa.array(self.names, pa.string()))
             proba = table.column("proba").combine_chunks().flatten()
             codes = np.asarray(label.combine_chunks().fill_null(-1)).astype(np.int16)
-            return TruthOfBlock(codes, np.array(proba, np.float32).reshape(len(self), len(self.names)))
+            return TruthOfBlock(codes, np.array(proba, np.float32).reshape(last - first, len(self.names)))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise StoreError(f"cannot read {name}", where=self.truth_folder, got=str(error)) from error
 
@@ -100,23 +112,25 @@ class TruthOnDisk:
             )
         return cls(folder, corpus, Truth.load(folder / "truth"))
 
-    def blocks(self) -> list[PartOfTruth]:
-        """Return the blocks of the truth, in their order."""
+    def blocks(self, target: int | None = None) -> list[PartOfTruth]:
+        """Return blocks with their truth: the parts as they are, or blocks of about so many tokens."""
         files = sorted((self.folder / "labels").glob("part-*.parquet"))
         try:
             ends = np.cumsum([0, *(pq.read_metadata(file).num_rows for file in files)]).tolist()
         except (OSError, pa.ArrowException) as error:
             raise StoreError("a part of the truth is damaged", where=str(self.folder), got=str(error)) from error
-        if ends[-1] != self.corpus.n_tokens or [f.name for f in files] != [
-            f"part-{i:05d}.parquet" for i in range(len(files))
-        ]:
+        names = [f"part-{i:05d}.parquet" for i in range(len(files))]
+        if ends[-1] != self.corpus.n_tokens or [file.name for file in files] != names:
             raise StoreError(
                 "parts of the truth are missing",
                 where=str(self.folder / "labels"),
                 got=f"{ends[-1]:,} of {self.corpus.n_tokens:,} tokens",
             )
-        where = (str(self.corpus.folder), self.corpus.key)
+        cuts = list(pairwise(ends))
+        if target is not None:
+            cuts = [(b.first, b.last) for b in self.corpus.crowd_votes().blocks(target, by_tokens=True)]
+        folder, key, labels = str(self.corpus.folder), self.corpus.key, self.corpus.labels
         return [
-            PartOfTruth(*where, a, b, number, str(self.folder), self.corpus.labels)
-            for number, (a, b) in enumerate(pairwise(ends))
+            PartOfTruth(folder, key, a, b, number, str(self.folder), labels, tuple(ends))
+            for number, (a, b) in enumerate(cuts)
         ]

@@ -12,6 +12,7 @@ from rich.text import Text
 from lasca.cli.app import app
 from lasca.cli.common import (
     DataArgument,
+    EngineOption,
     FormatOption,
     JsonOption,
     OutOption,
@@ -42,12 +43,6 @@ MODELS = f"{', '.join((*BUILT_IN_MODELS, *plugin_names('lasca.truth_models')))}:
 ModelOption = Annotated[str, typer.Option("--model", "-m", help=MODELS)]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")
-]
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        help="What does the work: threads, dask (processes on this machine), or a scheduler, tcp://HOST:PORT."
-    ),
 ]
 MAX_ROWS = 30
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")

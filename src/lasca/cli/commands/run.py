@@ -17,6 +17,7 @@ from lasca.cli.app import app
 from lasca.cli.commands.infer import MODELS, ParamOption, show_ambiguous, show_annotators
 from lasca.cli.common import (
     DataArgument,
+    EngineOption,
     FormatOption,
     JsonOption,
     OutOption,
@@ -33,7 +34,7 @@ from lasca.cli.common import (
     show_load_report,
 )
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
-from lasca.errors import FormatError, LascaError, excerpt
+from lasca.errors import FormatError, LascaError, ParameterError, excerpt
 
 if TYPE_CHECKING:
     from lasca.pipeline.way import Run
@@ -75,16 +76,40 @@ def run(
     format: FormatOption = "auto",
     reader: ReaderOption = None,
     seed: SeedOption = 0,
+    engine: EngineOption = "threads",
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Go the whole way: read, truth, ambiguity, confusion, tagger, report.
 
     OUT appears whole at the end. Until then finished steps are kept in a hidden folder beside it, which --resume uses.
+    DATA may be a corpus in shards (lasca shard): models that can work block by block then never read all of it, and
+    OUT gets a folder for each step in place of the report.
     """
+    from lasca.corpus.shards import is_sharded
     from lasca.pipeline.way import run as whole_way
+    from lasca.pipeline.way import run_shards
+    from lasca.truth import model_class
 
+    in_shards = len(data) == 1 and is_sharded(data[0]) and "shards" in model_class(model or DEFAULT_MODEL).supports
     try:
+        if in_shards:
+            if (method or "two-truths") != "two-truths" or gold or compare or pseudonyms:
+                raise ParameterError(
+                    "--method, --gold, --compare and --pseudonyms", "given", "left out for a corpus in shards"
+                )
+            with progress_bar("lasca run") as bar, stoppable(bar) as progress:
+                record = run_shards(
+                    data[0], output, preset=preset, model=model, params=settings(param, "--param"), seed=seed,
+                    fraction=fraction, objective=objective, tagger=settings(tagger, "--tagger"), engine=engine,
+                    resume=resume, overwrite=overwrite, progress=progress,
+                )  # fmt: skip
+            if json:
+                print_json(dict(record))
+            say(f"wrote aggregate, ambiguous and tagger to {output}")
+            return
+        if engine != "threads":
+            raise ParameterError("--engine", engine, "threads unless DATA and the model are in shards")
         with progress_bar("lasca run") as bar, stoppable(bar) as progress:
             done = whole_way(
                 data[0] if len(data) == 1 else data,

@@ -16,6 +16,7 @@ import typer
 
 from lasca.cli.app import app
 from lasca.cli.common import (
+    EngineOption,
     JsonOption,
     OutOption,
     OverwriteOption,
@@ -59,18 +60,32 @@ def train(
     test: Annotated[
         str | None, typer.Option("--test", metavar="DATA", help="Score it on the gold of DATA for its model card.")
     ] = None,
+    engine: EngineOption = "threads",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Learn a tagger from an inferred truth, or from gold labels; model-card.md in its folder says how."""
+    """Learn a tagger from an inferred truth, or from gold labels; model-card.md in its folder says how.
+
+    DATA may be what `lasca aggregate` wrote of a corpus in shards, or with --gold such a corpus itself: a CRF learns
+    from them block by block (without a model card).
+    """
+    from lasca.corpus.shards import is_sharded
     from lasca.files import check_output
     from lasca.tagger import choose_tagger, model_card
     from lasca.tagger.base import tagger_class
+    from lasca.truth.parts import is_in_parts
 
     check_output(output, data, overwrite=overwrite)
     tagger: Any = tagger_class(kind)()
     if objective != "likelihood" or "objective" in tagger.get_params():
         tagger.set_params(objective=objective)
     tagger.set_params(**settings(param, "--param"))
+    if is_in_parts(data) or (is_sharded(data) and gold is not None):
+        if check or test is not None:
+            raise ParameterError(
+                "--check and --test", "given", "left out for a corpus in shards: it gets no model card"
+            )
+        _train_in_shards(data, output, tagger, gold, engine, overwrite)
+        return
     corpus, target = _training_data(data, gold)
     if check and isinstance(target, str):
         raise ParameterError("--check", target, "used with an inferred truth: gold labels have no votes")
@@ -88,6 +103,23 @@ def train(
             votes = choose_tagger(corpus, target, {kind: tagger}, progress=report)
     card = model_card(tagger, corpus, target, source=Path(data).name, votes=votes, gold=judged)
     tagger.save(output, overwrite=overwrite, card=card)
+    say(f"wrote the tagger to {output}")
+
+
+def _train_in_shards(data: str, output: Path, tagger: Any, gold: str | None, engine: str, overwrite: bool) -> None:
+    from lasca.confusion import DISAGREEMENTS
+    from lasca.pipeline.sharded import confusion_in_shards, train_in_shards
+
+    asked = tagger.get_params()
+    if asked.get("objective", "likelihood") != "likelihood" and asked["confusion"] is None:
+        if gold is not None or asked["objective"] in DISAGREEMENTS:
+            raise ParameterError(
+                "--objective", asked["objective"], "likelihood for a gold in shards, or where it needs votes"
+            )
+        with progress_bar("finding which labels are confused") as report:
+            tagger.set_params(confusion=confusion_in_shards(data, output, engine=engine, progress=report))
+    with progress_bar("training the tagger") as report:
+        train_in_shards(data, output, tagger, gold=gold, engine=engine, overwrite=overwrite, progress=report)
     say(f"wrote the tagger to {output}")
 
 
@@ -152,13 +184,27 @@ def tag(
     batch: Annotated[
         int, typer.Option(min=1, help="Sentences tagged at a time; 1 answers a stream line by line.")
     ] = BATCH,
+    engine: EngineOption = "threads",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Tag sentences: one token per line (first column) with a blank line between sentences, or --text, or --spans."""
+    """Tag sentences: one token per line (first column) with a blank line between sentences, or --text, or --spans.
+
+    INPUT may be a corpus in shards (lasca shard): OUT gets the labels in parts.
+    """
     from lasca.align.tokenise import tokenizer_of
+    from lasca.corpus.shards import is_sharded
     from lasca.files import check_file, check_output, whole_file, whole_folder
     from lasca.tagger import load_tagger
 
+    if is_sharded(source):
+        from lasca.pipeline.sharded import tag_shards
+
+        if output == "-" or text or spans:
+            raise ParameterError("--output", output, "a folder, without --text or --spans, for a corpus in shards")
+        with at_work("tagging"):
+            n = tag_shards(tagger, source, output, proba=proba, engine=engine, overwrite=overwrite)
+        say(f"tagged {n:,} sentences in parts into {output}")
+        return
     rule = tokenizer or ("punctuation" if spans else "whitespace")
     tokenizer_of(rule)
     folder = Path(source).is_dir()

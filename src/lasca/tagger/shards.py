@@ -1,0 +1,203 @@
+"""Taggers and corpora in shards: a CRF learns from them block by block, and any tagger labels them.
+
+The bytes are those of the corpus in memory: `CrfTagger` cuts a large corpus into the same blocks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
+from lasca.crf.blocks import Text
+from lasca.engine import Engine, Threads, Work
+from lasca.errors import ModelError, ParameterError
+from lasca.estimator import Progress
+from lasca.files import whole_file
+from lasca.tagger.base import load_tagger
+from lasca.tagger.crf_tagger import CrfTagger
+from lasca.tagger.prepare import block_tokens, constraint_of, label_pairs, labelled_sequences
+from lasca.truth.parts import TruthOnDisk
+
+__all__ = ["TAG_TOKENS", "fit_in_shards", "tag_in_shards"]
+
+Array = np.ndarray[Any, Any]
+TAG_TOKENS = 200_000
+"""About so many tokens are tagged at a time."""
+
+
+@dataclass(frozen=True)
+class LabelledBlock:
+    """Where a block is that a tagger learns from: words from the shards, labels from the truth, or from a gold."""
+
+    place: Any
+    gold: str | None
+    soft: bool
+    certain: float
+    active: tuple[int, ...] | None = None
+    """The labels that targets are over; None: all."""
+
+    @property
+    def number(self) -> int:
+        """Which block it is."""
+        return int(self.place.number)
+
+    def load(self) -> Text:
+        """Read the sequences that have any label; the targets are those `Tagger.fit` would make."""
+        block = self.place.load()
+        corpus, offsets = self.place.corpus, block.votes.offsets
+        if self.gold is not None:
+            given = codes = corpus.gold(self.gold, self.place.first, self.place.last)
+        else:
+            found = self.place.truth()
+            codes = found.labels
+            if self.certain:
+                sure = found.proba[np.arange(len(codes)), codes] >= self.certain
+                codes = np.where(sure, codes, np.int16(-1))
+            given = found.proba if self.soft else codes
+        used = labelled_sequences(codes, offsets)
+        lengths = np.diff(offsets)
+        rows = np.repeat(used, lengths)
+        words = corpus.words.arrow.take(pa.array(block.votes.words[rows])).to_pylist()
+        ends = np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64)
+        return Text(words, ends, self._over(given[rows], corpus.n_labels), self.number)
+
+    def _over(self, targets: Array, n_labels: int) -> Array:
+        if self.active is None:
+            return targets
+        active = np.array(self.active)
+        if targets.ndim == 2:
+            kept = targets[:, active]
+            return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+        code = np.full(n_labels + 1, -1, dtype=np.int16)
+        code[active] = np.arange(len(active))
+        return code[targets]
+
+
+@dataclass(frozen=True)
+class LookAtLabels:
+    """Which labels occur in a block, and which follow each other."""
+
+    n_labels: int
+
+    def visit(self, state: None, text: Text, local: Any) -> tuple[tuple[Array, Array], None]:
+        """Return both as truth values."""
+        if text.targets.ndim == 2:
+            present = text.targets.max(axis=0, initial=0) > 1e-6
+        else:
+            present = np.bincount(text.targets[text.targets >= 0], minlength=self.n_labels) > 0
+        return (present, label_pairs(text.targets, text.offsets, self.n_labels)), None
+
+
+def fit_in_shards(
+    tagger: Any,
+    source: TruthOnDisk | ShardedCorpus,
+    *,
+    gold: str | None = None,
+    engine: Engine | None = None,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> CrfTagger:
+    """Fit a `CrfTagger` to the truth of a sharded corpus, or to a gold of it; `folder` is for features of blocks."""
+    if not isinstance(tagger, CrfTagger):
+        raise ParameterError("the tagger", getattr(tagger, "kind", tagger), "crf for a corpus in shards")
+    tagger._check()
+    if not tagger.in_blocks:
+        raise ParameterError(
+            "the tagger",
+            "held_out, paths or the perceptron",
+            "trained by L-BFGS on all sequences of a corpus in shards",
+        )
+    if isinstance(source, ShardedCorpus) and gold is None:
+        raise ModelError(
+            "a corpus in shards has no labels to learn from before its truth is inferred",
+            hint="lasca aggregate CORPUS -o TRUTH; then: lasca train TRUTH, or name a gold",
+        )
+    corpus = source.corpus if isinstance(source, TruthOnDisk) else source
+    if gold is not None:
+        corpus.gold(gold, 0, 0)
+    target = block_tokens(corpus.n_tokens)
+    places: Sequence[BlockOnDisk]
+    places = (
+        source.blocks(target)
+        if isinstance(source, TruthOnDisk)
+        else corpus.crowd_votes().blocks(target, by_tokens=True)
+    )
+    blocks = [LabelledBlock(place, gold, tagger.soft and gold is None, tagger.certain) for place in places]
+    own = engine or Threads(tagger.threads)
+    work = own.open(LookAtLabels(corpus.n_labels), blocks)
+    try:
+        present, pairs = work.sum(None)
+    finally:
+        work.close()
+    active = np.flatnonzero(present)
+    if not len(active):
+        raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
+    names = [corpus.labels[a] for a in active]
+    kept = np.append(active, corpus.n_labels)
+    rule = constraint_of(names, pairs[np.ix_(kept, kept)]) if tagger.constrained else None
+    ready = [replace(block, active=tuple(active.tolist())) for block in blocks]
+    tagger._learn_blocks(ready, corpus.labels, active, rule, own, folder, progress)
+    return tagger
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: str) -> Any:
+    tagger = load_tagger(path)
+    if "threads" in tagger.get_params():
+        tagger.set_params(threads=1)
+    return tagger
+
+
+@dataclass(frozen=True)
+class TagBlock:
+    """Tags the sequences of a block and writes a part, whole or not at all."""
+
+    tagger: str
+    folder: Path
+    proba: bool
+
+    def __call__(self, _: None, block: Any) -> int:
+        """Write a block; return how many sequences it has."""
+        model, place = _loaded(self.tagger), block.place
+        offsets, ids = place.corpus.sequences(place.first, place.last)
+        tokens = place.corpus.words.arrow.take(pa.array(block.votes.words))
+        words = tokens.to_pylist()
+        sentences = [words[a:b] for a, b in pairwise(offsets.tolist())]
+        lengths = np.diff(offsets)
+        names = pa.array(model.labels, pa.string())
+        code = {name: i for i, name in enumerate(model.labels)}
+        labels = np.array([code[name] for row in model.predict(sentences) for name in row], dtype=np.int16)
+        columns = {
+            "sequence": pa.DictionaryArray.from_arrays(
+                pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)), ids.arrow
+            ),
+            "position": (np.arange(len(words)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
+            "token": tokens,
+            "label": pa.DictionaryArray.from_arrays(pa.array(labels), names),
+        }
+        if self.proba:
+            proba = np.concatenate([np.zeros((0, len(code)), np.float32), *model.predict_proba(sentences)])
+            columns["probability"] = proba[np.arange(len(labels)), labels]
+        with whole_file(self.folder / f"part-{block.number:05d}.parquet") as scratch:
+            pq.write_table(pa.table(columns), scratch, compression="zstd")
+        return len(lengths)
+
+
+def tag_in_shards(
+    tagger: str | Path, corpus: ShardedCorpus, folder: Path, *, proba: bool = False, engine: Engine | None = None
+) -> int:
+    """Tag a sharded corpus by a saved tagger into `folder`, a part for each block; return the number of sequences."""
+    work: Work = (engine or Threads()).open(None, corpus.crowd_votes().blocks(TAG_TOKENS, by_tokens=True))
+    try:
+        return sum(work.map(TagBlock(str(Path(tagger).resolve()), folder, proba), None))
+    finally:
+        work.close()
