@@ -3,7 +3,8 @@
 It is Numba's `njit` with `nogil`, and a cache that is looked at before a kernel is compiled for types it has not seen.
 Compiling is most of what a first run costs (benchmarks/bench_cold.py), and grows with every statement that is typed:
 what is rarely needed – sums in logs, costs – stands behind `if argument is None`, which Numba decides before it types;
-references are counted only in kernels that make arrays.
+helpers are made machine code of in the kernels that call them and nowhere else; references are counted only in
+kernels that make arrays.
 Where the files lie, and when they are too old to be used, is told in `lasca.kernels.places`. Nothing is set for other
 users of Numba in the same process.
 """
@@ -18,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba._dynfunc import make_function
 from numba.core.caching import IndexDataCacheFile, _Cache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
 
 from lasca.kernels.places import current_place
 
@@ -47,7 +50,8 @@ def inner(function: Any = None, *, allocates: bool = False, **options: Any) -> A
     """Compile a function that only kernels call: no way in from Python, nothing kept but inside of its callers."""
     if function is None:
         return lambda function: inner(function, allocates=allocates, **options)
-    return _njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=allocates, **options)(function)
+    options = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": allocates, **options}
+    return _njit(pipeline_class=_InnerCompiler, **options)(function)
 
 
 def read_only(array: Any) -> Any:
@@ -55,6 +59,36 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class _InnerLibrary(JITCodeLibrary):
+    """Code that is linked into kernels, and optimised and made machine code of there: here it would never be run."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        """Be ready to be linked, and no more."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _InnerCompiler(Compiler):
+    """Numba's compiler, that puts the code of inner functions in a library of ours."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile a function."""
+        context = self.state.targetctx  # a copy, made for this function
+        context.get_executable = _never_called
+        self.state.library = _InnerLibrary(context.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
+def _never_called(library: Any, description: Any, environment: Any) -> Any:
+    """Return what an inner function is known by to the kernels that call it: there is no code to point at."""
+    name = description.qualname.split(".")[-1]
+    return make_function(description.lookup_module(), name, "linked into kernels", 0, environment, (library,))
 
 
 class _Files(IndexDataCacheFile):
