@@ -4,7 +4,7 @@ Expected counts are added up as whole numbers (multiples of 1/SCALE): sums of wh
 order, so that any cut into chunks and any number of threads give the same bytes.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated"
 from __future__ import annotations
 
 import math
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lasca.kernels import simd
 from lasca.kernels.compiled import inner, kernel
 
 __all__ = ["GRID", "SCALE", "two_truths_pass"]
@@ -19,7 +20,8 @@ __all__ = ["GRID", "SCALE", "two_truths_pass"]
 SCALE = float(2**32)
 """Expected counts are kept as multiples of 1/SCALE."""
 GRID = 4
-"""How many shares π of the first reading there are (the kernel's inner loop is written out for four)."""
+"""How many shares π of the first reading there are: one block of `lasca.kernels.simd`."""
+_FOUR = simd.block_tuple(GRID)
 _LEAST = 1e-5  # explanations of a token less probable than this add nothing to the expected counts of votes and pairs
 _BLOCK = 16  # votes between two rescalings of the products
 
@@ -52,60 +54,61 @@ def _readings(first, last, label, near, seen, voted, pair_a, pair_b):
 
 
 @inner
-def _rescale(one, two, n_pairs):
+def _rescale(one, two, size, n_pairs):
     """Divide all explanations by the largest one; return its logarithm."""
     n_levels, n_labels = one.shape
     top = 0.0
     for d in range(n_levels):
         for t in range(n_labels):
             top = one[d, t] if one[d, t] > top else top
-        for p in range(n_pairs):
-            for k in range(GRID):
-                top = two[d, p, k] if two[d, p, k] > top else top
+        for at in range(d * size * GRID, (d * size + n_pairs) * GRID):
+            top = two[at] if two[at] > top else top
     if top == 0.0:
         return 0.0
     for d in range(n_levels):
         for t in range(n_labels):
             one[d, t] /= top
-        for p in range(n_pairs):
-            for k in range(GRID):
-                two[d, p, k] /= top
+        for at in range(d * size * GRID, (d * size + n_pairs) * GRID):
+            two[at] /= top
     return math.log(top)
 
 
 @inner
-def _explain(first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows):
+def _explain(
+    first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows, many
+):  # fmt: skip
     """Fill in weight × likelihood of every explanation of one token, up to a common factor; return its logarithm."""
     n_levels, n_labels = w_one.shape
+    size = len(pair_a)
     log_scale = 0.0
+    shares = simd.load(pi, 0, _FOUR)
     for d in range(n_levels):
         for t in range(n_labels):
             one[d, t] = w_one[d, t]
+        weight = simd.splat(w_two[d], _FOUR)
         for p in range(n_pairs):
-            for k in range(GRID):
-                two[d, p, k] = w_two[d] * w_pair[pair_a[p], pair_b[p], k]
-    p0, p1, p2, p3 = pi[0], pi[1], pi[2], pi[3]
+            row = simd.load(w_pair, (pair_a[p] * n_labels + pair_b[p]) * GRID, _FOUR)
+            simd.store(two, (d * size + p) * GRID, simd.mul(weight, row))
     for lo in range(first, last, _BLOCK):
         n = min(_BLOCK, last - lo)
         for d in range(n_levels):
             for v in range(n):
+                at = ((annotator[lo + v] * n_levels + d) * n_labels + label[lo + v]) * n_labels
                 for t in range(n_labels):
-                    x = psi[annotator[lo + v], d, label[lo + v], t]
-                    rows[t, v] = x
-                    one[d, t] *= x
+                    likelihood = simd.peek(psi, at + t)
+                    rows[t, v] = likelihood
+                    one[d, t] *= likelihood
             for p in range(n_pairs):
-                at_a, at_b = pair_a[p], pair_b[p]
-                t0, t1, t2, t3 = two[d, p, 0], two[d, p, 1], two[d, p, 2], two[d, p, 3]
+                at_a, at_b, at = pair_a[p], pair_b[p], (d * size + p) * GRID
+                row = simd.load(two, at, _FOUR)
                 for v in range(n):
                     b = rows[at_b, v]
-                    x = rows[at_a, v] - b
-                    t0 *= b + p0 * x
-                    t1 *= b + p1 * x
-                    t2 *= b + p2 * x
-                    t3 *= b + p3 * x
-                two[d, p, 0], two[d, p, 1], two[d, p, 2], two[d, p, 3] = t0, t1, t2, t3
-        if n == _BLOCK:
-            log_scale += _rescale(one, two, n_pairs)
+                    more = simd.mul(shares, simd.splat(rows[at_a, v] - b, _FOUR))
+                    row = simd.mul(row, simd.add(simd.splat(b, _FOUR), more))
+                simd.store(two, at, row)
+        if many is not None:  # noqa: SIM102  on its own, so that the rest need not be compiled
+            if n == _BLOCK:
+                log_scale += _rescale(one, two, size, n_pairs)
     return log_scale
 
 
@@ -122,7 +125,7 @@ def _learn(
 ):  # fmt: skip
     """Add one token's share to the expected counts; mine[t, v]: how probably the v-th vote was cast reading t."""
     n_levels, n_labels = one.shape
-    n = last - first
+    n, size = last - first, len(pair_a)
     p0, p1, p2, p3 = pi[0], pi[1], pi[2], pi[3]
     for d in range(n_levels):
         for t in range(n_labels):
@@ -133,8 +136,8 @@ def _learn(
                 for v in range(n):
                     mine[t, v] = r
         for p in range(n_pairs):
-            r0, r1 = two[d, p, 0] / total, two[d, p, 1] / total
-            r2, r3 = two[d, p, 2] / total, two[d, p, 3] / total
+            at = (d * size + p) * GRID
+            r0, r1, r2, r3 = two[at] / total, two[at + 1] / total, two[at + 2] / total, two[at + 3] / total
             r = r0 + r1 + r2 + r3
             n_two[d] += _whole(r)
             if r <= _LEAST:
@@ -146,14 +149,12 @@ def _learn(
                     used[t] = True
                     for v in range(n):
                         mine[t, v] = 0.0
-            n_pair[a, b, 0] += _whole(r0)
-            n_pair[a, b, 1] += _whole(r1)
-            n_pair[a, b, 2] += _whole(r2)
-            n_pair[a, b, 3] += _whole(r3)
+            for k in range(GRID):
+                n_pair[(a * n_labels + b) * GRID + k] += _whole(two[at + k] / total)
             r0, r1, r2, r3 = r0 * p0, r1 * p1, r2 * p2, r3 * p3
             for v in range(n):  # share = ψ_a × Σ_k r_k π_k / d_k, with one division
-                who, said = annotator[first + v], label[first + v]
-                z, y = psi[who, d, said, a], psi[who, d, said, b]
+                at = ((annotator[first + v] * n_levels + d) * n_labels + label[first + v]) * n_labels
+                z, y = simd.peek(psi, at + a), simd.peek(psi, at + b)
                 x = z - y
                 d0, d1, d2, d3 = y + p0 * x, y + p1 * x, y + p2 * x, y + p3 * x
                 d01, d23 = d0 * d1, d2 * d3
@@ -163,7 +164,8 @@ def _learn(
         for t in range(n_labels):
             if used[t]:
                 for v in range(n):
-                    counts[annotator[first + v], d, label[first + v], t] += _whole(mine[t, v])
+                    at = ((annotator[first + v] * n_levels + d) * n_labels + label[first + v]) * n_labels
+                    counts[at + t] += _whole(mine[t, v])
 
 
 def two_truths_pass(
@@ -181,11 +183,13 @@ def two_truths_pass(
     n_levels, n_labels = w_one.shape
     size = n_labels * (n_labels - 1 + near.shape[1])
     votes = start[chosen[lo:hi] + 1] - start[chosen[lo:hi]]
+    many = True if votes.max(initial=0) >= _BLOCK else None  # what is done for long products is compiled if need be
     _pass(
-        lo, hi, chosen, start, annotator, label, near, psi, w_one, w_two, w_pair, pi, learn, counts, n_one, n_two,
-        n_pair, log_evidence, proba, weight, part, np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64),
-        np.zeros(n_labels, np.bool_), np.zeros(size, np.int64), np.zeros(size, np.int64),
-        np.zeros((n_levels, n_labels)), np.zeros((n_levels, size, GRID)), np.zeros((n_labels, _BLOCK)),
+        lo, hi, chosen, start, annotator, label, near, psi.ravel(), w_one, w_two, w_pair.ravel(), pi, learn,
+        counts.reshape(-1), n_one, n_two, n_pair.reshape(-1), log_evidence, proba, weight, part, many,
+        np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.int64), np.zeros(n_labels, np.bool_),
+        np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros((n_levels, n_labels)),
+        np.zeros(n_levels * size * GRID), np.zeros((n_labels, _BLOCK)),
         np.zeros((n_labels, votes.max(initial=0))),
     )  # fmt: skip
 
@@ -193,20 +197,21 @@ def two_truths_pass(
 @kernel
 def _pass(
     lo, hi, chosen, start, annotator, label, near, psi, w_one, w_two, w_pair, pi, learn, counts, n_one, n_two,
-    n_pair, log_evidence, proba, weight, part, seen, voted, used, pair_a, pair_b, one, two, rows, mine,
+    n_pair, log_evidence, proba, weight, part, many, seen, voted, used, pair_a, pair_b, one, two, rows, mine,
 ):  # fmt: skip
     n_levels, n_labels = w_one.shape
+    size = len(pair_a)
     for c in range(lo, hi):
         first, last = start[chosen[c]], start[chosen[c] + 1]
         n_pairs = _readings(first, last, label, near, seen, voted, pair_a, pair_b)
         log_scale = _explain(
-            first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows
-        )
+            first, last, annotator, label, psi, w_one, w_two, w_pair, pi, pair_a, pair_b, n_pairs, one, two, rows, many,
+        )  # fmt: skip
         ambiguous = 0.0
         total = 0.0
         for d in range(n_levels):
-            for p in range(n_pairs):
-                ambiguous += two[d, p, 0] + two[d, p, 1] + two[d, p, 2] + two[d, p, 3]
+            for at in range(d * size * GRID, (d * size + n_pairs) * GRID, GRID):
+                ambiguous += two[at] + two[at + 1] + two[at + 2] + two[at + 3]
             for t in range(n_labels):
                 total += one[d, t]
         total += ambiguous
@@ -231,8 +236,8 @@ def _weigh(c, pi, pair_a, pair_b, n_pairs, two, weight, part):
         for k in range(GRID):
             share = pi[k] if in_order else 1.0 - pi[k]
             w = 0.0
-            for d in range(two.shape[0]):
-                w += two[d, p, k]
+            for at in range(p * GRID + k, len(two), len(pair_a) * GRID):
+                w += two[at]
             weight[c, a, b] += w
             part[c, a, b] += share * w
             weight[c, 0, 0] += w
