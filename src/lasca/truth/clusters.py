@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln, logsumexp
 
 from lasca.evaluate import adjusted_rand_index
@@ -96,6 +95,8 @@ def _spread(points: Floats, n: int, rng: np.random.Generator) -> Floats:
 
 def best_match(reference: Floats, assignment: Floats) -> npt.NDArray[np.int64]:
     """Return, for each cluster of `reference`, the one of `assignment` that shares most annotators (both (L, C))."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and only samplers of clusters need it
+
     return np.asarray(linear_sum_assignment(reference.T @ assignment, maximize=True)[1])
 
 
