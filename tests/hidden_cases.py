@@ -14,7 +14,7 @@ from lasca.truth.annotator_models import Matrices, VoteRows, confusion_prior
 from lasca.truth.base import Votes
 from lasca.truth.chain import ChainLearner, StateSpace, blocks_of, with_words
 from lasca.truth.dawid_skene import DawidSkene
-from lasca.truth.evidence import Source, Texts, Words
+from lasca.truth.evidence import Beside, Source, Texts, Words
 from lasca.truth.sequence_rounds import Fit, Plan, Rounds
 from lasca.truth.starts import LevelStart, dawid_skene_start
 
@@ -35,14 +35,14 @@ def states(
     text_prior: tuple[float, float] = (11.0, 10.0),
 ) -> tuple[ChainLearner, list[Block]]:
     votes, n_words = with_words(corpus, Votes.of(corpus))
-    votes = replace(votes, texts=() if text is None else (text,))
     blocks = blocks_of(votes)
     space = StateSpace.of(corpus.labels, levels=len(levels), markov=markov)
     sources: list[Source] = [Matrices.of(VoteRows.of(blocks, memory), space.shows, corpus.labels, levels)]
     if words:
         sources.append(Words(n_words, word_prior, len(levels)))
     if text is not None:
-        sources.append(Texts(0, confusion_prior(corpus.n_labels, *text_prior), len(levels)))
+        blocks = [replace(block, beside=Beside(text[block.first : block.last])) for block in blocks]
+        sources.append(Texts(confusion_prior(corpus.n_labels, *text_prior), len(levels)))
     rules = StateSpace.of(corpus.labels)
     start = LevelStart(None, 1.0)
     return ChainLearner(space, tuple(sources), start, transition_prior, decode="marginal", rules=rules), blocks

@@ -20,6 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "glad": {"max_iter": 3, "restarts": 2},
     "hmm-crowd": {"max_iter": 3, "restarts": 2},
     "bsc": {"max_iter": 3, "restarts": 2},
+    "robust": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
 }
 
 

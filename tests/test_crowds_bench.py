@@ -13,8 +13,9 @@ import pytest
 
 from lasca import evaluate, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.truth import MajorityVote, Truth, Votes
+from lasca.truth import MajorityVote, Truth
 from lasca.truth.families import find_families
+from truth_cases import everything
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -137,8 +138,10 @@ def test_prompts_of_one_model_are_a_family(bench: Any) -> None:
     if not bench.corpora.data_folder().is_dir():
         pytest.skip("the real data are not there")
     corpus = bench.corpora.prompts((7, 7, 1, 1, 1, 1))
-    found = find_families(Votes.of(corpus), corpus.families, corpus.labels.index("O"))
+    block, outside = everything(corpus), corpus.labels.index("O")
+    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, outside)
     assert found.members() == [list(range(7)), list(range(7, 14))]
     assert 1.5 < found.counts_as(range(7)) < 3.5
     alone = bench.corpora.prompts((1,) * 6)
-    assert find_families(Votes.of(alone), alone.families, alone.labels.index("O")).members() == []
+    block, outside = everything(alone), alone.labels.index("O")
+    assert find_families(lambda pairs: pairs.summarise(block), alone.families, outside).members() == []

@@ -153,21 +153,20 @@ def test_rows_add_up_and_count_back() -> None:
     start = np.concatenate(([0], np.cumsum(rng.integers(0, 4, n))))
     row = rng.integers(0, R, start[-1]).astype(np.int32)
     table, proba = rng.normal(size=(R, T)), rng.random((n, T))
-    out = np.zeros((3, T))
-    rows.add_rows(2, 5, start, row, table, out)
-    expected = [sum((table[r] for r in row[start[i] : start[i + 1]]), np.zeros(T)) for i in range(2, 5)]
-    np.testing.assert_allclose(out, expected, rtol=1e-12)
-    by_row_start, by_row = np.empty(R + 1, np.int64), np.empty(len(row), np.int32)
-    rows.group_tokens(start, row, by_row_start, by_row)
-    counts = np.full((R, T), np.nan)
-    rows.sum_by_row(0, R, by_row_start, by_row, proba, counts)
-    expected = np.zeros((R, T))
-    for i in range(n):
-        for j in range(start[i], start[i + 1]):
-            expected[row[j]] += proba[i]
-    np.testing.assert_allclose(counts, expected, rtol=1e-12)
+    for weight in (None, rng.random(len(row))):
+        each = np.ones(len(row)) if weight is None else weight
+        for first, last in ((0, n), (2, 5)):
+            own, part = start[first : last + 1], slice(start[first], start[last])
+            out, counts = np.zeros((last - first, T)), np.zeros((R, T))
+            rows.add_view(own, row[part], None if weight is None else weight[part], table, out)
+            rows.count_view(own, row[part], None if weight is None else weight[part], proba[first:last], counts)
+            evidence, expected = np.zeros_like(out), np.zeros((R, T))
+            for i in range(first, last):
+                for j in range(start[i], start[i + 1]):
+                    evidence[i - first] += each[j] * table[row[j]]
+                    expected[row[j]] += each[j] * proba[i]
+            np.testing.assert_allclose(out, evidence, rtol=1e-12)
+            np.testing.assert_allclose(counts, expected, rtol=1e-12)
     single = np.zeros((n, T))
-    rows.add_row(0, n, np.array([0, -1, 2, 3, 0, 1, -1], np.int32), table, single)
-    np.testing.assert_array_equal(
-        single, [table[0], 0 * table[0], table[2], table[3], table[0], table[1], 0 * table[0]]
-    )
+    rows.add_view(None, np.array([0, 1, 2, 3, 0, 1, 2], np.int32), None, table, single)
+    np.testing.assert_array_equal(single, table[[0, 1, 2, 3, 0, 1, 2]])

@@ -26,6 +26,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "hmm-crowd": {"max_iter": 3, "restarts": 2},
     "bsc": {"max_iter": 3, "restarts": 2},
     "hc-seq": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
+    "robust": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
 }
 FIELDS = ("labels", "proba", "confusion", "trace")
 

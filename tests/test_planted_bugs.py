@@ -30,7 +30,7 @@ from lasca.truth.bayesian_sequence import BayesianSequence
 from lasca.truth.cluster_sampler import Kept, Priors, State
 from lasca.truth.glad import Glad
 from lasca.truth.hmm_crowd import HmmCrowd
-from lasca.truth.starts import SOLE, start_evidence
+from lasca.truth.starts import SOLE
 from mutations import source, sources
 from test_ambiguity import T, crowd
 from test_ambiguity_rank1 import corpus_of, draw, with_clusters
@@ -40,7 +40,7 @@ from test_gibbs import random_case, rng_state
 from test_truth_glad import Passes as GladPasses
 from test_truth_glad import random_state
 from truth_cases import crowd as small_crowd
-from truth_cases import triples
+from truth_cases import start_evidence, triples
 
 # --- formats, runs, report --------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def test_a_sole_annotator_of_hmm_crowd_equals_enumeration(kind: str, variational
     corpus = CrowdCorpus.from_sequences(
         [["a", "b", "a", "c"], ["c", "a"], ["b", "b", "c"]], {"eve": rows}, labels=labels
     )
-    start = start_evidence(corpus, Votes.of(corpus), hard=True).astype(float)
+    start = start_evidence(corpus, hard=True)
     rules = transitions(labels)
     q, trace = naive.hmm_crowd(corpus, kind, variational, start, rules, 0.7, 0.4, 0.3, steps=5, trust=SOLE)
     truth = HmmCrowd(

@@ -88,7 +88,7 @@ def test_drawn_rows_have_the_mean_of_their_posterior_also_where_labels_never_occ
 
 
 def test_a_drawn_confusion_of_a_text_has_the_mean_of_its_posterior() -> None:
-    source = Texts(0, np.array([[2.0, 1.0], [0.5, 3.0]]))
+    source = Texts(np.array([[2.0, 1.0], [0.5, 3.0]]))
     counts, rng, n = np.array([[4.0, 1.0], [0.0, 2.5]]), np.random.default_rng(0), 20_000
     drawn = sum(np.exp(source.draw(counts, rng)) for _ in range(n)) / n
     np.testing.assert_allclose(drawn, [[6 / 8, 2 / 8], [0.5 / 6, 5.5 / 6]], atol=0.01)

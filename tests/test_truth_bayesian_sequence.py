@@ -13,18 +13,16 @@ import pytest
 import naive
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
+from lasca.kernels import lattice
 from lasca.schemes import is_legal, transitions
-from lasca.truth.annotator_models import ANNOTATOR_MODELS, memory_prior, scheme_rules
-from lasca.truth.base import Votes
+from lasca.truth.annotator_models import ANNOTATOR_MODELS, VoteRows, memory_prior, scheme_rules
 from lasca.truth.bayesian_sequence import BayesianSequence
-from lasca.truth.chain import Chain, StateSpace
+from lasca.truth.chain import StateSpace
 from lasca.truth.dawid_skene import DawidSkene
-from lasca.truth.evidence import annotation_rows, memory
+from lasca.truth.evidence import labels_before
 from lasca.truth.hmm_crowd import HmmCrowd
-from lasca.truth.sequence import drawn_paths, marginals
 from lasca.truth.sequence_clusters import SequenceClusters
-from lasca.truth.starts import start_evidence
-from truth_cases import big_crowd, crowd
+from truth_cases import big_crowd, crowd, everything, start_evidence
 
 LABELS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 
@@ -47,8 +45,7 @@ def tiny(seed: int, labels: tuple[str, ...] = LABELS, lengths: tuple[int, ...] =
 @pytest.mark.parametrize("labels", [LABELS, ("NOUN", "VERB", "X")])
 def test_the_bound_and_the_posterior_equal_enumeration(kind: str, labels: tuple[str, ...]) -> None:
     corpus = tiny(3, labels)
-    votes = Votes.of(corpus)
-    start = start_evidence(corpus, votes, hard=False).astype(float)
+    start = start_evidence(corpus, hard=False)
     q, elbo = naive.bayesian_sequence(corpus, kind, start, transitions(labels), 3.0, 1.2, 0.7, 0.3, steps=5)
     model = BayesianSequence(
         annotator_model=kind, prior_correct=3.0, prior_wrong=1.2, transition_prior=0.7, word_prior=0.3,
@@ -72,8 +69,7 @@ def some_known(corpus: CrowdCorpus) -> np.ndarray:
 def test_what_is_known_rules_out_paths(kind: str) -> None:
     corpus = tiny(3)
     known = some_known(corpus)
-    votes = Votes.of(corpus.with_known(known))
-    start = start_evidence(corpus, votes, hard=False).astype(float)
+    start = start_evidence(corpus.with_known(known), hard=False)
     q, elbo = naive.bayesian_sequence(
         corpus, kind, start, transitions(LABELS), 3.0, 1.2, 0.7, 0.3, steps=5, known=known
     )
@@ -117,7 +113,7 @@ def test_states_of_single_tokens_equal_enumeration(kind: str) -> None:
     labels = ("B-X", "I-X", "O")
     corpus = tiny(4, labels)
     states = StateSpace.of(labels, singles=True)
-    start = start_evidence(corpus, Votes.of(corpus), hard=False).astype(float)
+    start = start_evidence(corpus, hard=False)
     rules, shows = (states.first, states.allowed, states.last), states.shows.tolist()
     q, elbo = naive.bayesian_sequence(
         corpus, kind, start, rules, 3.0, 1.2, 0.7, 0.3, 5, shows=shows, label_rules=transitions(labels)
@@ -222,11 +218,13 @@ def test_memory_is_of_the_same_annotator_and_sequence() -> None:
         [["x", "y", "z"], ["x"]],
         {"a": [["P", None, "Q"], ["P"]], "b": [["Q", "Q", "P"], None]},
     )
-    votes = Votes.of(corpus)
-    by = {(i, a): p for (i, a), p in zip(zip(corpus.annotation_token, corpus.annotation_annotator), memory(votes))}
+    block = everything(corpus)
+    before = labels_before(block)
+    by = {(i, a): p for (i, a), p in zip(zip(corpus.annotation_token, corpus.annotation_annotator), before)}
     assert by == {(0, 0): 2, (0, 1): 2, (1, 1): 1, (2, 0): 2, (2, 1): 1, (3, 0): 2}
-    rows = annotation_rows(votes, memory(votes))
-    assert rows.n_rows == len(set(rows.code.tolist())) == 5
+    rows = VoteRows.of([block], memory=True)
+    assert len(rows) == len(set(rows.code.tolist())) == 5
+    assert rows.forgetful().code.tolist() == VoteRows.of([block]).code.tolist() == [0, 1, 2, 3]
 
 
 def test_threads_do_not_change_a_byte() -> None:
@@ -236,18 +234,15 @@ def test_threads_do_not_change_a_byte() -> None:
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
 
 
-def test_paths_drawn_in_chunks_have_the_marginals_of_the_e_step() -> None:
-    """Each label's share among draws is within five standard errors; threads do not change the draws."""
-    corpus = big_crowd(45_000)
-    T, rng = corpus.n_labels, np.random.default_rng(0)
+def test_drawn_paths_have_the_marginals_of_the_e_step() -> None:
+    """Each label's share among draws is within five standard errors."""
+    T, rng = 4, np.random.default_rng(0)
     evidence = np.tile(rng.normal(size=(15, T)), (3000, 1))  # the same fifteen tokens, 3,000 times
-    chain = Chain(rng.random(T), rng.random((T, T)), rng.random(T))
-    proba = np.empty((corpus.n_tokens, T))
-    marginals(corpus.offsets, chain, (), proba, 2, evidence)
-    uniform = rng.random(corpus.n_tokens)
-    one, two = (drawn_paths(corpus.offsets, chain, (), uniform, n, evidence) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    share = (one.reshape(3000, 15, 1) == np.arange(T)).mean(axis=0)
+    offsets, weights = np.arange(0, len(evidence) + 1, 15), (rng.random(T), rng.random((T, T)), rng.random(T))
+    proba, path = np.empty_like(evidence), np.empty(len(evidence), np.int16)
+    lattice.marginals(offsets, evidence, *weights, proba, np.zeros(T), np.zeros((T, T)))
+    lattice.sample_paths(offsets, evidence, *weights, rng.random(len(evidence)), path)
+    share = (path.reshape(3000, 15, 1) == np.arange(T)).mean(axis=0)
     p = proba[:15]
     assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / 3000)).all()
 

@@ -14,9 +14,8 @@ from lasca.schemes import is_legal, transitions
 from lasca.truth.base import Votes
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hmm_crowd import HmmCrowd
-from lasca.truth.starts import start_evidence
 from test_truth_bayesian_sequence import LABELS, tiny
-from truth_cases import big_crowd, crowd
+from truth_cases import big_crowd, crowd, start_evidence
 
 
 @pytest.mark.parametrize("kind", ["vector", "matrix"])
@@ -24,7 +23,7 @@ from truth_cases import big_crowd, crowd
 @pytest.mark.parametrize("labels", [LABELS, ("NOUN", "VERB", "X")])
 def test_objective_and_posterior_equal_enumeration(kind: str, variational: bool, labels: tuple[str, ...]) -> None:
     corpus = tiny(5, labels)
-    start = start_evidence(corpus, Votes.of(corpus), hard=True).astype(float)
+    start = start_evidence(corpus, hard=True)
     q, trace = naive.hmm_crowd(corpus, kind, variational, start, transitions(labels), 0.7, 0.4, 0.3, steps=5)
     model = HmmCrowd(
         crowd=kind, variational=variational, smoothing=0.7, transition_prior=0.4, word_prior=0.3, max_iter=4, tol=0
@@ -45,7 +44,7 @@ def test_soft_votes_equal_enumeration_of_what_they_may_have_been(kind: str) -> N
     votes = Votes.of(rich)
     assert votes.soft is not None
     soft = [(int(i), int(a), p / p.sum()) for i, a, p in zip(votes.soft.token, votes.soft.annotator, votes.soft.proba)]
-    start = start_evidence(rich, votes, hard=True).astype(float)
+    start = start_evidence(rich, hard=True)
     q, trace = naive.hmm_crowd(rich, kind, True, start, transitions(LABELS), 0.7, 0.4, 0.3, steps=5, soft=soft)
     truth = HmmCrowd(crowd=kind, smoothing=0.7, transition_prior=0.4, word_prior=0.3, max_iter=4, tol=0).fit(rich)
     np.testing.assert_allclose(truth.proba, q, rtol=1e-5, atol=1e-6)

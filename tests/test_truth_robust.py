@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,32 @@ import pytest
 
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
-from lasca.kernels import rows as kernels
+from lasca.corpus.votes import Block, cut_into_blocks
+from lasca.engine import Processes, Threads, added
+from lasca.kernels import guards as kernels
 from lasca.kernels.families import pair_counts
 from lasca.truth import Votes, model_class
-from lasca.truth.evidence import annotation_rows, memory
+from lasca.truth.annotator_models import VoteRows
+from lasca.truth.chain import StateSpace
 from lasca.truth.families import declared_families, find_families
-from lasca.truth.guards import Crowd, Rates, Silence, kinds_of_marks
-from lasca.truth.robust import MEMBERS, RobustSequence, _meeting, _say
-from lasca.truth.robust_chain import RobustChain
-from truth_cases import crowd, triples
+from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
+from lasca.truth.robust import MEMBERS, RobustSequence, _judged, _say
+from lasca.truth.robust_chain import LearnedMatrices, Structure, member
+from lasca.truth.starts import LevelStart, WeighedStart
+from truth_cases import crowd, everything, triples
 
 LABELS = ("B-X", "I-X", "O")
 
 
-def looked_at(corpus: CrowdCorpus, weight: Any = None, n_threads: int = 1) -> Crowd:
-    votes = Votes.of(corpus)
-    weights = np.ones(len(votes.label)) if weight is None else weight
-    return Crowd.of(corpus, votes, weights, None, n_threads)
+def looked_at(corpus: CrowdCorpus, blocks: list[Block] | None = None) -> Crowd:
+    look = Look(corpus.labels, declared_families(corpus.families))
+    return look.crowd(added([look.summarise(block) for block in blocks or [everything(corpus)]]))
+
+
+def annotators_of(corpus: CrowdCorpus, structure: Structure) -> Any:
+    rows = VoteRows.of([everything(corpus)], memory=True)
+    made = member(structure, looked_at(corpus), rows, (), LevelStart(None, 1.0), trust=0.0, tol=1e-3)
+    return made.sources[0]
 
 
 def with_copies(corpus: CrowdCorpus, original: str, n: int, redrawn: float, seed: int = 0) -> CrowdCorpus:
@@ -48,28 +57,55 @@ def with_copies(corpus: CrowdCorpus, original: str, n: int, redrawn: float, seed
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
-def test_weighted_rows_are_the_rows_times_the_weights() -> None:
-    votes = Votes.of(crowd(12))
-    rng = np.random.default_rng(0)
-    rows = annotation_rows(votes, memory(votes))
-    weight, table = rng.random(len(votes.label)), rng.standard_normal((rows.n_rows, 3))
-    out, expected = np.zeros((votes.n_tokens, 3)), np.zeros((votes.n_tokens, 3))
-    kernels.add_weighted_rows(0, votes.n_tokens, votes.start, rows.row, weight, table, out)
-    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+def test_the_sums_of_the_guards_are_those_of_plain_loops() -> None:
+    corpus = crowd(12, unlabelled=2)
+    block = Block(Votes.of(corpus), int(corpus.offsets[3]), int(corpus.offsets[9]))
+    votes, rng = block.votes, np.random.default_rng(0)
+    start = votes.start[block.first : block.last + 1]
+    part = slice(int(start[0]), int(start[-1]))
+    annotator, label = votes.annotator[part], votes.label[part]
+    token = np.repeat(np.arange(len(block)), np.diff(start))
+    sequence = corpus.token_sequence[block.first + token]
+    pairing, outside = Pairing.of(block, LABELS.index("O")), LABELS.index("O")
+    said: dict[tuple[int, int], list[int]] = {}
+    for j, key in enumerate(zip(sequence.tolist(), annotator.tolist())):
+        said.setdefault(key, []).append(j)
+    assert len(pairing.owner) == len(said)
+    for (_, a), own in said.items():
+        pair = int(pairing.pair[own[0]])
+        assert (pairing.pair[own] == pair).all()
+        assert pairing.owner[pair] == a
+        assert pairing.silent[pair] == all(label[j] == outside for j in own)
+    row, weight = rng.integers(0, 5, len(label)).astype(np.int32), rng.random(len(label))
+    table, proba = rng.standard_normal((5, 3)), rng.dirichlet(np.ones(3), len(block))
+    out = np.zeros(len(pairing.owner))
+    kernels.evidence_of_silence(start, row, weight, pairing.pair, pairing.silent, table, proba, out)
+    wanted = np.zeros(len(out))
     for j, i in enumerate(token):
-        expected[i] += weight[j] * table[rows.row[j]]
-    np.testing.assert_allclose(out, expected, rtol=1e-12)
-    proba, counts = rng.random((votes.n_tokens, 3)), np.empty((rows.n_rows, 3))
-    by_vote = np.empty(len(rows.row), np.int64)
-    kernels.group_votes(rows.row, rows.by_row_start, by_vote)
-    kernels.sum_weighted_by_row(0, rows.n_rows, rows.by_row_start, rows.by_row, by_vote, weight, proba, counts)
-    wanted = np.zeros((rows.n_rows, 3))
-    for j, i in enumerate(token):
-        wanted[rows.row[j]] += weight[j] * proba[i]
-    np.testing.assert_allclose(counts, wanted, rtol=1e-12)
-    fits = np.empty(len(votes.label))
-    kernels.expected_votes(votes.start, rows.row, table, proba, fits)
-    np.testing.assert_allclose(fits, [(table[rows.row[j]] * proba[i]).sum() for j, i in enumerate(token)], rtol=1e-12)
+        wanted[pairing.pair[j]] += weight[j] * (table[row[j]] * proba[i]).sum() * pairing.silent[pairing.pair[j]]
+    np.testing.assert_allclose(out, wanted, rtol=1e-12)
+    kind_of, expected = np.array([1, 2, 0]), rng.random((len(block), 3))
+    given, other = np.zeros((2, votes.n_annotators, 3))
+    kernels.sums_of_rates(start, annotator, label, kind_of, weight, expected, given, other)
+    for a in range(votes.n_annotators):
+        for k in range(3):
+            mine = [j for j in range(len(label)) if annotator[j] == a]
+            assert given[a, k] == pytest.approx(sum(weight[j] * expected[token[j], k] for j in mine))
+            others = [j for j in mine if k > 0 and kind_of[label[j]] not in (0, k)]
+            assert other[a, k] == pytest.approx(sum(weight[j] * expected[token[j], k] for j in others))
+
+
+def test_what_all_members_know_adds_up_over_blocks() -> None:
+    corpus = crowd(60, unlabelled=3)
+    blocks = cut_into_blocks(Votes.of(corpus), 100)
+    assert len(blocks) > 5
+    whole, parts = looked_at(corpus), looked_at(corpus, blocks)
+    for name in ("sequences", "given", "own"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
+    assert (whole.meet, whole.marks, whole.per_token) == (parts.meet, parts.marks, parts.per_token)
+    pairs = {(corpus.token_sequence[i], a) for i, a, _ in triples(corpus)}
+    assert whole.sequences.tolist() == [sum(b == a for _, b in pairs) for a in range(corpus.n_annotators)]
+    assert whole.marks == sum(t != LABELS.index("O") for _, _, t in triples(corpus)) == whole.own[:, 0].sum()
 
 
 def test_pairs_are_counted_by_the_first_tokens_of_marks() -> None:
@@ -88,7 +124,8 @@ def test_pairs_are_counted_by_the_first_tokens_of_marks() -> None:
 
 def families_of(corpus: CrowdCorpus) -> list[set[str]]:
     outside = corpus.labels.index("O") if "O" in corpus.labels else -1
-    found = find_families(Votes.of(corpus), corpus.families, outside)
+    block = everything(corpus)
+    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, outside)
     return [{corpus.annotators[a] for a in members} for members in found.members()]
 
 
@@ -124,14 +161,15 @@ def test_good_annotators_are_no_family() -> None:
 
 def test_a_family_of_exact_copies_weighs_as_one() -> None:
     corpus = with_copies(crowd(30, coverage=1.0), "annotator-0", 3, redrawn=0.0)
-    votes = Votes.of(corpus)
+    block = everything(corpus)
+    votes = block.votes
     names = ["f" if name.startswith("annotator-0") else None for name in corpus.annotators]
     families = declared_families(names)
-    weight = families.weights(votes)
+    weight = families.weights(block)
     member = np.array([name is not None for name in names])[votes.annotator]
     np.testing.assert_allclose(weight[member], 0.25)
     np.testing.assert_allclose(weight[~member], 1.0)
-    once = families.one_each(votes)
+    once = families.one_each(block).votes
     assert len(once.label) == len(votes.label) - 3 * corpus.n_tokens
     assert (np.bincount(once.annotator, minlength=len(names)) > 0).sum() == 6
 
@@ -173,31 +211,35 @@ def test_silence_is_discounted_where_others_mark_much() -> None:
         np.concatenate([corpus.annotation_annotator, np.full(corpus.n_tokens, 5)]),
         np.concatenate([corpus.annotation_label, np.full(corpus.n_tokens, LABELS.index("O"))]),
     )
-    seen = looked_at(lazy)
-    silence = Silence(seen)
-    rows = annotation_rows(seen.votes)
-    table = np.log(np.where(rows.code[:, None] % 3 == np.arange(3), 0.9, 0.05))
-    states = np.eye(3)[lazy.golds["gold"]]
+    block, sequences = everything(lazy), looked_at(lazy).sequences
+    pairing, rows = Pairing.of(block, LABELS.index("O")), VoteRows.of([block])
+    view, ones = rows.view(block), np.ones(block.n_votes)
+    table = np.log(np.where(rows.code[:, None] % 3 == np.arange(3), 0.9, 0.05))[view.own]
+    states, rates = np.eye(3)[lazy.golds["gold"]], np.full(6, FIRST_ASLEEP)
     for _ in range(5):
-        weight = silence.weights(rows, table, states)
-    is_lazy = seen.votes.annotator == 5
-    marked = np.isin(lazy.token_sequence[seen.token], lazy.token_sequence[lazy.golds["gold"] != LABELS.index("O")])
+        slept = asleep(pairing, view, table, states, ones, rates)
+        rates = sleep_rates(np.bincount(pairing.owner, slept, 6), sequences)
+    weight, votes = 1 - slept[pairing.pair], block.votes
+    is_lazy, token = votes.annotator == 5, np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+    marked = np.isin(lazy.token_sequence[token], lazy.token_sequence[lazy.golds["gold"] != LABELS.index("O")])
     assert weight[is_lazy & marked].mean() < 0.1
     assert weight[~is_lazy].mean() > 0.95
-    assert silence.rate[5] > 0.5 > silence.rate[:5].max()
+    assert rates[5] > 0.5 > rates[:5].max()
 
 
 def test_the_rate_of_marks_is_held_where_annotators_support_it() -> None:
     corpus = crowd(60, n_annotators=6, seed=5, coverage=1.0, accuracy=0.95)
     rates = Rates(looked_at(corpus))
     outside = LABELS.index("O")
-    fits = np.eye(3)[corpus.golds["gold"]]
+    block, ones = everything(corpus), np.ones(corpus.n_annotations)
+    fits = rates.sums(block, ones, np.eye(3)[corpus.golds["gold"]])
     none = np.zeros(len(rates.kinds))
-    assert rates.held(none, fits).tolist() == [0.0]
-    most = np.full((corpus.n_tokens, 3), 0.45)
-    most[:, outside] = 0.1
-    assert rates.held(none, most) == pytest.approx(np.log(rates.least_ratio / rates.ratios(most)))
-    assert rates.held(none + 0.5, fits)[0] < 0.5
+    assert rates.held(none, *fits).tolist() == [0.0]
+    proba = np.full((corpus.n_tokens, 3), 0.45)
+    proba[:, outside] = 0.1
+    most = rates.sums(block, ones, proba)
+    assert rates.held(none, *most) == pytest.approx(np.log(rates.least_ratio / rates.ratios(*most)))
+    assert rates.held(none + 0.5, *fits)[0] < 0.5
 
 
 def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -> None:
@@ -220,11 +262,15 @@ def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -
     )
     rates = Rates(looked_at(corpus))
     assert list(rates.kinds) == [None, "X", "Y"]
-    everything, one, other = weight = rates.held(np.zeros(3), np.eye(3)[machine])
-    assert one == 0.0 < everything < 0.8 < other
-    assert rates.bias(weight).tolist() == [0.0, -everything, -everything - other]
-    confused = np.eye(3)[np.where(gold == 2, 1, gold)]  # all of Y is called X: who said Y there has seen something
-    assert rates.held(np.zeros(3), confused).tolist() == [0.0, 0.0, 0.0]
+
+    def held(codes: Any) -> Any:
+        return rates.held(np.zeros(3), *rates.sums(everything(corpus), np.ones(6 * n), np.eye(3)[codes]))
+
+    of_all, one, other = weight = held(machine)
+    assert one == 0.0 < of_all < 0.8 < other
+    assert rates.bias(weight).tolist() == [0.0, -of_all, -of_all - other]
+    confused = np.where(gold == 2, 1, gold)  # all of Y is called X: who said Y there has seen something
+    assert held(confused).tolist() == [0.0, 0.0, 0.0]
     marked = (RobustSequence().fit(corpus).labels == 2).sum()
     assert marked < 1.2 * (gold == 2).sum()
 
@@ -244,25 +290,28 @@ def test_the_base_speaks_beside_learned_priors_where_annotators_have_many_marks(
     shares = []
     for n in (60, 4000):
         corpus = crowd(n, n_annotators=3, seed=5, coverage=1.0, accuracy=0.95)
-        shares.append(RobustChain(looked_at(corpus), structure).own)
+        shares.append(annotators_of(corpus, structure).own)
     assert shares[0] == pytest.approx(0.1)
     assert shares[1] > 0.9
 
 
 def test_learned_priors_are_the_mean_of_all_annotators() -> None:
     corpus = crowd(100, n_annotators=6, seed=6, coverage=1.0, accuracy=0.6)
-    chain = RobustChain(looked_at(corpus), MEMBERS[3])
-    out = np.zeros((corpus.n_tokens, chain.S))
+    learned = annotators_of(corpus, MEMBERS[3])
+    assert isinstance(learned, LearnedMatrices)
+    out = np.zeros((corpus.n_tokens, len(learned.shows)))
     out[np.arange(corpus.n_tokens), corpus.golds["gold"]] = 1.0  # the easy level, true labels
-    rows, totals = chain._pooled(chain._crowd_counts(out))
-    own = rows[(chain.annotator == 0)][:, :3] / totals[0, :3]
-    by_given = {int(g): row for g, row in zip(chain.given[chain.annotator == 0], own)}
+    counts = learned.expected(None, learned.look(everything(corpus)), out).table()
+    rows, totals, first = learned.pooled(counts, np.full((1, 6), 10.0))
+    annotator, _, given = learned.rows.parts
+    own = rows[annotator == 0][:, :3] / totals[0, :3]
+    by_given = {int(g): row for g, row in zip(given[annotator == 0], own)}
     assert by_given[0][0] == pytest.approx(0.6 + 0.4 / 3, abs=0.06)
-    first = chain.strength.copy()
+    strength = first
     for _ in range(30):
-        chain._pooled(chain._crowd_counts(out))
-    assert (chain.strength[0, :3] > first[0, :3]).all()  # annotators are alike: the fixed point is far above the start
-    assert chain.strength[0, :3].min() > 30
+        _, _, strength = learned.pooled(counts, strength)
+    assert (strength[0, :3] > first[0, :3]).all()  # annotators are alike: the fixed point is far above the start
+    assert strength[0, :3].min() > 30
 
 
 def test_what_is_known_holds_and_teaches() -> None:
@@ -326,11 +375,20 @@ def test_any_text_model_can_have_a_say() -> None:
     assert told > deaf + 0.05
 
 
-def test_threads_change_no_byte() -> None:
-    corpus = crowd(300, seed=2)
-    one, two = (RobustSequence(n_threads=n, rounds=1, text_iterations=5).fit(corpus) for n in (1, 2))
-    np.testing.assert_array_equal(one.proba, two.proba)
-    np.testing.assert_array_equal(one.labels, two.labels)
+def test_threads_and_processes_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a family, who sleeps, what is held, and a text that is heard."""
+    corpus = with_copies(crowd(400, seed=2, coverage=1.0), "annotator-2", 2, redrawn=0.02)
+    monkeypatch.setattr("lasca.truth.robust.blocks_of", lambda votes: cut_into_blocks(votes, 2500))
+    found = []
+    for engine in (Threads(1), Threads(2), Processes(7, "fork")):
+        model = RobustSequence(rounds=1, text_iterations=5, max_iter=4)
+        model.engine = engine
+        found.append(model.fit(corpus))
+    assert found[0].diagnostics["text"]
+    assert found[0].diagnostics["families"]
+    for name in ("proba", "labels", "confusion", "trace"):
+        assert len({getattr(truth, name).tobytes() for truth in found}) == 1, name
+    assert len({truth.warnings for truth in found}) == 1
 
 
 def test_it_says_who_repeats_whom_and_what_is_never_inferred() -> None:
@@ -353,6 +411,16 @@ def test_every_model_says_what_it_never_infers_and_where_votes_are_lonely() -> N
     assert any("one vote only" in warning for warning in lonely.warnings)
 
 
+@dataclass(frozen=True)
+class OnlyOutside:
+    """A Dawid–Skene for which nothing is true but O."""
+
+    logs: Any
+
+    def labels(self, block: Block) -> Any:
+        return np.tile(self.logs, (len(block), 1))
+
+
 def test_of_two_votes_that_differ_none_is_judged_in_a_small_crowd() -> None:
     """Members begin at the votes' shares unless there are third votes, or many spans; lone votes are never judged."""
     marks = [["B-PER", "O", "O"], ["O", "B-PER", "O"]] * 30
@@ -361,11 +429,10 @@ def test_of_two_votes_that_differ_none_is_judged_in_a_small_crowd() -> None:
     def begins(people: dict[str, list[Any]], times: int = 1) -> Any:
         people = {name: labels * times for name, labels in people.items()}
         corpus = CrowdCorpus.from_sequences([["a", "b", "c"]] * 60 * times, people)
-        votes = Votes.of(corpus)
-        start = np.tile(np.log([0.999, 0.001]), (corpus.n_tokens, 1))  # Dawid–Skene: nothing is true but O
         mark = corpus.labels.index("B-PER")
-        seen = Crowd.of(corpus, votes, np.ones(len(votes.label)), None, 1)
-        return np.exp(_meeting(seen, start[:, :: -1 if mark == 0 else 1]))[0, mark]
+        seen, first = looked_at(corpus), OnlyOutside(np.log(np.where(np.arange(2) == mark, 0.001, 0.999)))
+        start = WeighedStart(first, _judged(seen), seen.families)  # type: ignore[arg-type]
+        return np.exp(start.evidence(everything(corpus), StateSpace.of(corpus.labels)))[0, mark]
 
     assert begins({"ann": marks, "ben": silent}) == pytest.approx(0.5, abs=0.01)
     assert begins({"ann": marks, "ben": silent, "cyd": silent}) == pytest.approx(0.001, abs=1e-6)
@@ -377,8 +444,7 @@ def test_members_say_what_they_have_earned() -> None:
     def said(times: int) -> dict[str, float]:
         people = {name: [["O", "B-PER", "I-PER", "O"]] * times for name in ("ann", "ben", "cyd")}
         corpus = CrowdCorpus.from_sequences([["a", "b", "c", "d"]] * times, people)
-        votes = Votes.of(corpus)
-        seen = Crowd.of(corpus, votes, np.ones(len(votes.label)), None, 1)
+        seen = looked_at(corpus)
         assert seen.marks / seen.run_length == 3 * times
         return {structure.name: _say(seen, structure) for structure in MEMBERS}
 

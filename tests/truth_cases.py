@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
+from lasca.truth.dawid_skene import DawidSkene
+from lasca.truth.starts import dawid_skene_start
 
 LABELS = ("B-X", "I-X", "O")
 
@@ -91,3 +94,15 @@ def shuffled(corpus: CrowdCorpus, seed: int) -> tuple[CrowdCorpus, Any, Any]:
         moved.annotation_label,
     )
     return renamed, tokens, annotators
+
+
+def everything(corpus: CrowdCorpus) -> Block:
+    """Return the votes of a corpus as one block."""
+    votes = Votes.of(corpus)
+    return Block(votes, 0, votes.n_tokens)
+
+
+def start_evidence(corpus: CrowdCorpus, *, hard: bool) -> Any:
+    """Return the start of a chain learner for all tokens at once."""
+    start = dawid_skene_start(DawidSkene(n_threads=1), Votes.of(corpus), hard=hard)
+    return start.labels(everything(corpus)).astype(float)

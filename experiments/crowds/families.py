@@ -27,6 +27,7 @@ sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]
 from crowds import corpora  # noqa: E402
 from lasca import datasets, simulate  # noqa: E402
 from lasca.corpus import CrowdCorpus  # noqa: E402
+from lasca.corpus.votes import Block  # noqa: E402
 from lasca.truth import Votes  # noqa: E402
 from lasca.truth.families import find_families  # noqa: E402
 
@@ -74,7 +75,9 @@ def crowds(n: int, copies: bool) -> Iterator[tuple[str, float, simulate.Simulati
 def found_pairs(corpus: CrowdCorpus) -> set[tuple[str, str]]:
     """Return the pairs of annotators that are put into one family."""
     outside = corpus.labels.index("O") if "O" in corpus.labels else -1
-    families = find_families(Votes.of(corpus), corpus.families, outside)
+    votes = Votes.of(corpus)
+    everything = Block(votes, 0, votes.n_tokens)
+    families = find_families(lambda pairs: pairs.summarise(everything), corpus.families, outside)
     groups = [[corpus.annotators[i] for i in members] for members in families.members()]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 

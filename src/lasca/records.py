@@ -129,7 +129,8 @@ def _tree(value: Any, arrays: dict[str, Any]) -> Any:
         return {"array": name, "shape": list(np.shape(value))}
     if is_dataclass(value):
         kind = type(value)
-        own = {f.name: _tree(getattr(value, f.name), arrays) for f in fields(value)}
+        stays = [f.name for f in fields(value) if f.metadata.get("kept", True)]
+        own = {name: _tree(getattr(value, name), arrays) for name in stays}
         return {"record": [kind.__module__, kind.__qualname__], "fields": own}
     if isinstance(value, tuple):
         return {"tuple": [_tree(item, arrays) for item in value]}

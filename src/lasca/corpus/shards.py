@@ -33,6 +33,7 @@ from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import CorpusError, LascaError, StoreError
 from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
+from lasca.records import read_record
 
 __all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded"]
 
@@ -401,6 +402,8 @@ class BlockOnDisk:
     first: int
     last: int
     number: int
+    beside: Path | None = field(default=None, kw_only=True)
+    """The file of what is kept beside it."""
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -412,7 +415,8 @@ class BlockOnDisk:
 
     def load(self) -> Block:
         """Read the block."""
-        return replace(self.corpus.block(self.first, self.last), number=self.number, place=self)
+        beside = None if self.beside is None else read_record(self.beside)
+        return replace(self.corpus.block(self.first, self.last), number=self.number, place=self, beside=beside)
 
 
 @lru_cache(maxsize=4)

@@ -39,8 +39,6 @@ class Votes:
     """The sequences at which a document begins that has no sequence before; None: every sequence may be cut off."""
     words: npt.NDArray[np.int32] | None = field(default=None, repr=False)
     """The word of each token as a code, for models that look at words."""
-    texts: tuple[npt.NDArray[np.float32], ...] = field(default=(), repr=False)
-    """What taggers say, for models that listen to them: (n_tokens, n_labels) each; rows of zeros say nothing."""
     silent: Votes | None = field(default=None, repr=False)
     """What those said who do not vote; None: everybody votes."""
 
@@ -159,6 +157,8 @@ class Block:
     """Which block of the corpus it is: what is drawn at random for a block is drawn by this."""
     place: Any = field(default=None, repr=False)
     """Where it was loaded from, if it was."""
+    beside: Any = field(default=None, repr=False)
+    """What a model keeps beside the block from one learner to the next: a record of arrays over its tokens."""
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -227,19 +227,18 @@ class Block:
             cuts=None,
             silent=None if v.silent is None else Block(v.silent, a, b).alone().votes,
             words=None if v.words is None else v.words[a:b],
-            texts=tuple(text[a:b] for text in v.texts),
         )
-        return Block(own, 0, b - a, self.number)
+        return Block(own, 0, b - a, self.number, beside=self.beside)
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = self if self.first == 0 and self.last == self.votes.n_tokens else self.alone()
-        return _again, (own.votes, own.number)
+        return _again, (own.votes, own.number, own.beside)
 
 
-def _again(votes: Votes, number: int) -> Block:
+def _again(votes: Votes, number: int, beside: Any) -> Block:
     for array in (votes.start, votes.annotator, votes.label):
         array.flags.writeable = False
-    return Block(votes, 0, votes.n_tokens, number)
+    return Block(votes, 0, votes.n_tokens, number, beside=beside)
 
 
 def cut_into_blocks(votes: Any, target: int, *, by_tokens: bool = False) -> list[Any]:

@@ -127,10 +127,12 @@ def run_em(
     first: State | None = None,
     finished: Callable[[float], None] | None = None,
     keeper: Keeper | None = None,
+    rests: Callable[[State], bool] | None = None,
 ) -> EmRun[State]:
     """Run EM from every start and return the run with the largest last objective.
 
-    `finished` is told the last objective of each run when it ends; `keeper` keeps where the loop is.
+    `finished` is told the last objective of each run when it ends; `keeper` keeps where the loop is; `rests` says of a
+    state that a run is at its end, in place of the rise of the objective.
     """
     at: Halfway[State] = Halfway(0, None, np.zeros(0), None, ())
     if keeper is not None:
@@ -152,7 +154,7 @@ def run_em(
             if keeper is not None and len(trace) % keeper.every == 0:
                 keeper.save(replace(at, state=state, trace=np.array(trace)))
 
-        state, trace, converged = _one_run(state, list(at.trace), step, max_iter, tol * scale, report, reached)
+        state, trace, converged = _one_run(state, list(at.trace), step, max_iter, tol * scale, report, reached, rests)
         if finished is not None:
             finished(trace[-1])
         best = at.best
@@ -188,6 +190,7 @@ def _one_run(
     least_rise: float,
     report: Callable[[float, str], None],
     reached: Callable[[State, list[float]], None],
+    rests: Callable[[State], bool] | None = None,
 ) -> tuple[State, list[float], bool]:
     for iteration in range(len(trace), max_iter):
         state, objective = step(state)
@@ -200,7 +203,8 @@ def _one_run(
             )
         trace.append(float(objective))
         report((iteration + 1) / max_iter, f"iteration {iteration + 1}")
-        if iteration and least_rise > 0 and trace[-1] - trace[-2] < least_rise:
+        rises = not iteration or least_rise <= 0 or trace[-1] - trace[-2] >= least_rise
+        if not rises if rests is None else rests(state):
             return state, trace, True
         reached(state, trace)
     return state, trace, False

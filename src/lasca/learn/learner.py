@@ -8,6 +8,8 @@ A learner is a small frozen record of settings with pure functions. It sees the 
     update(state, statistics) -> (state, objective)
     describe(state, block, local, out) -> (labels or None, statistics); `out` takes the probabilities
 
+A learner whose objective may fall has `rests(state) -> bool`, which says that a run is at its end.
+
 `state` is a small frozen record of arrays. `statistics` are tuples of arrays and numbers that add up. `local` is what
 a model keeps of a block from visit to visit (None before the first): the engine holds it where the block is, and may
 let go of it unless the learner says that it `remembers` what cannot be made again from the block. An engine
@@ -99,7 +101,10 @@ def run_learner(
     keeper = None if checkpoint is None else checkpoint.of(work, best)
     goes_on = checkpoint is not None and checkpoint.file.exists()
     first = None if lucky or goes_on else initial(None)
-    run = run_em(initial, step, **loop, scale=scale, progress=report, first=first, finished=finished, keeper=keeper)
+    rests = getattr(learner, "rests", None)
+    run = run_em(
+        initial, step, **loop, scale=scale, progress=report, first=first, finished=finished, keeper=keeper, rests=rests
+    )
     work.back()
     return run
 

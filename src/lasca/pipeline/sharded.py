@@ -86,7 +86,7 @@ def aggregate_shards(
         steps.finish(lambda folder: _write(corpus, truth, steps.folder, folder), overwrite=overwrite)
         return truth
     finally:
-        if not (steps.folder / "scratch" / "checkpoint").exists():
+        if not any((steps.folder / "scratch").glob("checkpoint*")):
             steps.steps.clear()  # nothing to go on from: the work folder goes
         steps.close()
 

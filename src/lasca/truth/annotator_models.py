@@ -24,13 +24,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus.votes import Block
-from lasca.kernels import rows as kernels
-from lasca.kernels.compiled import read_only
 from lasca.kernels.products import crossed, times
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.schemes import detect, split_label, transitions
@@ -41,6 +40,7 @@ from lasca.truth.evidence import (
     context_borders,
     dirichlet_rows,
     drawn_rows,
+    labels_before,
     marginal_rows,
     multinomial_rows,
     numbered,
@@ -79,14 +79,21 @@ class VoteRows:
     n_annotators: int
     n_labels: int
     memory: bool
+    soft: bool = True
+    """Whether soft votes have rows; else they are not looked at."""
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], memory: bool = False) -> VoteRows:
+    def of(cls, blocks: Sequence[Block], memory: bool = False, *, soft: bool = True) -> VoteRows:
         """Collect the rows of all blocks."""
         votes = blocks[0].load().votes
-        empty = cls(np.zeros(0, np.int64), votes.n_annotators, votes.n_labels, memory)
+        empty = cls(np.zeros(0, np.int64), votes.n_annotators, votes.n_labels, memory, soft)
         found = [numbered(np.concatenate(empty._codes(block.load())[:2]), empty.n_codes)[0] for block in blocks]
-        return cls(np.unique(np.concatenate(found)), votes.n_annotators, votes.n_labels, memory)
+        return replace(empty, code=np.unique(np.concatenate(found)))
+
+    def forgetful(self) -> VoteRows:
+        """Return the rows of the same votes without memory."""
+        annotator, _, given = self.parts
+        return replace(self, code=np.unique(annotator * self.n_labels + given), memory=False)
 
     def __len__(self) -> int:
         return len(self.code)
@@ -120,16 +127,12 @@ class VoteRows:
         annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
         code = annotator.astype(np.int64)
         if self.memory:
-            before = np.empty(len(label), np.int16)
-            kernels.previous_labels(
-                read_only(block.offsets), read_only(start - start[0]), annotator, label, np.int16(T), before
-            )
             code *= self.contexts
-            code += before
+            code += labels_before(block)
         code *= T
         code += label
         soft = np.zeros(0, np.int64)
-        if votes.soft is not None:
+        if votes.soft is not None and self.soft:
             soft = np.unique(votes.soft.annotator[block.part(votes.soft)]).astype(np.int64)
         first = (soft * self.contexts + self.contexts - 1) * T
         return code, (first[:, None] + np.arange(T)).ravel(), soft
@@ -139,7 +142,7 @@ class VoteRows:
         votes, (hard, extra, who) = block.votes, self._codes(block)
         own, row = numbered(np.concatenate((hard, extra)), self.n_codes)
         groups = []
-        if votes.soft is not None:
+        if votes.soft is not None and self.soft:
             part = block.part(votes.soft)
             token, annotator = votes.soft.token[part] - block.first, votes.soft.annotator[part]
             proba = votes.soft.proba[part].astype(np.float64)
@@ -148,7 +151,7 @@ class VoteRows:
                 mine = annotator == a
                 groups.append(SoftGroup(int(row[len(hard) + k * self.n_labels]), token[mine], proba[mine]))
         start = votes.start[block.first : block.last + 1]
-        return VoteView(start, row[: len(hard)], np.searchsorted(self.code, own), tuple(groups))
+        return VoteView(start, row[: len(hard)], np.searchsorted(self.code, own), soft=tuple(groups))
 
 
 @dataclass(frozen=True)
@@ -165,15 +168,20 @@ class Annotators(ABC):
         """Find the rows of a block."""
         return self.rows.view(block)
 
-    def evidence(self, table: Floats, view: VoteView, out: Floats) -> None:
+    def evidence(self, table: Any, view: VoteView, out: Floats) -> None:
         """Add the rows of the votes, and what soft votes are worth."""
-        own = table[view.own]
+        own = self.logs(table)[view.own]
         view.add(own, out)
         for group in view.soft:
             psi = np.exp(own[group.row : group.row + self.rows.n_labels])
             out[group.token] += np.log(np.maximum(times(group.proba, psi), LEAST))
 
-    def expected(self, table: Floats | None, view: VoteView, proba: Floats) -> RowCounts:
+    def logs(self, table: Any) -> Floats:
+        """Return E log p(given | state) of all rows: the table itself, if it has nothing else."""
+        logs: Floats = table
+        return logs
+
+    def expected(self, table: Any, view: VoteView, proba: Floats) -> RowCounts:
         """Count votes by state, soft votes by what they may have been."""
         counts = view.count(proba)
         for group in view.soft:
@@ -181,16 +189,16 @@ class Annotators(ABC):
             if table is None:
                 counts[mine] += crossed(group.proba, q)
             else:
-                psi = np.exp(table[view.own[mine]])
+                psi = np.exp(self.logs(table)[view.own[mine]])
                 counts[mine] += psi * crossed(group.proba, q / np.maximum(times(group.proba, psi), LEAST))
         return RowCounts(len(self.rows), view.own, counts)
 
-    def update(self, counts: RowCounts, table: Floats | None) -> tuple[Floats, float]:
+    def update(self, counts: RowCounts, table: Any) -> tuple[Any, float]:
         """Return the table of E log p(given | state) after these counts, and KL(q || p)."""
         return self.learn(counts.table(), table)
 
     @abstractmethod
-    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
+    def learn(self, counts: Floats, table: Any) -> tuple[Any, float]:
         """Do what `update` says; `table` is the one the counts were made with, None before the first E step."""
 
     def counts(self, counts: Floats) -> Floats:
@@ -329,7 +337,7 @@ class Matrices(Annotators):
         own = np.asarray(totals[before[rows.borders[:-1]]])
         return cls(rows, shows, *levels[0], prior, own, variational)
 
-    def learn(self, counts: Floats, table: Floats | None) -> tuple[Floats, float]:
+    def learn(self, counts: Floats, table: Any) -> tuple[Any, float]:
         """Add the counts to the prior."""
         made = dirichlet_rows if self.variational else multinomial_rows
         return made(counts, self.prior, self.totals, self.rows.borders)

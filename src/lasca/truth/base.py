@@ -120,7 +120,7 @@ class TruthModel(Estimator, ABC):
         else:
             posterior = model._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
         if posterior.tally is None:
-            posterior = _finished(votes, posterior, is_fresh=history is None)
+            posterior = _finished_whole(votes, posterior, is_fresh=history is None)
         return _truth(self, corpus, votes, replace(posterior, warnings=posterior.warnings + ignored))
 
     @abstractmethod
@@ -133,10 +133,10 @@ class TruthModel(Estimator, ABC):
     """Where learners leave files while they are at work on a sharded corpus."""
 
     @contextmanager
-    def _work(self, learner: Any, blocks: Sequence[Any]) -> Iterator[Work]:
-        """Open work on blocks, for models that are learners."""
+    def _work(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> Iterator[Work]:
+        """Open work on blocks, for models that are learners; `scratch`: a folder of its own for what it remembers."""
         engine = self.engine or Threads(getattr(self, "n_threads", None))
-        work = engine.open(learner, blocks, None if self.place is None else self.place.scratch)
+        work = engine.open(learner, blocks, scratch or (None if self.place is None else self.place.scratch))
         try:
             yield work
         finally:
@@ -161,10 +161,8 @@ class TruthModel(Estimator, ABC):
         `is_fresh`: there is no history; `lucky` and `settle` are those of `run_learner`.
         """
         as_said = is_fresh and not decodes and votes.is_sole
-        finish: Any = Finish(as_said, counts or as_said)
         checkpoint = None
         if self.place is not None:
-            finish = self.place.write(finish)
             checkpoint = Checkpoint(self.place.scratch / "checkpoint", self.place.every)
         with self._work(learner, blocks) as work:
             run = run_learner(
@@ -177,16 +175,19 @@ class TruthModel(Estimator, ABC):
                 settle=settle,
                 checkpoint=checkpoint,
             )
-            parts = work.describe(run.state, finish)
+            posterior, statistics = self._finished(work, run.state, Finish(as_said, counts or as_said))
+        return run, replace(posterior, trace=run.trace, diagnostics=run.diagnostics()), statistics
+
+    def _finished(self, work: Work, state: Any, finish: Finish) -> tuple[Posterior, tuple[Any, ...]]:
+        """Let a learner describe all blocks and finish them, where they are; return the sum of its statistics too."""
+        parts = work.describe(state, finish if self.place is None else self.place.write(finish))
         posterior = Posterior(
             joined([part.proba for part in parts]),
             labels=joined([part.labels for part in parts]),
             voted=joined([part.voted for part in parts]),
-            trace=run.trace,
-            diagnostics=run.diagnostics(),
             tally=Tally(*added([part.tally for part in parts])),
         )
-        return run, posterior, added([part.statistics for part in parts])
+        return posterior, added([part.statistics for part in parts])
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
         """Run the inference from an earlier truth on; for models that support "update"."""
@@ -237,7 +238,7 @@ def _without(what: str) -> str:
     }[what]
 
 
-def _finished(votes: Votes, posterior: Posterior, *, is_fresh: bool) -> Posterior:
+def _finished_whole(votes: Votes, posterior: Posterior, *, is_fresh: bool) -> Posterior:
     """Finish the corpus as one block, for models that are no learners."""
     as_said = is_fresh and posterior.labels is None and votes.is_sole
     finish = Finish(as_said, posterior.confusion is None or as_said)

@@ -41,6 +41,8 @@ __all__ = [
     "Chain",
     "ChainLearner",
     "ChainState",
+    "Local",
+    "RuledOut",
     "Start",
     "StateSpace",
     "blocks_of",
@@ -226,13 +228,41 @@ class ChainState:
 
 
 @dataclass(frozen=True)
+class RuledOut:
+    """States that some tokens of a block cannot be in, or only at a cost."""
+
+    token: npt.NDArray[np.int64]
+    row: npt.NDArray[np.integer]
+    """The row of `states` of each token."""
+    states: Bools
+    """(n_rows, S): what is ruled out."""
+    nats: float | Floats = np.inf
+    """By how much, for all tokens alike or for each."""
+
+    @classmethod
+    def by_known(cls, block: Block, space: StateSpace, nats: float = np.inf) -> RuledOut:
+        """Return what known labels rule out."""
+        known, part = block.votes.known, block.part(block.votes.known)
+        if known is None:
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(space)), np.bool_))
+        token = known.token[part] - block.first
+        return cls(token, np.arange(len(token)), ~known.allowed[part][:, space.shows], nats)
+
+    def subtract(self, rows: Floats) -> None:
+        """Take it off the log evidence on states."""
+        if len(self.token):
+            nats = np.broadcast_to(self.nats, len(self.token))[:, None]
+            rows[self.token] -= np.where(self.states[self.row], nats, 0.0)
+
+
+@dataclass(frozen=True)
 class Local:
     """What is kept of a block: its sequences, what each source says of it, and which states are ruled out where."""
 
     offsets: npt.NDArray[np.int64]
     views: tuple[Any, ...]
-    known: npt.NDArray[np.int64]
-    ruled_out: Bools
+    ruled_out: tuple[RuledOut, ...]
+    """By what is known first."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +289,7 @@ class ChainLearner:
         noise = None if rng is None else int(rng.integers(2**63))
         return ChainState(self.space.flat(), (None,) * len(self.sources), 0.0, self.first, noise)
 
-    def visit(self, state: ChainState, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
+    def visit(self, state: ChainState, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
         """Return the log sum over all paths, expected first states and moves, and each source's expected counts."""
         local = local or self.look(block)
         rows = self.evidence(state, block, local)
@@ -277,8 +307,8 @@ class ChainLearner:
         return ChainState(chain, tuple(tables), penalty), float(log_sum) - state.penalty
 
     def describe(
-        self, state: ChainState, block: Block, local: Local | None, out: Any
-    ) -> tuple[npt.NDArray[np.int16], tuple[Any, ...]]:
+        self, state: ChainState, block: Block, local: Any, out: Any
+    ) -> tuple[npt.NDArray[np.int16] | None, tuple[Any, ...]]:
         """Write the labels' probabilities to `out`; return the decoded labels, and the statistics."""
         local = local or self.look(block)
         rows, path = self.evidence(state, block, local), np.empty(len(block), np.int16)
@@ -290,18 +320,15 @@ class ChainLearner:
         out[:] = labels
         if self.decode == "marginal":
             assert self.rules is not None
-            path = decoded(local.offsets, local.known, labels, self.rules)
+            path = decoded(local.offsets, local.ruled_out[0].token, labels, self.rules)
         return path, statistics
 
     # --- the steps of a visit -----------------------------------------------------------------------------------------
 
     def look(self, block: Block) -> Local:
         """Ask every source for what it says of a block."""
-        known, part = block.votes.known, block.part(block.votes.known)
-        token, ruled_out = np.zeros(0, np.int64), np.zeros((0, len(self.space)), np.bool_)
-        if known is not None:
-            token, ruled_out = known.token[part] - block.first, ~known.allowed[part][:, self.space.shows]
-        return Local(block.offsets, tuple(source.look(block) for source in self.sources), token, ruled_out)
+        views = tuple(source.look(block) for source in self.sources)
+        return Local(block.offsets, views, (RuledOut.by_known(block, self.space),))
 
     def evidence(self, state: ChainState, block: Block, local: Local) -> Floats:
         """Return the log evidence on the states of each token, (n_tokens, S)."""
@@ -316,7 +343,8 @@ class ChainLearner:
         else:
             for source, table, view in zip(self.sources, state.tables, local.views):
                 source.evidence(table, view, rows)
-        rows[local.known] = np.where(local.ruled_out, -np.inf, rows[local.known])
+        for ruled_out in local.ruled_out:
+            ruled_out.subtract(rows)
         return rows
 
     def counted(self, state: ChainState, local: Local, rows: Floats) -> tuple[Any, ...]:

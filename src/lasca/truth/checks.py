@@ -6,16 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-
-from lasca.truth.guards import kinds_of_marks
 
 if TYPE_CHECKING:
     from lasca.truth.finish import Tally
-    from lasca.truth.guards import Crowd
-    from lasca.truth.robust_chain import ChainFit, Structure
 
-__all__ = ["check_average", "check_truth"]
+__all__ = ["HELD", "check_average", "check_truth"]
 
 OFTEN = 0.01
 """A label is given often if this share of the marks (of the votes, where there is no O) is for it."""
@@ -23,6 +18,8 @@ OVERRULED = 0.001
 """Share of tokens on which the text may overrule people without a word."""
 APART = 0.15
 """Share of marked tokens on which members may differ without a word."""
+FEW = 50
+"""From fewer marked tokens than this nothing is said of members."""
 HELD = 0.7
 """Nats that may be needed to hold a rate without a word."""
 RATE = 2.0
@@ -69,61 +66,33 @@ def _rates(labels: Sequence[str], tally: Tally, n_voted: int) -> list[str]:
 
 
 def check_average(
-    crowd: Crowd,
-    fits: Sequence[tuple[Structure, ChainFit]],
-    families: Mapping[tuple[str, ...], float],
-    labels: npt.NDArray[np.int16],
-    without_text: npt.NDArray[np.int16],
+    late: int, held: Sequence[str], families: Mapping[tuple[str, ...], float], sums: Sequence[int]
 ) -> tuple[str, ...]:
-    """Check an average of chains: convergence, families (and as how many they count), rates, text against people."""
+    """Say what is to be said of an average of chains.
+
+    `late`: iterations after which no member converged (0: some did); `held`: kinds of marks that were held back;
+    `families` and as how many each counts; `sums`: on how many tokens anybody voted, the text overrules the most
+    frequent vote, any member marks something, and members differ on that.
+    """
     said: list[str] = []
-    late = [structure.name for structure, fit in fits if not fit.converged]
-    if len(late) == len(fits):
-        said.append(f"not converged after {max(len(fit.trace) for _, fit in fits)} iterations: raise max_iter")
+    n_voted, n_against, n_marked, n_apart = sums
+    if late:
+        said.append(f"not converged after {late} iterations: raise max_iter")
     for names, weight in families.items():
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         said.append(
             f"{shown} repeat each other more than independent annotators would: together they count as {weight:.1f}"
         )
-    weight = np.mean([fit.held for _, fit in fits], axis=0)
-    held = [
-        "what is marked" if kind is None else kind or "spans without a type"
-        for kind, nats in zip(kinds_of_marks(crowd.corpus.labels), weight)
-        if nats > HELD
-    ]
     if held:
-        what = ", ".join(held)
         said.append(
-            f"the votes alone would have most annotators miss most of {what}; its share was held at what annotators "
-            "support"
+            f"the votes alone would have most annotators miss most of {', '.join(held)}; its share was held at what "
+            "annotators support"
         )
-    votes = crowd.votes
-    voted = np.diff(votes.start) > 0
-    changed = (labels != without_text) & voted
-    if changed.any():
-        top = np.zeros((votes.n_tokens, votes.n_labels), np.int32)
-        np.add.at(top, (crowd.token, votes.label), 1)
-        against = (
-            changed
-            & (top[np.arange(len(labels)), without_text] == top.max(axis=1))
-            & (top[np.arange(len(labels)), labels] < top.max(axis=1))
+    if n_against > OVERRULED * n_voted:
+        said.append(f"the text overrules the most frequent vote on {n_against:,} tokens ({n_against / n_voted:.1%})")
+    if n_marked >= FEW and n_apart > APART * n_marked:
+        said.append(
+            f"the models that are averaged differ on {n_apart / n_marked:.0%} of the marked tokens: what to believe "
+            "depends on the model; look at the queue"
         )
-        share = against.sum() / voted.sum()
-        if share > OVERRULED:
-            said.append(f"the text overrules the most frequent vote on {against.sum():,} tokens ({share:.1%})")
-    said += _apart(crowd, fits)
     return tuple(said)
-
-
-def _apart(crowd: Crowd, fits: Sequence[tuple[Structure, ChainFit]]) -> list[str]:
-    best = np.stack([fit.labels.argmax(axis=1) for _, fit in fits])
-    marked = (best != crowd.outside).any(axis=0) & (np.diff(crowd.votes.start) > 0)
-    if marked.sum() < 50:
-        return []
-    apart = float((best[:, marked] != best[:1, marked]).any(axis=0).mean())
-    if apart <= APART:
-        return []
-    return [
-        f"the models that are averaged differ on {apart:.0%} of the marked tokens: what to believe depends on the "
-        "model; look at the queue"
-    ]

@@ -11,7 +11,6 @@ A chain learner (`chain`) asks its sources block by block: `look` at a block onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,60 +18,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, psi
 
-from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
-from lasca.engine import chunks, run_ordered
 from lasca.kernels import rows as kernels
+from lasca.kernels.compiled import read_only
 from lasca.kernels.products import crossed, times
 from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.truth.base import Votes
 
 __all__ = [
-    "CHUNK",
+    "Beside",
     "DrawnSource",
     "Floats",
     "RowCounts",
-    "Rows",
     "Source",
-    "Sources",
     "Texts",
     "View",
     "Words",
-    "add_evidence",
-    "annotation_rows",
     "context_borders",
     "dirichlet_rows",
     "drawn_rows",
-    "expected_rows",
+    "labels_before",
     "marginal_rows",
-    "memory",
     "multinomial_rows",
     "numbered",
     "rising",
-    "word_rows",
 ]
 
 Floats = npt.NDArray[np.float64]
-CHUNK = 20_000
-"""Tokens per piece of work."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Which rows of a table bear on each token, and which tokens each row bears on."""
-
-    start: npt.NDArray[np.int64] | None
-    """CSR by token, or None: then each token has exactly one row."""
-    row: npt.NDArray[np.int32]
-    by_row_start: npt.NDArray[np.int64]
-    by_row: npt.NDArray[np.int32]
-    code: npt.NDArray[np.int64]
-    """What each row stands for; for annotations (annotator · contexts + label before) · T + label given."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many different rows occur."""
-        return len(self.code)
 
 
 def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
@@ -86,64 +57,29 @@ def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[npt.NDArray[n
     return np.flatnonzero(present), number[code]
 
 
-def _rows(start: npt.NDArray[np.int64], code: npt.NDArray[np.int64], n_codes: int, single: bool) -> Rows:
-    """Number the codes that occur, in order, and list the tokens of each."""
-    kept, row = numbered(code, n_codes)
-    by_row_start, by_row = np.empty(len(kept) + 1, np.int64), np.empty(len(code), np.int32)
-    kernels.group_tokens(start, row, by_row_start, by_row)
-    return Rows(None if single else start, row, by_row_start, by_row, kept)
-
-
-def memory(votes: Votes) -> npt.NDArray[np.int16]:
-    """Return, for each annotation, the label its annotator gave the token before; n_labels if there is none."""
-    out = np.empty(len(votes.label), np.int16)
-    kernels.previous_labels(votes.offsets, votes.start, votes.annotator, votes.label, np.int16(votes.n_labels), out)
+def labels_before(block: Block) -> npt.NDArray[np.int16]:
+    """Return, for each vote, the label its annotator gave the token before; n_labels if there is none."""
+    votes = block.votes
+    start = votes.start[block.first : block.last + 1]
+    part = slice(int(start[0]), int(start[-1]))
+    out = np.empty(part.stop - part.start, np.int16)
+    kernels.previous_labels(
+        read_only(block.offsets),
+        read_only(start - start[0]),
+        votes.annotator[part],
+        votes.label[part],
+        np.int16(votes.n_labels),
+        out,
+    )
     return out
 
 
-def annotation_rows(votes: Votes, previous: npt.NDArray[np.int16] | None = None) -> Rows:
-    """Make rows of (annotator, label given), or with `previous` of (annotator, label before, label given)."""
-    T = votes.n_labels
-    code = votes.annotator.astype(np.int64)
-    contexts = 1
-    if previous is not None:
-        contexts = T + 1
-        code *= contexts
-        code += previous
-    code *= T
-    code += votes.label
-    return _rows(votes.start, code, votes.n_annotators * contexts * T, single=False)
+@dataclass(frozen=True)
+class Beside:
+    """What a model keeps beside a block from one learner to the next (`Block.beside`), by token."""
 
-
-def word_rows(corpus: CrowdCorpus) -> Rows:
-    """Make a row of each different word of the corpus; every token has one."""
-    word, names = corpus.tokens.codes()
-    start = np.arange(corpus.n_tokens + 1, dtype=np.int64)
-    return _rows(start, word.astype(np.int64), len(names), single=True)
-
-
-def expected_rows(rows: Rows, proba: Floats, n_threads: int = 1) -> Floats:
-    """Return the expected counts of a table's rows, (n_rows, T)."""
-    out = np.empty((rows.n_rows, proba.shape[1]))
-
-    def work(chunk: tuple[int, int]) -> None:
-        kernels.sum_by_row(*chunk, rows.by_row_start, rows.by_row, proba, out)
-
-    run_ordered(work, chunks(rows.by_row_start, 4 * CHUNK), n_threads)
-    return out
-
-
-Sources = Sequence[tuple[Rows, Floats]]
-"""Rows with their tables."""
-
-
-def add_evidence(first: int, last: int, sources: Sources, out: Floats) -> None:
-    """Add the rows that bear on tokens first..last to `out`, whose row 0 is that of token `first`."""
-    for rows, table in sources:
-        if rows.start is None:
-            kernels.add_row(first, last, rows.row, table, out)
-        else:
-            kernels.add_rows(first, last, rows.start, rows.row, table, out)
+    text: npt.NDArray[np.float32] | None = None
+    """The labels' probabilities of a tagger; rows of zeros say nothing."""
 
 
 # --- sources, block by block --------------------------------------------------------------------------------------
@@ -180,17 +116,17 @@ class RowCounts:
 
     __slots__ = ("n_rows", "own", "values")
 
-    def __init__(self, n_rows: int, own: npt.NDArray[np.int64], values: Floats) -> None:
-        self.n_rows, self.own, self.values = n_rows, own, values
+    def __init__(self, n_rows: int, own: npt.NDArray[np.int64] | None, values: Floats) -> None:
+        self.n_rows, self.own, self.values = n_rows, own, values  # own None: all rows
 
     def __iadd__(self, more: RowCounts) -> RowCounts:
-        self.values, self.own = self.table(), np.arange(self.n_rows)
-        self.values[more.own] += more.values
+        self.values, self.own = self.table(), None
+        self.values[slice(None) if more.own is None else more.own] += more.values
         return self
 
     def table(self) -> Floats:
         """Return the counts of all rows."""
-        if len(self.own) == self.n_rows:
+        if self.own is None or len(self.own) == self.n_rows:
             return self.values
         table = np.zeros((self.n_rows, self.values.shape[1]))
         table[self.own] = self.values
@@ -207,15 +143,17 @@ class View:
     """Places in `own`."""
     own: npt.NDArray[np.int64]
     """The rows of the table that occur in the block."""
+    weight: Floats | None = None
+    """How much each entry of `row` counts; None: all as one."""
 
     def add(self, table: Floats, out: Floats) -> None:
         """Add the rows of the block's own table to the tokens they bear on."""
-        kernels.add_view(self.start, self.row, table, out)
+        kernels.add_view(self.start, self.row, self.weight, table, out)
 
     def count(self, proba: Floats) -> Floats:
         """Return the expected counts of the block's own rows."""
         counts = np.zeros((len(self.own), proba.shape[1]))
-        kernels.count_view(self.start, self.row, proba, counts)
+        kernels.count_view(self.start, self.row, self.weight, proba, counts)
         return counts
 
 
@@ -263,15 +201,14 @@ class Words:
 class Texts:
     """A tagger as one more annotator, Π_s Φ_ts^{q_is}: its probabilities q are fractions of votes, Φ is learned."""
 
-    number: int
-    """Which of `Votes.texts` it is."""
     prior: Floats
     """Pseudo-counts (true, said by the tagger)."""
     levels: int = 1
 
     def look(self, block: Block) -> npt.NDArray[np.float32]:
         """Take the tagger's probabilities of a block."""
-        return block.votes.texts[self.number][block.first : block.last]
+        said: npt.NDArray[np.float32] = block.beside.text
+        return said
 
     def evidence(self, table: Floats, view: npt.NDArray[np.float32], out: Floats) -> None:
         """Add what the tagger's words are worth."""
@@ -295,6 +232,22 @@ class Texts:
     def log_marginal(self, counts: Floats) -> float:
         """Return the log probability of what the tagger says, Φ integrated out."""
         return marginal_rows(counts.T, self.prior.T)
+
+
+@dataclass(frozen=True)
+class SoftVoices(Texts):
+    """An annotator who gives soft votes, heard as a tagger is."""
+
+    annotator: int = 0
+
+    def look(self, block: Block) -> npt.NDArray[np.float32]:
+        """Take what the annotator says of a block; rows of zeros where they say nothing."""
+        soft, rows = block.votes.soft, np.zeros((len(block), block.votes.n_labels), np.float32)
+        if soft is not None:
+            part = block.part(soft)
+            own = soft.annotator[part] == self.annotator
+            rows[soft.token[part][own] - block.first] = soft.proba[part][own]
+        return rows
 
 
 # --- tables from expected counts --------------------------------------------------------------------------------

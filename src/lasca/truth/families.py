@@ -28,17 +28,18 @@ less than they should then, and a warning names them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lasca.corpus.votes import Block
 from lasca.kernels.families import pair_counts
-from lasca.truth.base import Votes
-from lasca.truth.evidence import Floats
+from lasca.truth.evidence import Floats, RowCounts
 
-__all__ = ["Families", "declared_families", "find_families"]
+__all__ = ["Families", "Pairs", "declared_families", "find_families"]
 
 LEAST, LEAST_OF_THREE = 0.5, 0.15
 """How often two members of a family repeat each other at least; and, where spans are marked, how often three or more
@@ -77,30 +78,36 @@ class Families:
         k = len(members)
         return float(k / (1.0 + (k - 1) * self.repeats[members[0]]))
 
-    def weights(self, votes: Votes) -> Floats:
-        """Return the weight of each vote."""
-        weight = np.ones(len(votes.label))
+    def weights(self, block: Block) -> Floats:
+        """Return the weight of each vote of a block."""
         if not self.members():
-            return weight
-        token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-        pair = token * votes.n_annotators + self.family[votes.annotator]
+            return np.ones(block.n_votes)
+        _, annotator, pair = self._pairs(block)
         _, place, size = np.unique(pair, return_inverse=True, return_counts=True)
         k = size[np.asarray(place).reshape(-1)]
-        c = self.repeats[votes.annotator]
-        return np.asarray(1.0 / (1.0 + (k - 1) * c))
+        return np.asarray(1.0 / (1.0 + (k - 1) * self.repeats[annotator]))
 
-    def one_each(self, votes: Votes) -> Votes:
-        """Return the votes with one vote of each family on a token: that of the member who comes first."""
+    def _pairs(self, block: Block) -> tuple[Any, Any, Any]:
+        """Return the token, the annotator, and the pair of token and family of each vote."""
+        votes = block.votes
+        start = votes.start[block.first : block.last + 1]
+        token = np.repeat(np.arange(len(block)), np.diff(start))
+        annotator = votes.annotator[start[0] : start[-1]]
+        return token, annotator, token * votes.n_annotators + self.family[annotator]
+
+    def one_each(self, block: Block) -> Block:
+        """Return a block with one vote of each family on a token: that of the member who comes first."""
         if not self.members():
-            return votes
-        token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-        _, first = np.unique(token * votes.n_annotators + self.family[votes.annotator], return_index=True)
+            return block
+        block = block.alone()
+        votes, (token, _, pair) = block.votes, self._pairs(block)
+        _, first = np.unique(pair, return_index=True)
         first.sort()
         start = np.concatenate(([0], np.cumsum(np.bincount(token[first], minlength=votes.n_tokens))))
         arrays = [start, votes.annotator[first], votes.label[first]]
         for array in arrays:
             array.flags.writeable = False
-        return replace(votes, start=arrays[0], annotator=arrays[1], label=arrays[2])
+        return replace(block, votes=replace(votes, start=arrays[0], annotator=arrays[1], label=arrays[2]))
 
 
 def declared_families(declared: Sequence[str | None]) -> Families:
@@ -112,14 +119,29 @@ def declared_families(declared: Sequence[str | None]) -> Families:
     return Families(family, repeats)
 
 
-def find_families(votes: Votes, declared: Sequence[str | None], outside: int) -> Families:
-    """Find families beside those that are declared; `outside` is the label that marks nothing (-1: there is none)."""
+@dataclass(frozen=True)
+class Pairs:
+    """Asks blocks how often two annotators say the same; `outside` marks nothing (-1: there is no such label)."""
+
+    outside: int
+
+    def summarise(self, block: Block) -> tuple[RowCounts]:
+        """Count, for each pair that met, the same marks and the marks of the first, as one row."""
+        votes, n = block.votes, block.votes.n_annotators
+        same, marks = np.zeros((2, n, n))
+        start = votes.start[block.first : block.last + 1]
+        pair_counts(start, votes.annotator, votes.label, self.outside, same, marks)
+        met = np.flatnonzero(marks)
+        return (RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1)),)
+
+
+def find_families(asked: Callable[[Pairs], tuple[RowCounts]], declared: Sequence[str | None], outside: int) -> Families:
+    """Find families beside those that are declared; `asked` asks all blocks and adds up what they say."""
     known = declared_families(declared)
-    n = votes.n_annotators
-    if not OTHERS < n <= MOST_ANNOTATORS or len(votes.label) == 0:
+    n = len(declared)
+    if not OTHERS < n <= MOST_ANNOTATORS:
         return known
-    same, marks = np.zeros((2, n, n))
-    pair_counts(votes.start, votes.annotator, votes.label, outside, same, marks)
+    same, marks = np.ascontiguousarray(asked(Pairs(outside))[0].table().T).reshape(2, n, n)
     agreement, size = _agreement(same, marks)
     family, repeats = known.family.copy(), known.repeats.copy()
     while True:

@@ -10,6 +10,9 @@
   Each type is held by itself: a source that sees one type everywhere (a language model that takes every number for a
   name) is outvoted there, and not believed because it marks little of the others. Who marks another type on the tokens
   of one has seen something there, and counts as having marked it.
+
+Every guard is a few pure functions on a block and sums over blocks; nothing of tokens is kept but the probability that
+a silent annotator slept.
 """
 
 from __future__ import annotations
@@ -19,160 +22,217 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from lasca.corpus import CrowdCorpus
-from lasca.kernels import rows as kernels
+from lasca.corpus.votes import Block
+from lasca.kernels import guards as kernels
+from lasca.kernels.compiled import read_only
 from lasca.schemes import OUTSIDE, detect, split_label
-from lasca.truth.base import Votes
-from lasca.truth.evidence import Floats, Rows, memory
+from lasca.truth.chain import RuledOut, StateSpace
+from lasca.truth.evidence import Floats, View, labels_before
+from lasca.truth.families import Families
 
-__all__ = ["Crowd", "Rates", "Silence", "kinds_of_marks", "ruled_out"]
+__all__ = ["Crowd", "Look", "Pairing", "Rates", "asleep", "kinds_of_marks", "ruled_out", "sleep_rates"]
 
 BELIEVED, KNOWN = 30.0, 250.0
 """By how many nats labels are ruled out: by unanimous people, and by what is known."""
 UNANIMOUS = 3
 """How many who agree are believed."""
-LOOKED = (0.5, 5.0)
-"""Pseudo-counts of sequences in which an annotator did not look, and of all sequences."""
+FIRST_ASLEEP, LOOKED = 0.1, (0.5, 5.0)
+"""The rate of sequences in which an annotator did not look, at first; pseudo-counts of such, and of all sequences."""
 QUARTILE = 0.75
+
+
+# --- what all members know ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """What all members see of a corpus."""
+    """What all members know of a crowd: numbers that add up over blocks, nothing of tokens."""
 
-    corpus: CrowdCorpus
-    votes: Votes
-    weight: Floats
-    """The weight of each vote."""
-    words: Rows | None
-    word_prior: float
-    token: npt.NDArray[np.int64]
-    """The token of each vote."""
-    outside: int
-    """The label O, -1 where there is none."""
+    labels: tuple[str, ...]
+    families: Families
+    sequences: Floats
+    """In how many sequences each annotator voted."""
+    given: Floats
+    """The weight of all votes of each annotator."""
+    own: Floats
+    """(annotator, kind): the weight of their votes for each kind of marks; the first kind are all marks."""
     meet: float
     """The share of votes on tokens that have two at least."""
+    no_third: float
+    """The share of votes on tokens that have two at most."""
     marks: int
     """How many votes are for another label than O; 0 where there is no O."""
-    marks_each: float
-    """How many marks one annotator gives, in the mean over votes."""
     run_length: float
     """How many marks an annotator gives in a row, in the mean."""
-    n_threads: int
+    per_token: float
+    """How many votes a token with any has."""
 
-    @classmethod
-    def of(cls, corpus: CrowdCorpus, votes: Votes, weight: Floats, words: Rows | None, n_threads: int) -> Crowd:
-        """Look at a corpus."""
-        n = np.diff(votes.start)
-        per_token = len(votes.label) / max(1, int((n > 0).sum()))
-        outside = corpus.labels.index("O") if "O" in corpus.labels else -1
-        marks, runs = _marks(votes, outside) if outside >= 0 else (0, 0)
-        share = np.bincount(votes.annotator, weights=weight) / weight.sum()
-        return cls(
-            corpus,
-            votes,
-            weight,
-            words,
-            float(np.clip((per_token / 5.0) ** 2, 0.1, 1.0)),  # words are believed the more the fewer votes there are
-            np.repeat(np.arange(votes.n_tokens), n),
-            outside,
-            float(n[n > 1].sum() / max(1, n.sum())),
-            marks,
-            marks * float((share**2).sum()),
-            marks / max(1, runs),
-            n_threads,
+    @property
+    def outside(self) -> int:
+        """The label O, -1 where there is none."""
+        return outside_of(self.labels)
+
+    @property
+    def marks_each(self) -> float:
+        """How many marks one annotator gives, in the mean over votes."""
+        return self.marks * float(((self.given / self.given.sum()) ** 2).sum())
+
+
+def outside_of(labels: Sequence[str]) -> int:
+    """Return the label O, -1 where there is none."""
+    return list(labels).index(OUTSIDE) if OUTSIDE in labels else -1
+
+
+@dataclass(frozen=True)
+class Look:
+    """Asks blocks what all members must know."""
+
+    labels: tuple[str, ...]
+    families: Families
+
+    def summarise(self, block: Block) -> tuple[float | Floats, ...]:
+        """Return what adds up."""
+        votes, outside, A = block.votes, outside_of(self.labels), block.votes.n_annotators
+        start = votes.start[block.first : block.last + 1]
+        annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
+        weight, n = self.families.weights(block), np.diff(start)
+        kind_of, K = _kinds(self.labels)
+        cell = annotator * np.int64(K) + kind_of[label]
+        own = np.bincount(cell[label != outside], weight[label != outside], A * K).reshape(A, K).astype(np.float64)
+        own[:, 0] = own.sum(axis=1)
+        before, marked = labels_before(block), label != outside
+        begins = marked & ((before == outside) | (before == votes.n_labels))
+        return (
+            np.bincount(Pairing.of(block, outside).owner, minlength=A).astype(np.float64),
+            np.bincount(annotator, weight, A).astype(np.float64),
+            own,
+            float(n[n > 1].sum()),
+            float(n[n < 3].sum()),
+            float(len(label)),
+            float((n > 0).sum()),
+            float(marked.sum()),
+            float(begins.sum()),
+        )
+
+    def crowd(self, sums: tuple[float | Floats, ...]) -> Crowd:
+        """Make of the sums over all blocks what members know."""
+        sequences, given, own, meeting, no_third, votes, tokens, marks, runs = sums
+        if outside_of(self.labels) < 0:
+            marks = runs = 0.0
+        return Crowd(
+            self.labels,
+            self.families,
+            np.asarray(sequences),
+            np.asarray(given),
+            np.asarray(own),
+            float(meeting) / max(1.0, float(votes)),
+            float(no_third) / max(1.0, float(votes)),
+            int(marks),
+            float(marks) / max(1.0, float(runs)),
+            float(votes) / max(1.0, float(tokens)),
         )
 
 
-def _marks(votes: Votes, outside: int) -> tuple[int, int]:
-    """Count the votes for another label than O, and the runs they come in."""
-    before, marked = memory(votes), votes.label != outside
-    begins = marked & ((before == outside) | (before == votes.n_labels))
-    return int(marked.sum()), int(begins.sum())
+# --- unanimity ------------------------------------------------------------------------------------------------------
 
 
-def ruled_out(crowd: Crowd) -> list[tuple[float, npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """Return what known labels and unanimous people rule out: nats, tokens, what is allowed there."""
-    votes, found = crowd.votes, []
-    voices = np.bincount(crowd.token, weights=crowd.weight, minlength=votes.n_tokens)  # a family is one voice
+def ruled_out(block: Block, weight: Floats, space: StateSpace) -> tuple[RuledOut, ...]:
+    """Return what is ruled out in a block: by what is known, and by people who agree; `weight`: of each vote."""
+    token, label, nats = unanimous(block, weight)
+    others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
+    return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, nats)
+
+
+def unanimous(block: Block, weight: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], float | Floats]:
+    """Return where enough voices agree – a family is one –, on which label, and by how much they are believed."""
+    votes = block.votes
+    start = votes.start[block.first : block.last + 1] - votes.start[block.first]
+    label = votes.label[votes.start[block.first] : votes.start[block.last]]
+    voices = np.bincount(np.repeat(np.arange(len(block)), np.diff(start)), weight, len(block))
     many = np.flatnonzero(voices >= UNANIMOUS - 1e-6)
-    if len(many):
-        ends = np.stack((votes.start[:-1][many], votes.start[1:][many]), axis=1).ravel()
-        label = np.append(votes.label, votes.label[-1:])  # an end may lie behind the last vote
-        low, high = (f.reduceat(label, ends)[::2] for f in (np.minimum, np.maximum))
-        agreed = low == high
-        found.append((BELIEVED, many[agreed], np.arange(votes.n_labels) == low[agreed][:, None]))
-    if votes.known is not None:
-        found.append((KNOWN, votes.known.token, votes.known.allowed))
-    return found
+    if len(many) == 0:
+        return many, np.zeros(0, np.int16), BELIEVED
+    ends = np.stack((start[:-1][many], start[1:][many]), axis=1).ravel()
+    padded = np.append(label, label[-1:])  # an end may lie behind the last vote
+    low, high = (f.reduceat(padded, ends)[::2] for f in (np.minimum, np.maximum))
+    agreed = low == high
+    return many[agreed], low[agreed], BELIEVED
 
 
-class Silence:
-    """Whether an annotator who marked nothing in a sequence looked at it."""
+# --- silence --------------------------------------------------------------------------------------------------------
 
-    def __init__(self, crowd: Crowd) -> None:
-        votes = crowd.votes
-        self.crowd, self.rate = crowd, np.full(votes.n_annotators, 0.1)
-        sequence = np.searchsorted(votes.offsets, crowd.token, side="right") - 1
-        pair, unit = np.unique(sequence * votes.n_annotators + votes.annotator, return_inverse=True)
-        self.unit = np.asarray(unit).reshape(-1)
-        self.annotator = pair % votes.n_annotators
-        self.silent = np.bincount(self.unit, weights=votes.label != crowd.outside, minlength=len(pair)) == 0
 
-    def weights(self, rows: Rows, table: Floats, states: Floats) -> Floats:
-        """Return the weight of each vote: the probability that it was given by somebody who looked."""
-        votes, n = self.crowd.votes, self.crowd.votes.n_annotators
-        fits = np.empty(len(votes.label))
-        kernels.expected_votes(votes.start, rows.row, table, states, fits)
-        looked = np.bincount(self.unit, weights=fits * self.crowd.weight, minlength=len(self.silent))
-        rate = self.rate[self.annotator]
-        odds = np.log(rate) - np.log1p(-rate) - looked
-        asleep = np.where(self.silent, 1.0 / (1.0 + np.exp(np.clip(-odds, -50, 50))), 0.0)
-        total = np.bincount(self.annotator, minlength=n)
-        self.rate = (np.bincount(self.annotator, weights=asleep, minlength=n) + LOOKED[0]) / (total + LOOKED[1])
-        return np.asarray((1.0 - asleep)[self.unit] * self.crowd.weight)
+@dataclass(frozen=True)
+class Pairing:
+    """Who voted in which sequence of a block: pairs, and which of them marked nothing."""
+
+    pair: npt.NDArray[np.int32]
+    """The pair of each vote."""
+    owner: npt.NDArray[np.int32]
+    """The annotator of each pair."""
+    silent: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, block: Block, outside: int) -> Pairing:
+        """Look at a block; without a label O nobody is silent."""
+        votes = block.votes
+        start = votes.start[block.first : block.last + 1]
+        part = slice(int(start[0]), int(start[-1]))
+        pair, owner = np.empty((2, part.stop - part.start), np.int32)
+        seen = np.full(votes.n_annotators, -1, np.int32)
+        n = kernels.number_pairs(read_only(block.offsets), start, votes.annotator[part], seen, pair, owner)
+        marks = np.bincount(pair, weights=votes.label[part] != outside, minlength=n)
+        return cls(pair, owner[:n].copy(), (marks == 0) & (outside >= 0))
+
+
+def asleep(pairing: Pairing, view: View, table: Floats, states: Floats, weight: Floats, rates: Floats) -> Floats:
+    """Return the probability of each pair that the annotator did not look.
+
+    `table` are the rows of the votes in the block, `weight` is that of each vote, `rates` how often annotators sleep.
+    """
+    looked = np.zeros(len(pairing.owner))
+    kernels.evidence_of_silence(view.start, view.row, weight, pairing.pair, pairing.silent, table, states, looked)
+    rate = rates[pairing.owner]
+    odds = np.log(rate) - np.log1p(-rate) - looked
+    return np.where(pairing.silent, 1.0 / (1.0 + np.exp(np.clip(-odds, -50, 50))), 0.0)
+
+
+def sleep_rates(slept: Floats, sequences: Floats) -> Floats:
+    """Return how often each annotator does not look, from the expected and the number of all sequences."""
+    return np.asarray((slept + LOOKED[0]) / (sequences + LOOKED[1]))
+
+
+# --- rates ----------------------------------------------------------------------------------------------------------
 
 
 class Rates:
     """How much may be marked, in all and of each type, by what annotators mark on the same tokens."""
 
     def __init__(self, crowd: Crowd) -> None:
-        votes = crowd.votes
-        self.kinds = kinds_of_marks(crowd.corpus.labels)
+        self.kinds = kinds_of_marks(crowd.labels)
         self.of_label = np.array(list(self.kinds.values()), dtype=np.float64).T
-        shape = (votes.n_tokens, votes.n_annotators)
-        self.said = sparse.csr_array((crowd.weight, votes.annotator, votes.start), shape).T
-        self.given = np.asarray(self.said.sum(axis=1), dtype=np.float64)
-        marks = np.flatnonzero(votes.label != crowd.outside)
-        self.mark_token, self.mark_weight = crowd.token[marks], crowd.weight[marks]
-        self.marked = sparse.csr_array((self.mark_weight, (votes.annotator[marks], self.mark_token)), shape[::-1])
-        last = (self.of_label * np.arange(len(self.kinds))).max(axis=1).astype(np.int64)  # the type, if any
-        self.mark_kind = last[votes.label[marks]]
-        self.cell = votes.annotator[marks] * len(self.kinds) + self.mark_kind
-        self.own = self._by_cell(self.mark_weight)
-        self.own[:, 0] = self.own.sum(axis=1)
-        share = self.given / self.given.sum()
-        alone = float((share**2).sum())  # one over the number of annotators, if all do the same
+        self.kind_of, _ = _kinds(crowd.labels)
+        self.given, self.own = crowd.given, crowd.own
+        alone = float(((self.given / self.given.sum()) ** 2).sum())  # 1 / the number of annotators, if all do the same
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
         if alone > 0.4:  # of two people nobody can say who misses much: what they mark in the mean is the most
             self.level, self.least_ratio = 0.5, 1.0
 
-    def _by_cell(self, of_marks: Floats) -> Floats:
-        """Add up what belongs to marks by annotator and kind."""
-        shape = (len(self.given), len(self.kinds))
-        return np.bincount(self.cell, of_marks, shape[0] * shape[1]).astype(np.float64).reshape(shape)
+    def sums(self, block: Block, weight: Floats, labels: Floats) -> tuple[Floats, Floats]:
+        """Return, by annotator and kind, the marks expected on their tokens, and those where they marked another."""
+        votes = block.votes
+        start = votes.start[block.first : block.last + 1]
+        part = slice(int(start[0]), int(start[-1]))
+        said, other = np.zeros((2, *self.own.shape))
+        kernels.sums_of_rates(
+            start, votes.annotator[part], votes.label[part], self.kind_of, weight, labels @ self.of_label, said, other
+        )
+        return said, other
 
-    def ratios(self, labels: Floats) -> Floats:
+    def ratios(self, said: Floats, other: Floats) -> Floats:
         """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark."""
-        expected = labels @ self.of_label
-        own = self.own
-        if len(self.kinds) > 1:  # marks of other types on the tokens of one
-            of_marks = np.asarray(self.marked @ expected)
-            of_marks[:, 0] = 0.0
-            own = own + of_marks - self._by_cell(self.mark_weight * expected[self.mark_token, self.mark_kind])
-        ratio = (own + 1.0) / (np.asarray(self.said @ expected) + 1.0)
+        ratio = (self.own + other + 1.0) / (said + 1.0)
         return np.array([self._middle(kind) for kind in ratio.T])
 
     def _middle(self, ratio: Floats) -> float:
@@ -181,13 +241,19 @@ class Rates:
         share = self.given[order] / self.given.sum()
         return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
 
-    def held(self, weight: Floats, labels: Floats) -> Floats:
+    def held(self, weight: Floats, said: Floats, other: Floats) -> Floats:
         """Return the next weight against each kind: more while too much is marked, less as soon as there is room."""
-        return np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(labels)))
+        return np.asarray(np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(said, other))))
 
     def bias(self, weight: Floats) -> Floats:
         """Return what the weights say of each label, in nats."""
         return np.asarray(-self.of_label @ weight)
+
+
+def _kinds(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the kind of each label (its type; 0 where there is one type at most, or none), and how many there are."""
+    kinds = np.array(list(kinds_of_marks(labels).values()))
+    return np.asarray((kinds * np.arange(len(kinds))[:, None]).max(axis=0)), len(kinds)
 
 
 def kinds_of_marks(labels: Sequence[str]) -> dict[str | None, npt.NDArray[np.bool_]]:

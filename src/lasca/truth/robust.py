@@ -21,29 +21,40 @@ looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lasca import evaluate
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.shards import ShardedCorpus
+from lasca.corpus.votes import Block
 from lasca.engine import available_threads
 from lasca.errors import ModelError
 from lasca.estimator import flag, generator, number, other, seeds, threads, whole
-from lasca.schemes import detect, transitions
-from lasca.truth.annotator_models import confusion_prior
+from lasca.evaluate.token_scores import Prf
+from lasca.learn import Checkpoint, LoopSettings, run_learner
+from lasca.records import read_record, write_record
+from lasca.schemes import detect
+from lasca.truth.annotator_models import VoteRows, confusion_prior
+from lasca.truth.average import Agreement, Averaging, Ending, Keep, Runs, Said, Shared, Verdict
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.checks import check_average
+from lasca.truth.chain import StateSpace, blocks_of, with_words
+from lasca.truth.checks import HELD, check_average
 from lasca.truth.clusters import found_clusters
-from lasca.truth.evidence import Floats, word_rows
-from lasca.truth.families import Families, declared_families, find_families
-from lasca.truth.guards import Crowd, kinds_of_marks
-from lasca.truth.robust_chain import TEXT_PRIOR, ChainFit, RobustChain, Structure
-from lasca.truth.sequence import Chain, best_paths
-from lasca.truth.sequence_rounds import LEAN
-from lasca.truth.starts import start_evidence
-from lasca.truth.tempering import advised, doubted, referee, tempered
+from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
+from lasca.truth.families import declared_families, find_families
+from lasca.truth.finish import Finish
+from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
+from lasca.truth.robust_chain import Structure, member
+from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
+from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
+from lasca.truth.tempering import referee
 from lasca.truth.text_models import CrossFit, TextModel, document_codes, text_model
 
 __all__ = ["RobustSequence"]
@@ -92,7 +103,7 @@ class RobustSequence(TruthModel):
 
     name = "robust"
     summary = "The default: an average of chain models with guards against drift, copies and lazy annotators"
-    supports = frozenset({"known", "soft", "families"})
+    supports = frozenset({"known", "soft", "families", "engine", "shards"})
 
     words: bool = flag("labels emit words", default=True)
     text: bool | str | TextModel = other(
@@ -115,107 +126,94 @@ class RobustSequence(TruthModel):
     n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        if len(votes.label) == 0:
+        if votes.n_hard == 0:
             raise ModelError(
                 f"{self.name} needs hard votes beside the soft ones", hint="Take another model: ds takes soft votes"
             )
-        rng = generator(self.seed)
         crf = {"l2": self.text_l2, "min_count": self.text_min_count, "iterations": self.text_iterations}
         reader = text_model(self.text, **crf)
-        progress(0.0, "families")
-        outside = corpus.labels.index("O") if "O" in corpus.labels else -1
-        families = (
-            find_families(votes, corpus.families, outside) if self.families else declared_families(corpus.families)
-        )
-        words = word_rows(corpus) if self.words else None
-        crowd = Crowd.of(corpus, votes, families.weights(votes), words, available_threads(self.n_threads))
-        soft = _soft_sources(votes)
-        run = _Average(crowd, soft, self.max_iter, self.tol, progress)
-        start = start_evidence(corpus, families.one_each(votes), hard=False)
-        fits = run.members(start, (), 0.0, 0.35)
-        mean = run.mean(fits)
-        plain = mean
-        text, agreement, crossfit = None, None, None
-        for done in range(0 if reader is None else self.rounds):
-            begin = 0.4 + 0.55 * done / self.rounds
-            progress(begin, f"text, round {done + 1}")
-            if done == 0 and reader is not None:
-                crossfit, agreement = self._crossfit(reader, crowd, mean, rng)
-            if crossfit is None:
-                break
-            text = crossfit(mean)
-            agreement = _agreement_on(corpus, text, mean)
-            if agreement < LEAST_AGREEMENT:
-                text = None
-                break
-            fits = run.members(start, (text,), begin + 0.2, begin + 0.5)
-            mean = run.mean(fits)
-        progress(0.97, "result")
-        return self._posterior(crowd, families, fits, mean, plain, text, agreement)
+        with TemporaryDirectory(prefix="lasca-") as temporary:
+            run = _Average(self, corpus, votes, Path(temporary), progress)
+            run.members(0, 0.05, 0.35)
+            told, agreement = self._told(run, reader) if reader is not None and self.rounds else (False, None)
+            progress(0.97, "result")
+            return self._posterior(run, told, agreement)
 
-    def _crossfit(
-        self, reader: TextModel, crowd: Crowd, mean: Floats, rng: np.random.Generator
-    ) -> tuple[CrossFit | None, float | None]:
+    def _told(self, run: _Average, reader: TextModel) -> tuple[bool, float | None]:
+        """Let the text have its say, if it has earned one; return whether it has, and how well it agrees."""
+        run.progress(0.4, "text")
+        crossfit, agreement = self._crossfit(run, reader)
+        if crossfit is None:
+            return False, agreement
+        for done in range(self.rounds):
+            begin = 0.4 + 0.55 * done / self.rounds
+            run.progress(begin, f"text, round {done + 1}")
+            run.hear(done + 1, crossfit(run.means()))
+            agreement = run.agreement()
+            if agreement < LEAST_AGREEMENT:
+                return False, agreement
+            run.members(done + 1, begin + 0.2, begin + 0.5)
+        return True, agreement
+
+    def _crossfit(self, run: _Average, reader: TextModel) -> tuple[CrossFit | None, float | None]:
         """Return what trains taggers, or None where the text has nothing to say; a large corpus asks a sample first."""
-        corpus, salt = crowd.corpus, int(rng.integers(1 << 32))
-        if crowd.outside >= 0 and _n_spans(crowd, mean) < LEAST_SPANS:
+        corpus, salt = run.corpus, int(generator(self.seed).integers(1 << 32))
+        if run.crowd.outside >= 0 and run.asked(Runs(run.rules, run.crowd.outside))[0] < LEAST_SPANS:
             return None, None
-        if corpus.n_tokens > MOST_TRAINED:
+        if isinstance(corpus, ShardedCorpus):
+            if corpus.n_tokens > MOST_TRAINED:
+                run.warnings.append(
+                    f"the text was not heard: the corpus is in shards and has more than {MOST_TRAINED:,} tokens"
+                )
+                return None, None
+            corpus = corpus.whole()
+        large = corpus.n_tokens > MOST_TRAINED
+        if large:
             sample = _some_documents(corpus, SAMPLE, salt)
             part = corpus.select(sequences=np.flatnonzero(sample))
-            tokens = np.repeat(sample, np.diff(corpus.offsets))
-            tried = self._taggers(reader, part, salt, crowd.n_threads)
-            own = np.ascontiguousarray(mean[tokens])
+            tried = self._taggers(reader, part, salt)
             if not tried.possible:
                 return None, None
-            found = _agreement_on(part, tried(own), own)
+            own = run.means(np.repeat(sample, np.diff(corpus.offsets)))
+            votes = Votes.of(part)
+            whole = Block(votes, 0, votes.n_tokens, beside=Said(mean=own, text=tried(own)))
+            found = _agreement(part.labels, *Agreement(part.labels).summarise(whole))
             if found < LEAST_AGREEMENT:
                 return None, found
-        crossfit = self._taggers(reader, corpus, salt, crowd.n_threads)
-        if corpus.n_tokens > MOST_TRAINED:
+        crossfit = self._taggers(reader, corpus, salt)
+        if large:
             crossfit.trained = crossfit.trained & _some_documents(corpus, MOST_TRAINED, salt)
         return (crossfit if crossfit.possible else None), None
 
-    def _taggers(self, reader: TextModel, corpus: CrowdCorpus, salt: int, n_threads: int) -> CrossFit:
+    def _taggers(self, reader: TextModel, corpus: CrowdCorpus, salt: int) -> CrossFit:
+        n_threads = available_threads(self.n_threads)
         return CrossFit(corpus, reader, np.random.default_rng(salt), folds=self.folds, n_threads=n_threads)
 
-    def _posterior(
-        self,
-        crowd: Crowd,
-        families: Families,
-        fits: list[tuple[Structure, ChainFit]],
-        mean: Floats,
-        plain: Floats,
-        text: npt.NDArray[np.float32] | None,
-        agreement: float | None,
-    ) -> Posterior:
-        corpus, votes, T = crowd.corpus, crowd.votes, crowd.votes.n_labels
-        labels = _decoded(crowd, mean)
-        proba: npt.NDArray[np.floating] = mean
-        temperature = 1.0
-        if text is not None and self.calibrate:
-            voted = votes.voted
-            found = referee(plain[voted], text[voted].astype(np.float64), confusion_prior(T, *TEXT_PRIOR))
-            proba = advised(tempered(plain, found.tau), text.astype(np.float64), found.confusion)
-            proba, temperature = doubted(proba, text, DOUBT)[0], 1 / found.tau
-        counts = _counts(crowd, mean)
-        clusters, scores = found_clusters(counts, None, confusion_prior(T, *LEAN))
-        confusion = counts + confusion_prior(T, *LEAN)
-        count_as = {
-            tuple(corpus.annotators[m] for m in group): families.counts_as(group) for group in families.members()
-        }
-        kinds = ["all" if kind is None else kind or "no type" for kind in kinds_of_marks(corpus.labels)]
-        longest = max((fit.trace for _, fit in fits), key=len)
-        return Posterior(
-            proba,
-            confusion / confusion.sum(axis=2, keepdims=True),
-            labels,
+    def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:
+        crowd, T = run.crowd, len(run.crowd.labels)
+        verdict = run.verdict() if told and self.calibrate else None
+        with self._work(Ending(run.rules), run.blocks) as work:
+            posterior, (counted, sums) = self._finished(work, verdict, Finish())
+        counts = np.ascontiguousarray(counted.table().reshape(-1, T, T).transpose(0, 2, 1))
+        prior = confusion_prior(T, *LEAN)
+        clusters, scores = found_clusters(counts, None, prior)
+        confusion = counts + prior
+        families, names = crowd.families, run.corpus.annotators
+        count_as = {tuple(names[m] for m in group): families.counts_as(group) for group in families.members()}
+        kinds = list(kinds_of_marks(crowd.labels))
+        longest = max((fit.trace for fit in run.fits), key=len)
+        held = np.mean([fit.held for fit in run.fits], axis=0)
+        over = ["what is marked" if k is None else k or "spans without a type" for k, h in zip(kinds, held) if h > HELD]
+        late = 0 if any(fit.converged for fit in run.fits) else len(longest)
+        return replace(
+            posterior,
+            confusion=confusion / confusion.sum(axis=2, keepdims=True),
             clusters=clusters,
             trace=longest,
             diagnostics={
                 "members": [
                     {
-                        "name": structure.name,
+                        "name": fit.name,
                         "iterations": len(fit.trace),
                         "converged": fit.converged,
                         "objective": float(fit.trace[-1]),
@@ -224,58 +222,161 @@ class RobustSequence(TruthModel):
                             for i in np.flatnonzero(fit.held)
                         },
                     }
-                    for structure, fit in fits
+                    for fit in run.fits
                 ],
                 "iterations": len(longest),
-                "converged": all(fit.converged for _, fit in fits),
+                "converged": all(fit.converged for fit in run.fits),
                 "families": [list(names) for names in count_as],
-                "text": text is not None,
+                "text": told,
                 "text_agreement": agreement,
-                "temperature": temperature,
+                "temperature": 1.0 if verdict is None else 1 / verdict.tau,
                 "votes_that_meet": crowd.meet,
                 "bic": [vars(score) for score in scores],
             },
-            warnings=check_average(crowd, fits, count_as, labels, _decoded(crowd, plain)),
+            warnings=(*run.warnings, *check_average(late, over, count_as, sums.tolist())),
         )
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Where a member ended."""
+
+    name: str
+    trace: npt.NDArray[np.float64]
+    converged: bool
+    held: Floats
+
+
 class _Average:
-    """The members at work."""
+    """The plan: members one after the other, what they say together kept beside the blocks."""
 
     def __init__(
         self,
-        crowd: Crowd,
-        soft: Sequence[npt.NDArray[np.float32]],
-        max_iter: int,
-        tol: float,
+        model: RobustSequence,
+        corpus: CrowdCorpus | ShardedCorpus,
+        votes: Any,
+        temporary: Path,
         progress: Progress,
     ) -> None:
-        self.crowd, self.soft, self.max_iter, self.tol, self.progress = crowd, tuple(soft), max_iter, tol, progress
-        spans = detect(crowd.corpus.labels) is not None
-        two_levels = crowd.meet > 0.5 and 2 * crowd.votes.n_labels <= MOST_STATES
-        structures = ONE_LEVEL if not two_levels else MEMBERS if spans else WITHOUT_SPANS
+        self.model, self.corpus, self.progress = model, corpus, progress
+        self.votes, n_words = with_words(corpus, votes) if model.words else (votes, 0)
+        self.blocks: list[Any] = blocks_of(self.votes)
+        self.rules = StateSpace.of(corpus.labels)
+        self.warnings: list[str] = []
+        self.fits: list[Fitted] = []
+        self.scratch = model.place.scratch if model.place is not None else temporary
+        self.on_disk = not isinstance(votes, Votes)
+        progress(0.0, "families")
+        families = declared_families(corpus.families)
+        if model.families:
+            families = find_families(self.asked, corpus.families, outside_of(corpus.labels))
+        look = Look(corpus.labels, families)
+        self.crowd = crowd = look.crowd(self.asked(look))
+        two_levels = crowd.meet > 0.5 and 2 * len(crowd.labels) <= MOST_STATES
+        structures = ONE_LEVEL if not two_levels else MEMBERS if detect(crowd.labels) else WITHOUT_SPANS
         say = {structure: _say(crowd, structure) if structures is MEMBERS else 1.0 for structure in structures}
         self.say = {structure: word for structure, word in say.items() if word >= LEAST_SAY}
+        prior = confusion_prior(len(crowd.labels), *TEXT_PRIOR)
+        self.rows = VoteRows.of(self.blocks, memory=True, soft=False)
+        self.others: list[Source] = []
+        if model.words:  # words are believed the more the fewer votes there are
+            self.others.append(Words(n_words, float(np.clip((crowd.per_token / 5.0) ** 2, 0.1, 1.0))))
+        self.others += [SoftVoices(prior, annotator=annotator) for annotator in self._soft_annotators()]
+        self.text = Texts(prior)
+        first = dawid_skene_start(model, self.votes, hard=False, families=families)
+        self.start = WeighedStart(first, _judged(crowd), families)
 
-    def members(
-        self, start: npt.NDArray[np.floating], texts: tuple[npt.NDArray[np.float32], ...], begin: float, end: float
-    ) -> list[tuple[Structure, ChainFit]]:
-        """Fit every member from the same start."""
-        fits = []
-        for i, structure in enumerate(self.say):
-            self.progress(begin + (end - begin) * i / len(self.say), structure.name)
-            fit = RobustChain(self.crowd, structure, self.soft + texts).fit(  # one chain in memory at a time
-                _meeting(self.crowd, start), self.max_iter, self.tol
-            )
-            fits.append((structure, fit))
-        return fits
+    def asked(self, question: Any) -> tuple[Any, ...]:
+        """Ask all blocks, and add up what they say."""
+        with self.model._work(question, self.blocks) as work:
+            return work.summary()
 
-    def mean(self, fits: Sequence[tuple[Structure, ChainFit]]) -> Floats:
-        """Return the members' mean, each by its say."""
-        total = np.zeros_like(fits[0][1].labels)
-        for structure, fit in fits:
-            total += self.say[structure] / sum(self.say.values()) * fit.labels
-        return total
+    def _soft_annotators(self) -> list[int]:
+        if self.votes.soft is None:
+            return []
+        found = [b.votes.soft.annotator[b.part(b.votes.soft)] for b in map(_loaded, self.blocks) if b.votes.soft]
+        return [int(annotator) for annotator in np.unique(np.concatenate(found))]
+
+    def members(self, round: int, begin: float, end: float) -> None:
+        """Fit every member from the same start, and keep their mean."""
+        others = [*self.others, *([self.text] if round else [])]
+        self.fits = []
+        span, total = (end - begin) / len(self.say), sum(self.say.values())
+        for i, (structure, word) in enumerate(self.say.items()):
+
+            def report(share: float, words: str, at: float = begin + span * i, name: str = structure.name) -> None:
+                self.progress(at + span * share, f"{name}, {words}")
+
+            keep = self._keep(f"said-{round}-{i}")
+            averaging = Averaging(word / total, i == 0, self.crowd.outside, keep)
+            self.fits.append(self._fitted(structure, others, averaging, report))
+            if i and keep.folder is not None:  # what the member before left is not read any more
+                for file in keep.folder.glob(f"said-{round}-{i - 1}-*"):
+                    file.unlink()
+
+    def _fitted(self, structure: Structure, others: list[Source], averaging: Averaging, report: Progress) -> Fitted:
+        """Fit a member, or find where it ended before the run was stopped."""
+        model, keep = self.model, averaging.keep
+        ended = self.scratch / f"checkpoint-{keep.name}"
+        if ended.exists():
+            self._beside([keep.place(block.number) for block in self.blocks])
+            fitted: Fitted = read_record(ended)
+            return fitted
+        learner = member(structure, self.crowd, self.rows, others, self.start, trust=trust(self.votes), tol=model.tol)
+        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": model.max_iter, "tol": 0.0}
+        checkpoint = None if model.place is None else Checkpoint(self.scratch / "checkpoint", model.place.every)
+        locals = self.scratch / f"locals-{keep.name}"
+        locals.mkdir(exist_ok=True)
+        with model._work(learner, self.blocks, locals) as work:  # one chain in memory at a time
+            scale = self.votes.n_votes
+            run = run_learner(learner, work, loop, scale=scale, progress=report, settle=True, checkpoint=checkpoint)
+            self._beside(work.describe(run.state, averaging))
+        found = Fitted(structure.name, run.trace, run.converged, run.state.held)
+        if checkpoint is not None:
+            write_record(found, ended)
+            checkpoint.file.unlink()
+        shutil.rmtree(locals)
+        return found
+
+    # --- what is beside the blocks ------------------------------------------------------------------------------------
+
+    def _keep(self, name: str) -> Keep:
+        return Keep(self.scratch if self.on_disk else None, name)
+
+    def _beside(self, said: Sequence[Said | Path]) -> None:
+        """Put something new beside the blocks."""
+        self.blocks = [replace(block, beside=own) for block, own in zip(self.blocks, said)]
+
+    def means(self, tokens: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.float32]:
+        """Return the members' mean of all tokens, or of some."""
+        parts = ((b.beside.mean, slice(a.first, a.last)) for a in self.blocks for b in [a.load()])
+        return np.concatenate([mean if tokens is None else mean[tokens[own]] for mean, own in parts])
+
+    def hear(self, round: int, text: npt.NDArray[np.float32]) -> None:
+        """Put what the text says beside the blocks; what was said without it stays."""
+        keep, heard = self._keep(f"text-{round}"), []
+        for block in self.blocks:
+            said = block.load().beside
+            plain = said.mean if said.plain is None else said.plain
+            heard.append(keep(block.number, replace(said, plain=plain, text=text[block.first : block.last])))
+        self._beside(heard)
+
+    def agreement(self) -> float:
+        """Return how well out-of-fold taggers find what was inferred."""
+        return _agreement(self.crowd.labels, *self.asked(Agreement(self.crowd.labels)))
+
+    def verdict(self) -> Verdict:
+        """Return what is made of votes and text in the end: the text is the referee, on so many tokens at most."""
+        step = -(-self.votes.n_tokens // MOST_TRAINED)
+        some = [block.load() for block in self.blocks[::step]]
+        plain, text = (
+            np.concatenate([getattr(block.beside, name)[np.asarray(block.voted)] for block in some]).astype(np.float64)
+            for name in ("plain", "text")
+        )
+        found = referee(plain, text, self.text.prior)
+        verdict = Verdict(found.tau, found.confusion)
+        shared, n = self.asked(Shared(verdict))
+        return replace(verdict, share=min(0.5, DOUBT / max(1.0 - shared / n, 1e-9)))
 
 
 def _say(crowd: Crowd, structure: Structure) -> float:
@@ -287,21 +388,15 @@ def _say(crowd: Crowd, structure: Structure) -> float:
     return 1.0 / (1.0 + (crowd.marks / MANY * max(0.0, 1.0 - LONG / crowd.run_length)) ** 2)
 
 
-def _meeting(crowd: Crowd, start: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """Return a start as far as Dawid–Skene can judge votes; else the votes' shares are the start.
+def _judged(crowd: Crowd) -> float:
+    """Return how far members begin at Dawid–Skene's judgement of votes; for the rest they begin at the votes' shares.
 
     Alone, votes cannot be judged; of two that differ nobody can say who missed something and who invented it, unless
     the annotators are known from many others. (Where it cannot be known, Dawid–Skene takes rare marks for inventions.
     People miss far more than they invent.)
     """
-    votes = crowd.votes
-    n = np.diff(votes.start)
-    by_shares = max(1.0 - crowd.meet, _few(crowd) * float(n[n < 3].sum() / n.sum()))
-    if by_shares < 1e-3:
-        return start
-    shares = np.full((votes.n_tokens, votes.n_labels), 1e-3)
-    np.add.at(shares, (crowd.token, votes.label), 1.0 / n[crowd.token])
-    return np.asarray(np.log((1 - by_shares) * np.exp(start) + by_shares * shares))
+    by_shares = max(1.0 - crowd.meet, _few(crowd) * crowd.no_third)
+    return 1.0 if by_shares < 1e-3 else 1.0 - by_shares
 
 
 def _few(crowd: Crowd) -> float:
@@ -309,55 +404,14 @@ def _few(crowd: Crowd) -> float:
     return 1.0 / (1.0 + (crowd.marks / crowd.run_length / ENOUGH) ** 2) if crowd.marks else 0.0
 
 
-def _decoded(crowd: Crowd, proba: Floats) -> npt.NDArray[np.int16]:
-    """Return the legal path with the most tokens expected to be right; what is known stays."""
-    first, allowed, last = (np.asarray(rule, dtype=float) for rule in transitions(crowd.corpus.labels))
-    return best_paths(crowd.votes.offsets, Chain(first, allowed, last), (), crowd.n_threads, proba)
+def _loaded(block: Any) -> Block:
+    loaded: Block = block.load()
+    return loaded
 
 
-def _counts(crowd: Crowd, proba: Floats) -> Floats:
-    """Return expected counts (annotator, true, given)."""
-    votes, T = crowd.votes, crowd.votes.n_labels
-    cell = votes.annotator.astype(np.int64) * T + votes.label
-    counts = np.empty((votes.n_annotators * T, T))
-    for t in range(T):
-        counts[:, t] = np.bincount(cell, weights=proba[crowd.token, t], minlength=len(counts))
-    return np.ascontiguousarray(counts.reshape(votes.n_annotators, T, T).transpose(0, 2, 1))
-
-
-def _soft_sources(votes: Votes) -> list[npt.NDArray[np.float32]]:
-    """Return the soft votes of each annotator who gives any, one row per token, zeros where they say nothing."""
-    if votes.soft is None:
-        return []
-    found = []
-    for annotator in np.unique(votes.soft.annotator):
-        own = votes.soft.annotator == annotator
-        rows = np.zeros((votes.n_tokens, votes.n_labels), np.float32)
-        rows[votes.soft.token[own]] = votes.soft.proba[own]
-        found.append(rows)
-    return found
-
-
-def _n_spans(crowd: Crowd, mean: Floats) -> int:
-    """Return how many runs of marks were inferred."""
-    marked = _decoded(crowd, mean) != crowd.outside
-    return int((marked & ~np.concatenate(([False], marked[:-1]))).sum())
-
-
-def _agreement_on(corpus: CrowdCorpus, text: npt.NDArray[np.float32], mean: Floats) -> float:
-    """Return how well out-of-fold taggers find what was inferred: span F1, or accuracy where labels are not spans."""
-    first, allowed, last = (np.asarray(rule, dtype=float) for rule in transitions(corpus.labels))
-    rules = Chain(first, allowed, last)
-    inferred, tagged = (
-        best_paths(corpus.offsets, rules, (), 1, np.ascontiguousarray(p, dtype=np.float64)) for p in (mean, text)
-    )
-    if detect(corpus.labels) is None:
-        voted = np.repeat(corpus.annotated_sequences, np.diff(corpus.offsets))
-        return float((inferred == tagged)[voted].mean())
-    scores = evaluate.spans_from_codes(
-        inferred, tagged, corpus.offsets, corpus.labels, sequences=corpus.annotated_sequences
-    )
-    return float(scores.f1)
+def _agreement(labels: Sequence[str], n_inferred: int, n_tagged: int, n_same: int) -> float:
+    """Return the F1 of spans, or the accuracy where labels are not spans."""
+    return n_same / max(1, n_inferred) if detect(labels) is None else Prf.from_counts(n_inferred, n_tagged, n_same).f1
 
 
 def _some_documents(corpus: CrowdCorpus, n_tokens: int, salt: int) -> npt.NDArray[np.bool_]:

@@ -1,8 +1,8 @@
-"""One chain model of the robust average: hidden states, annotators whose habits are learned together, words, texts.
+"""One member of the robust average: the chain learner with guards, and annotators whose habits are learned together.
 
-States are labels, or labels at two levels of difficulty (state h·T + t); they form a Markov chain within the rules of
-the tag scheme. As in `chain`, annotators have rows Ψ^l_{b, h, t} (b: the label they gave before, with memory),
-words ρ_t, texts (taggers, soft annotators) a confusion; variational Bayes on all of them. What is different, and why:
+States are labels, or labels at two levels of difficulty. As in `chain`, annotators have rows Ψ^l_{b, h, t} (b: the
+label they gave before, with memory), words ρ_t, texts (taggers, soft annotators) a confusion; variational Bayes on all
+of them. What is different, and why:
 
 - *Learned priors* (where the structure has them). Ψ^l ~ Dir(own · base + s m): m is the mean of all annotators' rows,
   s the concentration that explains how far annotators differ (maximum likelihood, Minka's fixed point). What a crowd
@@ -11,50 +11,37 @@ words ρ_t, texts (taggers, soft annotators) a confusion; variational Bayes on a
   the base speaks. It also does where an annotator has more than some thousand marks: their own votes then say who they
   are, a common prior adds little, and without an anchor the model drifts.
 - *Guards* (see `guards`): silence, unanimity, rates.
-- *Weights.* A vote has a weight below one where the annotator's family (see `families`) voted on the token too.
+- *Weights.* A vote has a weight below one where the annotator's family (see `families`) voted on the token too, and
+  where they may not have looked.
 
-The weights that hold the rates move between iterations, so the bound of a run rises only as long as they rest.
+The weights that hold the rates move between iterations, so the bound of a run rises only as long as they rest: a run
+ends when the labels' probabilities rest. These are kept from visit to visit, and the last ones are the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import psi
 
-from lasca.engine import chunks, run_ordered, run_summed
-from lasca.errors import ModelError
-from lasca.kernels import lattice
-from lasca.kernels import rows as kernels
-from lasca.kernels.products import crossed, times
-from lasca.kernels.special import dirichlet_kl, expected_log
-from lasca.schemes import transitions
-from lasca.truth.annotator_models import FORBIDDEN, confusion_prior, memory_prior, scheme_rules
-from lasca.truth.evidence import (
-    CHUNK,
-    Floats,
-    add_evidence,
-    annotation_rows,
-    context_borders,
-    dirichlet_rows,
-    expected_rows,
-    memory,
-)
-from lasca.truth.guards import Crowd, Rates, Silence, ruled_out
-from lasca.truth.sequence import Chain
-from lasca.truth.starts import trust
+from lasca.corpus.votes import Block
+from lasca.truth.annotator_models import Matrices, VoteRows
+from lasca.truth.chain import ChainLearner, ChainState, Local, Start, StateSpace
+from lasca.truth.evidence import Floats, Source, dirichlet_rows
+from lasca.truth.guards import FIRST_ASLEEP, Crowd, Pairing, Rates, asleep, ruled_out, sleep_rates
 
-__all__ = ["ChainFit", "RobustChain", "Structure"]
+__all__ = ["LearnedMatrices", "Member", "MemberState", "Structure", "member"]
 
 STRENGTHS = (1.0, 1000.0)
 FIRST_STRENGTH = 10.0
 LEAST_PSEUDO = 0.05
 EACH = 1300.0
 """Marks of one annotator from which the base speaks beside learned priors (to the fourth power: it is a threshold)."""
-TEXT_PRIOR = (11.0, 10.0)
 TRANSITION_PRIOR = 1.0
 
 
@@ -70,211 +57,203 @@ class Structure:
     """Whether the prior of annotators' rows is learned from all of them; else it is the base."""
 
 
-@dataclass(frozen=True)
-class _Parameters:
-    chain: Chain
-    crowd: Floats
-    words: Floats | None
-    texts: tuple[Floats, ...]
-    penalty: float
+# --- annotators with learned priors -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ChainFit:
-    """Where a member ended: probabilities of labels (n_tokens, T), and how it got there."""
+class Learned:
+    """The table of annotators whose prior is learned: logs of their rows, and the concentrations of the prior."""
 
-    labels: Floats
-    trace: npt.NDArray[np.float64]
-    converged: bool
-    held: Floats
-    """The weight against each kind of marks that holds their rate, in nats; 0: none was needed."""
+    logs: Floats
+    strength: Floats
+    """(label before, state)."""
 
 
-class RobustChain:
-    """One member at work on a crowd."""
+@dataclass(frozen=True)
+class LearnedMatrices(Matrices):
+    """Confusion matrices whose prior is the mean of all annotators, as far as it holds, beside a share of the base."""
 
-    def __init__(self, crowd: Crowd, structure: Structure, texts: Sequence[npt.NDArray[np.float32]] = ()) -> None:
-        self.crowd, self.structure, self.texts = crowd, structure, tuple(texts)
-        votes, labels = crowd.votes, crowd.corpus.labels
-        self.T, self.H = votes.n_labels, len(structure.levels)
-        self.S = self.T * self.H
-        self.contexts = self.T + 1 if structure.memory else 1
-        self.rows = annotation_rows(votes, memory(votes) if structure.memory else None)
-        self.by_row_vote = np.empty(len(self.rows.row), np.int64)
-        kernels.group_votes(self.rows.row, self.rows.by_row_start, self.by_row_vote)
-        rest, self.given = np.divmod(self.rows.code, self.T)
-        self.annotator, self.before = np.divmod(rest, self.contexts)
-        self.borders = context_borders(rest)
-        self.owner = self.before[self.borders[:-1]]
-        first, allowed, last = (np.asarray(rule, dtype=float) for rule in transitions(labels))
-        self.rules = Chain(np.tile(first, self.H), np.tile(allowed, (self.H, self.H)), np.tile(last, self.H))
-        self.base_rows, self.base_totals = self._base(labels)
-        seen = 1.0 - 1.0 / (1.0 + (crowd.marks_each / EACH) ** 4)
-        self.own = max(0.1, 1.0 - crowd.meet, seen) if structure.learned else 1.0
-        self.strength = np.full((self.contexts, self.S), FIRST_STRENGTH)
-        self.weight = crowd.weight.copy()
-        self.ruled_out = ruled_out(crowd)
-        self.silence = Silence(crowd) if crowd.outside >= 0 else None
-        self.rates = Rates(crowd) if crowd.outside >= 0 else None
-        self.held = np.zeros(0 if self.rates is None else len(self.rates.kinds))
+    own: float = 0.1
+    """The share of the base."""
+    meet: float = 1.0
 
-    def _base(self, labels: Sequence[str]) -> tuple[Floats, Floats]:
-        """Return the pseudo-counts of rows and of whole contexts: right rather than wrong, within the scheme."""
-        more = trust(self.crowd.votes)
-        base = np.vstack([confusion_prior(self.T, correct + more, wrong) for correct, wrong in self.structure.levels])
-        totals = np.broadcast_to(base.sum(axis=1), (self.contexts, self.S))
-        if not self.structure.memory:
-            return np.ascontiguousarray(base.T[self.given]), np.asarray(totals[self.owner])
-        pair, index = np.unique(self.before * self.T + self.given, return_inverse=True)
-        rows = memory_prior(base, labels, *np.divmod(pair, self.T))[np.asarray(index).reshape(-1)]
-        _, broken = scheme_rules(labels)
-        totals = totals + FORBIDDEN * broken.sum(axis=1)[:, None]
-        return rows, np.asarray(totals[self.owner])
+    def logs(self, table: Learned) -> Floats:
+        """Return the logs of the rows."""
+        return table.logs
 
-    # --- the loop -------------------------------------------------------------------------------------------------
+    def learn(self, counts: Floats, table: Any) -> tuple[Learned, float]:
+        """Learn the prior, then add the counts to it."""
+        strength = np.full((self.rows.contexts, len(self.shows)), FIRST_STRENGTH) if table is None else table.strength
+        rows, totals, strength = self.pooled(counts, strength)
+        logs, penalty = dirichlet_rows(counts, rows, totals, self.rows.borders)
+        return Learned(logs, strength), penalty
 
-    def fit(self, start: npt.NDArray[np.floating], max_iter: int, tol: float) -> ChainFit:
-        """Run from log evidence on labels (n_tokens, T) until the labels' probabilities rest.
+    def pooled(self, counts: Floats, strength: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the prior of rows and contexts, and its concentrations.
 
-        `tol` is how far they may move in all, per expected mark (per token, where there is no O)."""
-        out = np.empty((self.crowd.votes.n_tokens, self.S))
-        counts, _ = self._expect(None, self._on_states(start), out)
-        parameters = self._maximise(counts)
-        labels, trace, converged = self._labels(out).copy(), [], False
-        for _ in range(max_iter):
-            counts, log_sum = self._expect(parameters, None, out)
-            trace.append(log_sum - parameters.penalty)
-            new = self._labels(out)
-            marks = len(new) - (new[:, self.crowd.outside].sum() if self.crowd.outside >= 0 else 0.0)
-            moved = float(np.abs(new - labels).sum() / max(1.0, marks))
-            labels = new.copy()
-            if self.silence is not None:
-                self.weight = self.silence.weights(self.rows, parameters.crowd, out)
-            if self.rates is not None:
-                self.held = self.rates.held(self.held, labels)
-            if moved < tol:
-                converged = True
-                break
-            parameters = self._maximise(counts)
-        return ChainFit(labels, np.array(trace), converged, self.held)
-
-    def _on_states(self, labels: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        """Spread log evidence on labels over levels: a label is the easier the more votes it has."""
-        if self.H == 1:
-            return labels
-        votes = self.crowd.votes
-        share = np.zeros((votes.n_tokens, self.T))
-        np.add.at(share, (self.crowd.token, votes.label), self.crowd.weight)
-        share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-9)
-        easy = np.clip(share, 0.05, 0.95)
-        return np.tile(labels, (1, 2)) + np.log(np.hstack([easy, np.clip(1 - share, 0.05, 0.95)]))
-
-    def _labels(self, out: Floats) -> Floats:
-        return out if self.H == 1 else np.asarray(out.reshape(len(out), self.H, self.T).sum(axis=1))
-
-    # --- steps ----------------------------------------------------------------------------------------------------
-
-    def _expect(
-        self, parameters: _Parameters | None, start: npt.NDArray[np.floating] | None, out: Floats
-    ) -> tuple[tuple[Floats, ...], float]:
-        """Do the E step into `out`; return expected counts (starts, moves, crowd, words, texts …) and the log sum."""
-        crowd, votes = self.crowd, self.crowd.votes
-        chain = self.rules if parameters is None else parameters.chain
-        bias = np.zeros(self.S)
-        if self.rates is not None:
-            bias = np.tile(self.rates.bias(self.held), self.H)
-        words = None if parameters is None or parameters.words is None else np.tile(parameters.words, (1, self.H))
-
-        def work(chunk: tuple[int, int]) -> tuple[float, Floats, Floats]:
-            own = votes.offsets[chunk[0] : chunk[1] + 1]
-            first, last = int(own[0]), int(own[-1])
-            rows = out[first:last]
-            rows[:] = bias if start is None else start[first:last]
-            if parameters is not None:
-                kernels.add_weighted_rows(first, last, votes.start, self.rows.row, self.weight, parameters.crowd, rows)
-                if words is not None and crowd.words is not None:
-                    add_evidence(first, last, [(crowd.words, words)], rows)
-                for text, table in zip(self.texts, parameters.texts):
-                    rows += np.tile(times(text[first:last], np.ascontiguousarray(table.T)), (1, self.H))
-            self._rule_out(first, last, rows)
-            starts, moves = np.zeros(self.S), np.zeros((self.S, self.S))
-            log_sum = lattice.marginals(own - first, rows, chain.start, chain.move, chain.end, rows, starts, moves)
-            return log_sum, starts, moves
-
-        log_sum, starts, moves = run_summed(work, chunks(votes.offsets, CHUNK), crowd.n_threads)
-        if log_sum == -np.inf:
-            raise ModelError("the tag scheme leaves a sequence no possible path")
-        labels = self._labels(out)
-        counted = [starts, moves, self._crowd_counts(out)]
-        if crowd.words is not None:
-            counted.append(expected_rows(crowd.words, labels, crowd.n_threads))
-        counted += [crossed(labels, text) for text in self.texts]
-        return tuple(counted), float(log_sum)
-
-    def _rule_out(self, first: int, last: int, rows: Floats) -> None:
-        for nats, token, allowed in self.ruled_out:
-            part = slice(*np.searchsorted(token, (first, last)).tolist())
-            if part.start < part.stop:
-                at = token[part] - first
-                rows[at] -= np.tile(np.where(allowed[part], 0.0, nats), (1, self.H))
-
-    def _crowd_counts(self, out: Floats) -> Floats:
-        counts = np.empty((self.rows.n_rows, self.S))
-
-        def work(chunk: tuple[int, int]) -> None:
-            kernels.sum_weighted_by_row(
-                *chunk, self.rows.by_row_start, self.rows.by_row, self.by_row_vote, self.weight, out, counts
-            )
-
-        run_ordered(work, chunks(self.rows.by_row_start, 4 * CHUNK), self.crowd.n_threads)
-        return counts
-
-    def _maximise(self, counts: tuple[Floats, ...]) -> _Parameters:
-        starts, moves, crowd, *more = counts
-        pseudo = TRANSITION_PRIOR / self.H
-        chain = Chain(np.zeros(self.S), np.zeros((self.S, self.S)), self.rules.end)
-        penalty = 0.0
-        for row, may, n in [(chain.start, self.rules.start, starts), *zip(chain.move, self.rules.move, moves)]:
-            ok = may > 0
-            alpha = n[ok] + pseudo
-            row[ok] = np.exp(expected_log(alpha))
-            penalty += dirichlet_kl(alpha, np.full_like(alpha, pseudo))
-        table, kl = dirichlet_rows(crowd, *self._pooled(crowd), self.borders)
-        penalty += kl
-        words = None
-        if self.crowd.words is not None:
-            words, kl = dirichlet_rows(more.pop(0), self.crowd.word_prior)
-            penalty += kl
-        texts, prior = [], confusion_prior(self.T, *TEXT_PRIOR)
-        for text in more:
-            texts.append(expected_log(text + prior))
-            penalty += dirichlet_kl(text + prior, prior)
-        return _Parameters(chain, table, words, tuple(texts), penalty)
-
-    def _pooled(self, crowd: Floats) -> tuple[Floats, Floats]:
-        """Return the prior of rows and contexts: the base's share, and the mean of all annotators as far as it holds.
-
-        The concentration is the fixed point s ← s · Σ m (ψ(n + s m) − ψ(s m)) / Σ (ψ(N + s) − ψ(s)) of Minka (2000),
-        three steps at a time.
+        These are the fixed point s ← s · Σ m (ψ(n + s m) − ψ(s m)) / Σ (ψ(N + s) − ψ(s)) of Minka (2000), three steps
+        at a time.
         """
-        if not self.structure.learned:
-            return self.base_rows, self.base_totals
-        cell, context, n = self.before * self.T + self.given, self.before, self.contexts
-        pooled, base = np.zeros((2, n * self.T, self.S))
-        np.add.at(pooled, cell, crowd)
-        base[cell] = self.base_rows
-        totals, base_totals = pooled.reshape(n, self.T, self.S).sum(axis=1), np.ones((n, self.S))
-        base_totals[self.owner] = self.base_totals
+        T, S, n, borders = self.rows.n_labels, len(self.shows), self.rows.contexts, self.rows.borders
+        _, context, given = self.rows.parts
+        owner, cell = context[borders[:-1]], context * T + given
+        pooled, base = np.zeros((2, n * T, S))
+        np.add.at(pooled, cell, counts)
+        base[cell] = self.prior
+        totals, base_totals = pooled.reshape(n, T, S).sum(axis=1), np.ones((n, S))
+        base_totals[owner] = self.totals
         mean = (pooled + base)[cell] / (totals + base_totals)[context]
-        own = np.add.reduceat(crowd, self.borders[:-1], axis=0)
+        own = np.add.reduceat(counts, borders[:-1], axis=0)
         for _ in range(3):
-            alpha, strength = self.strength[context] * mean, self.strength[self.owner]
-            above, below = np.zeros((2, n, self.S))
-            np.add.at(above, context, mean * (psi(crowd + alpha) - psi(alpha)))
-            np.add.at(below, self.owner, psi(own + strength) - psi(strength))
-            self.strength = np.clip(self.strength * (above + 0.01) / (below + 0.01), *STRENGTHS)
-        strength = self.crowd.meet * self.strength
-        rows = self.own * self.base_rows + strength[context] * mean
-        totals = self.own * self.base_totals + strength[self.owner]
+            alpha, each = strength[context] * mean, strength[owner]
+            above, below = np.zeros((2, n, S))
+            np.add.at(above, context, mean * (psi(counts + alpha) - psi(alpha)))
+            np.add.at(below, owner, psi(own + each) - psi(each))
+            strength = np.clip(strength * (above + 0.01) / (below + 0.01), *STRENGTHS)
+        held = self.meet * strength
+        rows, sums = self.own * self.prior + held[context] * mean, self.own * self.totals + held[owner]
         floored = np.maximum(rows, LEAST_PSEUDO)  # E log of less is worth tens of nats: no vote is
-        return floored, totals + np.add.reduceat(floored - rows, self.borders[:-1], axis=0)
+        return floored, sums + np.add.reduceat(floored - rows, borders[:-1], axis=0), strength
+
+
+# --- the learner ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MemberState(ChainState):
+    """The state of a chain, and of the guards."""
+
+    asleep: Floats = field(kw_only=True)
+    """How often each annotator does not look."""
+    held: Floats = field(kw_only=True)
+    """The weight against each kind of marks that holds their rate, in nats; 0: none was needed."""
+    moved: float = np.inf
+    """How far the labels' probabilities moved in the last visit, per expected mark (per token, without a label O)."""
+
+
+@dataclass(frozen=True)
+class Seen(Local):
+    """What a block says, and its guards."""
+
+    weight: Floats
+    """Of each vote, by families."""
+    pairing: Pairing
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is kept of a block from visit to visit."""
+
+    labels: npt.NDArray[np.float32]
+    """The labels' probabilities."""
+    asleep: Floats
+    """The probability of each pair of `Pairing` that the annotator did not look."""
+    seen: Seen | None = field(default=None, metadata={"kept": False})
+    """Made again from the block where it is not there."""
+
+
+@dataclass(frozen=True)
+class Member(ChainLearner):
+    """A chain learner with guards."""
+
+    crowd: Crowd = field(kw_only=True)
+    tol: float = 1e-3
+    """A run ends when probabilities move by less than this."""
+    remembers: ClassVar[bool] = True
+
+    @cached_property
+    def rates(self) -> Rates | None:
+        """The guard of rates, where there is a label O."""
+        return Rates(self.crowd) if self.crowd.outside >= 0 else None
+
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> MemberState:
+        """Begin at the start, with nobody asleep and nothing held."""
+        first = super().start(summary, rng)
+        A, K = self.crowd.own.shape
+        return MemberState(**vars(first), asleep=np.full(A, FIRST_ASLEEP), held=np.zeros(K))
+
+    def look(self, block: Block) -> Seen:
+        """Ask every source for what it says of a block, and every guard."""
+        weight = self.crowd.families.weights(block)
+        views = tuple(source.look(block) for source in self.sources)
+        pairing = Pairing.of(block, self.crowd.outside)
+        return Seen(block.offsets, views, ruled_out(block, weight, self.space), weight, pairing)
+
+    def visit(self, state: ChainState, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
+        """Return what a chain does; how far labels moved, and the marks; who slept; the sums of the rates."""
+        assert isinstance(state, MemberState)
+        seen = self.look(block) if local is None or local.seen is None else local.seen
+        slept = np.zeros(len(seen.pairing.owner)) if local is None else local.asleep
+        crowd, *others = seen.views
+        weight = (1.0 - slept)[seen.pairing.pair] * seen.weight
+        weighed = replace(seen, views=(replace(crowd, weight=weight), *others))
+        rows = self.evidence(state, block, weighed)
+        counted = self.counted(state, weighed, rows)
+        proba = self.space.by_label(rows)
+        labels, A = proba.astype(np.float32), len(state.asleep)
+        marks = float(len(proba) - (proba[:, self.crowd.outside].sum() if self.crowd.outside >= 0 else 0.0))
+        moved, said, other = np.inf, *np.zeros((2, *self.crowd.own.shape))
+        if local is not None:
+            moved = float(np.abs(labels - local.labels).sum(dtype=np.float64))
+            if self.rates is not None:
+                table = self.annotators.logs(state.tables[0])[crowd.own]
+                slept = asleep(seen.pairing, crowd, table, rows, seen.weight, state.asleep)
+                said, other = self.rates.sums(block, seen.weight, proba)
+        guards = (moved, marks, np.bincount(seen.pairing.owner, slept, A), said, other)
+        return (*counted, *guards), Memory(labels, slept, seen)
+
+    @property
+    def annotators(self) -> Matrices:
+        """The annotators: the first source."""
+        first = self.sources[0]
+        assert isinstance(first, Matrices)
+        return first
+
+    def evidence(self, state: ChainState, block: Block, local: Local) -> Floats:
+        """Return the log evidence on the states of each token, with what holds the rates."""
+        rows = super().evidence(state, block, local)
+        if state.start is None and self.rates is not None:
+            assert isinstance(state, MemberState)
+            rows += self.rates.bias(state.held)[self.space.shows]
+        return rows
+
+    def update(self, state: ChainState, statistics: tuple[Any, ...]) -> tuple[MemberState, float]:
+        """Do what a chain does, and let the guards follow."""
+        assert isinstance(state, MemberState)
+        *counted, moved, marks, slept, said, other = statistics
+        new, objective = super().update(state, tuple(counted))
+        sleeps, held = state.asleep, state.held
+        if state.start is None and self.rates is not None:
+            sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other)
+        return MemberState(**vars(new), asleep=sleeps, held=held, moved=moved / max(1.0, marks)), objective
+
+    def rests(self, state: MemberState) -> bool:
+        """Say whether a run is at its end."""
+        return state.moved < self.tol
+
+    def describe(self, state: ChainState, block: Block, local: Any, out: Any) -> tuple[None, tuple[Any, ...]]:
+        """Write the labels' probabilities of the last visit to `out`."""
+        out[:] = local.labels
+        return None, ()
+
+
+def member(
+    structure: Structure,
+    crowd: Crowd,
+    rows: VoteRows,
+    others: Sequence[Source],
+    start: Start,
+    *,
+    trust: float,
+    tol: float,
+) -> Member:
+    """Return the member of a structure; `others` are its sources beside the annotators, of one level."""
+    H = len(structure.levels)
+    levels = [(correct + trust, wrong) for correct, wrong in structure.levels]
+    space = StateSpace.of(crowd.labels, levels=H)
+    annotators = Matrices.of(rows if structure.memory else rows.forgetful(), space.shows, crowd.labels, levels)
+    if structure.learned:
+        seen = 1.0 - 1.0 / (1.0 + (crowd.marks_each / EACH) ** 4)
+        annotators = LearnedMatrices(**vars(annotators), own=max(0.1, 1.0 - crowd.meet, seen), meet=crowd.meet)
+    sources = (annotators, *(replace(cast(Any, source), levels=H) for source in others))
+    return Member(space, sources, start, TRANSITION_PRIOR, crowd=crowd, tol=tol)

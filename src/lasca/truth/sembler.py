@@ -33,19 +33,22 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
 from lasca.crf.objective import Scores
-from lasca.engine import available_threads
+from lasca.engine import available_threads, chunks, run_summed
 from lasca.estimator import number, other, seeds, threads, whole
+from lasca.kernels import lattice
 from lasca.kernels.products import crossed
 from lasca.kernels.vectors import dot
 from lasca.learn.em import loop_settings, run_em
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.sequence import Chain, best_paths, marginals
+from lasca.truth.chain import Chain
 
 __all__ = ["Sembler", "add_scores", "expected_loss", "independent_moves"]
 
 Floats = npt.NDArray[np.float64]
 
 
+CHUNK = 20_000
+"""Tokens per piece of work of a pass."""
 BLOCK = 50_000
 """Tokens at a time where a pass over all of them would need much memory."""
 
@@ -129,22 +132,36 @@ class Learner:
         """Return the next state and the objective of this one."""
         texts, weights = self.texts, crf.Weights(self.space, state.theta)
         chain, shift = texts.chain(weights)
-        counts = marginals(texts.offsets, chain, (), self.proba, texts.n_threads, texts.evidence(weights, state.rho))
+        log_sum, moves = marginals(texts, chain, texts.evidence(weights, state.rho), self.proba)
         log_wrong = np.log1p(-state.rho) - np.log(texts.n_labels - 1)
-        objective = counts.log_sum + shift * texts.n_moves + float((self.n_given * log_wrong).sum())
+        objective = log_sum + shift * texts.n_moves + float((self.n_given * log_wrong).sum())
         objective -= float(log_partition(texts.features, weights, threads=texts.n_threads).sum())
         objective -= self.l2 * float(dot(state.theta, state.theta))
         objective += self.smoothing * float((np.log(state.rho) + np.log1p(-state.rho)).sum())
         agreed = self.proba.ravel()[texts.cell]
         right = np.bincount(texts.annotator, weights=agreed, minlength=len(self.n_given))
         rho = (np.minimum(right, self.n_given) + self.smoothing) / (self.n_given + 2 * self.smoothing)
-        climbed = crf.minimise(self.expected_loss(counts.moves), state.theta, max_iter=self.crf_iter)
+        climbed = crf.minimise(self.expected_loss(moves), state.theta, max_iter=self.crf_iter)
         return State(np.asarray(climbed.vector), rho), objective
 
     def expected_loss(self, moves: Floats) -> Callable[[Any, Any], float]:
         """Return l2 ‖θ‖² − E ln p(z | x, θ) under the last posterior, whose expected moves are given."""
         texts = self.texts
         return expected_loss(texts.features, self.space, self.proba, moves, self.l2, texts.n_threads)
+
+
+def marginals(texts: Texts, chain: Chain, evidence: Floats, out: Floats) -> tuple[float, Floats]:
+    """Do the E step: write each token's posterior to `out`, return the log sum over all paths and expected moves."""
+    T = out.shape[1]
+
+    def work(chunk: tuple[int, int]) -> tuple[float, Floats]:
+        own = texts.offsets[chunk[0] : chunk[1] + 1]
+        part = slice(int(own[0]), int(own[-1]))
+        starts, moves, weights = np.zeros(T), np.zeros((T, T)), (chain.start, chain.move, chain.end)
+        return lattice.marginals(own - own[0], evidence[part], *weights, out[part], starts, moves), moves
+
+    log_sum, moves = run_summed(work, chunks(texts.offsets, CHUNK), texts.n_threads)
+    return float(log_sum), moves
 
 
 def expected_loss(
@@ -248,8 +265,9 @@ def _posterior(texts: Texts, learner: Learner, run: Any) -> Posterior:
     weights = crf.Weights(learner.space, run.state.theta)
     chain, _ = texts.chain(weights)
     evidence, proba = texts.evidence(weights, run.state.rho), learner.proba
-    marginals(texts.offsets, chain, (), proba, texts.n_threads, evidence)
-    labels = best_paths(texts.offsets, chain, (), texts.n_threads, evidence)
+    marginals(texts, chain, evidence, proba)
+    labels = np.empty(len(proba), np.int16)
+    lattice.viterbi(texts.offsets, evidence, chain.start, chain.move, chain.end, labels)
     rho, T = run.state.rho, texts.n_labels
     confusion = np.empty((len(rho), T, T))
     confusion[:] = ((1 - rho) / (T - 1))[:, None, None]

@@ -22,7 +22,7 @@ from lasca.truth.annotator_models import Matrices, VoteRows, confusion_prior
 from lasca.truth.base import Progress
 from lasca.truth.chain import ChainLearner, ChainState, StateSpace
 from lasca.truth.clusters import BicScore, found_clusters
-from lasca.truth.evidence import Floats, Source, Texts, Words
+from lasca.truth.evidence import Beside, Floats, Source, Texts, Words
 from lasca.truth.finish import joined
 from lasca.truth.result import Clusters
 from lasca.truth.starts import DawidSkeneStart, LevelStart, share_that_meets, trust
@@ -102,8 +102,7 @@ class Fit:
     @property
     def text(self) -> npt.NDArray[np.float32] | None:
         """What the text model said, None where there was none."""
-        texts = self.blocks[0].votes.texts
-        return texts[0] if texts else None
+        return None if self.blocks[0].beside is None else joined([block.beside.text for block in self.blocks])
 
 
 def as_described(number: int, block: Block, *said: Any) -> tuple[Any, ...]:
@@ -200,9 +199,8 @@ class Rounds:
 
     def told(self, name: str, fit: Fit, text: npt.NDArray[np.float32]) -> Fit:
         """Run a round with a text model's probabilities as one more annotator, in place of those it had."""
-        votes = replace(self.votes, texts=(text,))
-        blocks = [replace(block, votes=votes) for block in self.blocks]
-        source = Texts(0, confusion_prior(len(self.labels), *TEXT_PRIOR), fit.learner.space.levels)
+        blocks = [replace(block, beside=Beside(text[block.first : block.last])) for block in self.blocks]
+        source = Texts(confusion_prior(len(self.labels), *TEXT_PRIOR), fit.learner.space.levels)
         return self.round(name, replace(fit.learner, sources=(*_untold(fit.learner.sources), source)), blocks)
 
     def clusters(self, fit: Fit) -> tuple[Clusters, list[BicScore]]:

@@ -6,20 +6,21 @@ knows nothing at all, and the shares of the votes are the better start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.learn import loop_settings, run_learner
 from lasca.truth import dawid_skene as ds
 from lasca.truth.base import TruthModel
 from lasca.truth.chain import StateSpace
 from lasca.truth.evidence import Floats
+from lasca.truth.families import Families
 
-__all__ = ["DawidSkeneStart", "LevelStart", "dawid_skene_start", "share_that_meets", "start_evidence", "trust"]
+__all__ = ["DawidSkeneStart", "LevelStart", "WeighedStart", "dawid_skene_start", "share_that_meets", "trust"]
 
 SOLE = 1e6
 """Pseudo-counts of right labels for an annotator who is alone."""
@@ -32,7 +33,7 @@ EASIEST, HARDEST = 0.95, 0.05
 class DawidSkeneStart:
     """The log posteriors of a short Dawid–Skene run; `hard`: its labels alone where anything is said."""
 
-    learner: ds.ConfusionLearner
+    learner: ds.ConfusionLearner | OneEach
     parameters: ds.Parameters
     hard: bool
 
@@ -52,13 +53,47 @@ class DawidSkeneStart:
         return np.log(np.maximum(proba, np.float32(1e-30)))
 
 
-def dawid_skene_start(model: TruthModel, votes: Votes, *, hard: bool) -> DawidSkeneStart:
-    """Run Dawid–Skene for ten steps, on the engine of a model.
+@dataclass(frozen=True)
+class OneEach:
+    """A learner that hears one voice of each family on a token."""
+
+    learner: ds.ConfusionLearner
+    families: Families
+
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Ask the learner."""
+        return self.learner.summarise(self.families.one_each(block))
+
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> ds.Parameters:
+        """Ask the learner."""
+        return self.learner.start(summary, rng)
+
+    def visit(self, state: ds.Parameters, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
+        """Ask the learner; what is heard of a block is kept."""
+        heard, own = local or (self.families.one_each(block), None)
+        statistics, own = self.learner.visit(state, heard, own)
+        return statistics, (heard, own)
+
+    def update(self, state: ds.Parameters, statistics: tuple[Any, ...]) -> tuple[ds.Parameters, float]:
+        """Ask the learner."""
+        return self.learner.update(state, statistics)
+
+    def describe(self, state: ds.Parameters, block: Block, local: Any, out: Any) -> tuple[None, tuple[Any, ...]]:
+        """Ask the learner."""
+        return self.learner.describe(state, self.families.one_each(block), None, out)
+
+
+def dawid_skene_start(
+    model: TruthModel, votes: Votes, *, hard: bool, families: Families | None = None
+) -> DawidSkeneStart:
+    """Run Dawid–Skene for ten steps, on the engine of a model; of `families` one voice is heard on a token.
 
     Its prior expects annotators to be right, so that small crowds and rare labels have a sensible start too.
     """
     short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=1.0 / votes.n_labels, max_iter=10, tol=0)
-    learner = short._learner(votes)
+    learner: ds.ConfusionLearner | OneEach = short._learner(votes)
+    if families is not None and families.members():
+        learner = OneEach(short._learner(votes), families)
     with model._work(learner, ds.blocks_of(votes)) as work:
         run = run_learner(learner, work, loop_settings(short), scale=votes.n_votes)
     return DawidSkeneStart(learner, run.state, hard)
@@ -83,8 +118,7 @@ class LevelStart:
 
     def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
         """Return them: a label is the easier the more votes it has."""
-        share = vote_shares(block)
-        labels = np.maximum(share, LEAST_SHARE)
+        labels, share = self.shares(block)
         if self.first is not None:
             labels = self.meet * np.exp(self.first.labels(block)) + (1 - self.meet) * labels
         if space.levels == 1:
@@ -93,26 +127,39 @@ class LevelStart:
         weight = np.hstack([np.clip(share, HARDEST, EASIEST), *[harder] * (space.levels - 1)])
         return (np.tile(np.log(labels), (1, space.levels)) + np.log(weight)).astype(np.float32)
 
+    def shares(self, block: Block) -> tuple[Floats, Floats]:
+        """Return the shares of votes, as far as they are the start, and as they tell what is easy."""
+        share = vote_shares(block)
+        return np.maximum(share, LEAST_SHARE), share
 
-def vote_shares(block: Block) -> Floats:
+
+@dataclass(frozen=True)
+class WeighedStart(LevelStart):
+    """The same by hard votes alone, weighed by families where they tell what is easy."""
+
+    families: Families
+
+    def shares(self, block: Block) -> tuple[Floats, Floats]:
+        """Return the shares of hard votes."""
+        hard = replace(block, votes=replace(block.votes, soft=None))
+        return vote_shares(hard) + LEAST_SHARE, vote_shares(hard, self.families.weights(block))
+
+
+def vote_shares(block: Block, weight: Floats | None = None) -> Floats:
     """Return the share of a token's votes that each label has; rows of zeros where there are none."""
     votes, T = block.votes, block.votes.n_labels
     start = votes.start[block.first : block.last + 1]
     token = np.repeat(np.arange(len(block)), np.diff(start))
-    found = np.bincount(token * T + votes.label[start[0] : start[-1]], minlength=len(block) * T).reshape(-1, T) * 1.0
+    cell, size = token * T + votes.label[start[0] : start[-1]], len(block) * T
+    found = np.bincount(cell, weight, size).reshape(-1, T) * 1.0
     if votes.soft is not None:
         part = block.part(votes.soft)
         np.add.at(found, votes.soft.token[part] - block.first, votes.soft.proba[part])
-    return np.asarray(found / np.maximum(block.voices, 1)[:, None])
+    voices = block.voices if weight is None else found.sum(axis=1)
+    return np.asarray(found / np.maximum(voices, 1e-9)[:, None])
 
 
 def share_that_meets(votes: Votes) -> float:
     """Return the share of votes on tokens that have two at least."""
     n = Block(votes, 0, votes.n_tokens).voices
     return float(n[n > 1].sum() / n.sum())
-
-
-def start_evidence(corpus: CrowdCorpus, votes: Votes, *, hard: bool) -> npt.NDArray[np.float32]:
-    """Return the start of a chain learner for all tokens at once, for models over whole corpora."""
-    start = dawid_skene_start(ds.DawidSkene(n_threads=1), votes, hard=hard)
-    return start.labels(Block(votes, 0, votes.n_tokens))

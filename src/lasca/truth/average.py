@@ -1,0 +1,195 @@
+"""What the members of the robust average say together, block by block: it is kept beside the blocks.
+
+Members are learners that come one after the other; the mean of what they say, the text, and what is asked of both lies
+where the blocks are: in memory, or in files of a folder (`Keep`). Questions are learners with `summarise` alone, whose
+answers add up over the blocks (`TruthModel._asked`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lasca import evaluate
+from lasca.corpus.votes import Block
+from lasca.records import write_record
+from lasca.schemes import detect
+from lasca.truth.chain import StateSpace, decoded
+from lasca.truth.evidence import Beside, Floats, RowCounts, View, numbered
+from lasca.truth.tempering import advised, tempered
+
+__all__ = ["Agreement", "Averaging", "Ending", "Keep", "Runs", "Said", "Shared", "Verdict"]
+
+Proba = npt.NDArray[np.float32]
+NOBODY = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Said(Beside):
+    """What was said of the tokens of a block."""
+
+    mean: Proba | None = None
+    """The mean of the members so far, each by its say."""
+    plain: Proba | None = None
+    """The mean of those that did not hear the text."""
+    first: npt.NDArray[np.int16] | None = None
+    """The most probable label by the first member."""
+    apart: npt.NDArray[np.bool_] | None = None
+    """Whether another member says another label."""
+    marked: npt.NDArray[np.bool_] | None = None
+    """Whether any member marks the token."""
+
+    def path(self, block: Block, rules: StateSpace, *, of: Proba | None = None) -> npt.NDArray[np.int16]:
+        """Return the legal path with the most tokens expected to be right, by the mean or by others."""
+        proba = self.mean if of is None else of
+        assert proba is not None
+        return decoded(block.offsets, NOBODY, proba.astype(np.float64), rules)
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Keeps what is said beside blocks: in memory, or in files of a folder."""
+
+    folder: Path | None
+    name: str
+
+    def __call__(self, number: int, said: Said) -> Said | Path:
+        """Return what the block is to hold."""
+        if self.folder is None:
+            return said
+        write_record(said, self.place(number))
+        return self.place(number)
+
+    def place(self, number: int) -> Path:
+        """Return the file of a block."""
+        assert self.folder is not None
+        return self.folder / f"{self.name}-{number:05d}"
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """Adds what a member says of a block to the mean."""
+
+    say: float
+    """How much the member says, of 1."""
+    is_first: bool
+    outside: int
+    keep: Keep
+
+    def __call__(self, number: int, block: Block, proba: Proba, labels: None, statistics: Any) -> Said | Path:
+        """Add it and keep the sum."""
+        said: Any = block.beside or Said()
+        best, part = proba.argmax(axis=1).astype(np.int16), proba * np.float32(self.say)
+        marked = best != self.outside
+        if self.is_first:
+            new = replace(said, mean=part, first=best, apart=np.zeros(len(best), np.bool_), marked=marked)
+        else:
+            apart, marked = said.apart | (best != said.first), said.marked | marked
+            new = replace(said, mean=said.mean + part, apart=apart, marked=marked)
+        return self.keep(number, new)
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Asks how many runs of marks there are."""
+
+    rules: StateSpace
+    outside: int
+
+    def summarise(self, block: Block) -> tuple[int]:
+        """Count them."""
+        marked = block.beside.path(block, self.rules) != self.outside
+        return (int((marked & ~np.concatenate(([False], marked[:-1]))).sum()),)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Asks how well out-of-fold taggers find what was inferred."""
+
+    labels: tuple[str, ...]
+
+    def summarise(self, block: Block) -> tuple[int, int, int]:
+        """Count what was inferred, what was tagged, and what is the same: spans, or tokens where labels are not."""
+        said, rules = block.beside, StateSpace.of(self.labels)
+        inferred, tagged = said.path(block, rules), said.path(block, rules, of=said.text)
+        seen = block.voices > 0
+        if block.votes.silent is not None:
+            seen |= np.diff(block.votes.silent.start[block.first : block.last + 1]) > 0
+        offsets = block.offsets
+        sequences = np.add.reduceat(seen, offsets[:-1]) > 0
+        if detect(self.labels) is None:
+            voted = np.repeat(sequences, np.diff(offsets))
+            return int(voted.sum()), int(voted.sum()), int((inferred == tagged)[voted].sum())
+        found = evaluate.spans_from_codes(inferred, tagged, offsets, self.labels, sequences=sequences)
+        return found.n_gold, found.n_predicted, found.n_correct
+
+
+# --- the result -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is made of the votes' probabilities and the text: tempered, advised, and the text's own word mixed in."""
+
+    tau: float
+    confusion: Floats
+    share: float = 0.0
+    """Of the text's own word."""
+
+    def proba(self, said: Said) -> Floats:
+        """Return the labels' probabilities."""
+        assert said.plain is not None
+        assert said.text is not None
+        text = said.text.astype(np.float64)
+        proba = advised(tempered(said.plain.astype(np.float64), self.tau), text, self.confusion)
+        return np.asarray((1 - self.share) * proba + self.share * text)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Asks how much a verdict and the text have in common."""
+
+    verdict: Verdict
+
+    def summarise(self, block: Block) -> tuple[float, int]:
+        """Add up the probability that both say the same; return the number of tokens too."""
+        return float((self.verdict.proba(block.beside) * block.beside.text).sum()), len(block)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Describes blocks at the end, in what a learner's words are."""
+
+    rules: StateSpace
+
+    def describe(
+        self, verdict: Verdict | None, block: Block, local: None, out: Proba
+    ) -> tuple[npt.NDArray[np.int16], tuple[Any, ...]]:
+        """Write the probabilities to `out`; return the labels, expected counts of (annotator, given), and sums.
+
+        Sums: tokens with a vote; where the text overrules the most frequent one; where members mark; where they differ.
+        """
+        said, votes, T = block.beside, block.votes, block.votes.n_labels
+        out[:] = said.mean if verdict is None else verdict.proba(said)
+        labels = said.path(block, self.rules)
+        start = votes.start[block.first : block.last + 1]
+        annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
+        own, row = numbered(annotator * np.int64(T) + label, votes.n_annotators * T)
+        counts = View(start, row, own).count(said.mean.astype(np.float64))
+        voted, against = np.diff(start) > 0, 0
+        if said.plain is not None:
+            plain, at = said.path(block, self.rules, of=said.plain), np.arange(len(block))
+            token = np.repeat(at, np.diff(start))
+            given = np.bincount(token * T + label, minlength=len(block) * T).reshape(-1, T)
+            top = given.max(axis=1)
+            against = int((voted & (labels != plain) & (given[at, plain] == top) & (given[at, labels] < top)).sum())
+        marked = said.marked & voted
+        sums = np.array([voted.sum(), against, marked.sum(), (marked & said.apart).sum()])
+        return labels, (RowCounts(votes.n_annotators * T, own, counts), sums)
