@@ -313,3 +313,38 @@ def test_lists_are_no_labels_and_what_lacks_is_asked_for() -> None:
     assert 0.3 < long_table.sniff(source("x.csv", data.encode())) < 0.5
     with pytest.raises(FormatError, match="-r label=NAME"):
         load(data)
+
+
+def test_a_file_for_each_annotator_without_a_column_of_them() -> None:
+    texts = {f"{who}.csv": f"Text,Label\nso it is,{a}\noh no no,{b}\n".encode() for who, a, b in ("axy", "bxx")}
+    tokens = {f"{who}.csv": f"sentence_id,token,label\n1,Ada,{a}\n1,ran,{b}\n".encode() for who, a, b in ("axy", "bxx")}
+    for files, n in ((texts, 2), (tokens, 1)):
+        assert long_table.sniff(sources(files)) > 0.9
+        corpus = long_table.read(sources(files))
+        assert (corpus.annotators, corpus.n_sequences, corpus.n_annotations) == (("a", "b"), n, 4)
+        assert any("each file is one annotator's" in note for note in corpus.load_report.notes)
+    with pytest.raises(FormatError, match="parts of one set"):
+        long_table.read(sources({"train.csv": texts["a.csv"], "test.csv": texts["b.csv"]}))
+    with pytest.raises(FormatError, match="annotator=file"):
+        long_table.read(source("a.csv", texts["a.csv"]))
+    assert long_table.read(source("a.csv", texts["a.csv"]), annotator="file").annotators == ("a",)
+
+
+def test_without_positions_rows_stand_in_the_order_of_each_annotator() -> None:
+    rows = ["s1,Ada,a,B-PER", "s1,Ada,b,O", "s1,ran,a,O", "s2,Bob,a,B-PER", "s1,ran,b,O"]
+    corpus = load("sentence,token,annotator,label\n" + "\n".join(rows) + "\n")
+    assert [corpus.sequence(s) for s in range(2)] == [["Ada", "ran"], ["Bob"]]
+    assert corpus.n_annotations == 5
+    with pytest.raises(FormatError):
+        load("sentence,token,annotator,label\ns1,Ada,a,O\ns1,Bob,b,O\n")
+
+
+def test_sentences_without_tokens_are_what_the_rows_are_about() -> None:
+    corpus = load("sentence,annotator,label\nso it is,a,x\nso it is,b,y\n")
+    assert (corpus.n_tokens, corpus.n_annotations) == (1, 2)
+
+
+def test_blanks_behind_the_delimiters() -> None:
+    corpus = load("task, worker, label\nt1, ann, not so\nt1, ben, so\n")
+    assert corpus.annotators == ("ann", "ben")
+    assert corpus.labels == ("not so", "so")

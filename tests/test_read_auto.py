@@ -323,3 +323,23 @@ def test_free_text_is_no_label(tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text(lines)
     with pytest.raises(FormatError, match="700 different ones for 2,000 tokens"):
         read(tmp_path / "x.conll")
+
+
+def test_what_is_not_utf8_is_read_in_the_encoding_that_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(
+        "text;ann_1;ann_2\r\nSchöne Grüße an alle;gut;gut\r\nso ein übler Tag;übel;gut\r\n".encode("cp1252")
+    )
+    with pytest.raises(FormatError, match="-r encoding=cp1252"):
+        read(path)
+    assert read(path, encoding="cp1252").labels == ("gut", "übel")
+    with pytest.raises(ParameterError, match="encoding must be one that Python knows"):
+        read(path, encoding="excel")
+    with pytest.raises(FormatError, match="not text in ascii"):
+        read(path, encoding="ascii")
+
+
+def test_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n")
+    with pytest.raises(FormatError, match="git lfs pull"):
+        read(tmp_path / "x.csv")

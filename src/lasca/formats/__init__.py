@@ -90,6 +90,7 @@ def read(
     scheme: str | None = None,
     voters: str | Sequence[str] | None = None,
     skip_bad: bool = False,
+    encoding: str | None = None,
     **options: Any,
 ) -> CrowdCorpus:
     """Read an export into a corpus. `corpus.load_report` says what was found, left out, changed and guessed.
@@ -98,9 +99,12 @@ def read(
     `repair` makes illegal tags legal, `scheme` converts all tags to a scheme (IOB2, BIOES, …); both are counted.
     `voters` says who votes: "all" (models in the export too), or names; left out, everybody but models.
     `skip_bad` leaves out files of a folder that cannot be read, and names them in the load report.
+    `encoding` is that of text files which are not UTF-8 ("cp1252" for what Excel saves on Windows).
     Further options are those of the format; a wrong one gives an error that lists them.
     """
-    found: Any = read_any(READERS, source, format, repair=repair, scheme=scheme, options=options, skip_bad=skip_bad)
+    found: Any = read_any(
+        READERS, source, format, repair=repair, scheme=scheme, options=options, skip_bad=skip_bad, encoding=encoding
+    )
     if voters is None:
         return found  # type: ignore[no-any-return]
     if isinstance(found, Layers):

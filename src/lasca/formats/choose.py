@@ -140,6 +140,7 @@ def read_any(
     scheme: str | None,
     options: Mapping[str, Any],
     skip_bad: bool = False,
+    encoding: str | None = None,
 ) -> CrowdCorpus:
     """Read a source as a named or detected format, and see to its tags."""
     if format != "auto" and format not in readers:
@@ -149,7 +150,7 @@ def read_any(
     if not _is_paths(source):
         corpus, format, detected = *_from_object(readers, source, format, options), False
     else:
-        files = _files(source)
+        files = _files(source) if encoding is None else [_recoded(file, encoding) for file in _files(source)]
         detected = format == "auto"
         if detected:
             format, files, dress = _chosen(readers, files, str(source))
@@ -260,6 +261,16 @@ def _chosen(readers: Mapping[str, Reader], files: list[SourceFile], shown: str) 
     if failed is not None:
         raise failed
     return format, files, ""
+
+
+def _recoded(file: SourceFile, encoding: str) -> SourceFile:
+    """Return a file of text in UTF-8."""
+    try:
+        return replace(file, data=file.read().decode(encoding).encode())
+    except LookupError as error:
+        raise ParameterError("encoding", encoding, "one that Python knows, such as cp1252, latin1 or utf-16") from error
+    except (UnicodeError, ValueError, TypeError) as error:
+        raise file.error(f"the file is not text in {encoding}", got=str(error)) from error
 
 
 def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: str) -> str:

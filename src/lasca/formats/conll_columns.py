@@ -275,6 +275,7 @@ def sniff(files: Sequence[SourceFile]) -> float:
     if not files or any(PurePosixPath(file.name).suffix.lower() in OTHERS for file in files):
         return 0.0
     score = min(_looks_like_csv(f) if f.name.lower().endswith(".csv") else looks_like_columns(f) for f in files[:3])
+    score = min(score, 0.85) if len(files) > 1 and score > 0.9 else score  # perhaps a file for each annotator
     return min(score, 0.5) if len(files) > 1 and conll_folder.sniff(files) > 0.5 else score
 
 

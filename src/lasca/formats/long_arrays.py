@@ -171,6 +171,8 @@ def _places(table: Any, names: Mapping[str, str], error: MakeError) -> tuple[_Co
         sequence = _Column(table, names["sequence"])
         if sequence.empty.any():
             raise error("a row without a sequence", int(np.argmax(sequence.empty)))
+        if "position" not in names:
+            return sequence, _running(sequence.codes, _Column(table, names["annotator"]).codes)
         return sequence, _positions(_Column(table, names["position"]), error)
     task = _Column(table, names["task"])
     if task.empty.any():
@@ -184,6 +186,17 @@ def _places(table: Any, names: Mapping[str, str], error: MakeError) -> tuple[_Co
     of_task = np.array([code[match[1]] for match in parts if match is not None], np.int64)
     task.values, task.codes = ids, of_task[task.codes]
     return task, position
+
+
+def _running(sequence: Codes, who: Codes) -> Codes:
+    """Return the number of every row among those of its annotator in its sequence."""
+    order = np.lexsort((np.arange(len(who)), who, sequence))
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(sequence[order]) != 0) | (np.diff(who[order]) != 0)
+    starts = np.flatnonzero(new)
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
+    return position
 
 
 def _positions(column: _Column, error: MakeError) -> Codes:

@@ -10,12 +10,14 @@ s1,2,Lovelace,,
 
 Columns are found by their usual names (`sequence` or `sentence`, `position` or `index`, `token` or `word`, `annotator`
 or `worker`, `label` or `tag`; see `NAMES`), or named by options. `token` may be absent (tokens are then `_`). Positions
-sort as numbers. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without
-a number behind a colon are sequences of one token, and so are rows about a whole `text` without any id. A row without
-label says that there is such a token. A column `role` ("annotator", "model", "gold") tells golds and models from
-annotators; a column whose name begins with "gold" is a gold, and one that is called so otherwise (`truth`, `majority`)
-if it holds nothing but such labels. Other columns are metadata where they say the same of
-a whole sequence (`document`), metadata of tokens where they say the same of a token, and counted where they do neither.
+sort as numbers; where there are none, each annotator's rows of a sequence stand in the order of the file. Several files
+without a column of annotators are one annotator's each, and so is a single one with `annotator="file"`. crowd-kit's
+`task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without a number behind a colon are
+sequences of one token, and so are rows about a whole `text` without any id. A row without label says that there is such
+a token. A column `role` ("annotator", "model", "gold") tells golds and models from annotators; a column whose name
+begins with "gold" is a gold, and one that is called so otherwise (`truth`, `majority`) if it holds nothing but such
+labels. Other columns are metadata where they say the same of a whole sequence (`document`), metadata of tokens where
+they say the same of a token, and counted where they do neither.
 The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
@@ -25,8 +27,9 @@ In CSV cells nothing is guarded against being taken for a formula: these are dat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -38,7 +41,7 @@ from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import SourceFile
 from lasca.formats.long_arrays import Arrays, arrange, further_columns
-from lasca.formats.names import END, NAMES, START, plain_name, role_of
+from lasca.formats.names import END, NAMES, START, named, plain_name, role_of
 from lasca.formats.names import QUOTES as QUOTED
 from lasca.formats.tabular import (
     HOLDS_ROWS,
@@ -57,6 +60,8 @@ from lasca.formats.tabular import (
 __all__ = ["NAME", "read", "read_frame", "sequence_column", "sniff"]
 
 NAME = "table"
+FILE = "file"  # the column of annotators that files without one get
+SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
 TEXTS = ("text", "sentence", "document")  # a column of whole texts is what the rows are about, if nothing else is
 
 
@@ -94,6 +99,8 @@ def read(
     if not tables:
         raise FormatError("there is no table to read")
     broken = [_cells_with_breaks(table) for table in tables]
+    if annotator == FILE or (annotator is None and len(files) > 1 and not _has_annotators(tables[0])):
+        tables, annotator = [_owned(table, file) for table, file in zip(tables, files)], FILE
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
     return _corpus(
@@ -101,6 +108,7 @@ def read(
         {**wanted, "time": time, "probability": probability},
         (golds,) if isinstance(golds, str) else tuple(golds),
         broken,
+        () if annotator != FILE else ("There is no column of annotators: each file is one annotator's.",),
     )
 
 
@@ -133,6 +141,20 @@ def _load(file: SourceFile) -> _Table:
     return _Table(table, file.shown, 2, delimiter)
 
 
+def _has_annotators(source: _Table) -> bool:
+    return named(source.table.column_names, (*NAMES["annotator"], *NAMES["role"])) is not None
+
+
+def _owned(source: _Table, file: SourceFile) -> _Table:
+    """Return a table with a column that says whose it is: every row is that of whom the file is called by."""
+    name = PurePosixPath(file.name).stem.strip() or "annotator"
+    if SPLIT.search(name):
+        what = "no column names the annotators, and the files are called as parts of one set"
+        raise source.error(what, got=file.name, hint="Join the files, or add a column annotator")
+    column = pa.array([name] * source.table.num_rows, pa.large_string())
+    return replace(source, table=source.table.append_column(FILE, column))
+
+
 def _joined(tables: list[_Table]) -> Any:
     if len(tables) == 1:
         return tables[0].table
@@ -160,7 +182,11 @@ def _cells_with_breaks(source: _Table) -> tuple[int, str]:
 
 
 def _corpus(
-    source: _Table, wanted: Mapping[str, str | None], golds: tuple[str, ...], broken: Sequence[tuple[int, str]] = ()
+    source: _Table,
+    wanted: Mapping[str, str | None],
+    golds: tuple[str, ...],
+    broken: Sequence[tuple[int, str]] = (),
+    notes: Sequence[str] = (),
 ) -> CrowdCorpus:
     names = _columns(source, wanted)
     gold_names = _gold_columns(source, names, golds)
@@ -171,6 +197,7 @@ def _corpus(
     arrays = arrange(source.table, names, gold_names, source.error, wanted.get("probability") is not None)
     if arrays.soft is None:
         names.pop("probability", None)
+    arrays.notes.extend(notes)
     for n, example in broken:
         arrays.count("cells with a line break", n, example)
     others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
@@ -209,6 +236,8 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
             match = next((lower[name] for name in usual if name in lower and lower[name] not in found.values()), None)
             if match is not None:
                 found[part] = match
+    if "sequence" in found and not {"position", "token"} & set(found):
+        found["task"] = found["token"] = found.pop("sequence")  # rows about whole sentences or documents
     if "sequence" in found:
         found.pop("task", None)
     elif "task" not in found and plain_name(found.get("token", "")) in TEXTS:
@@ -216,7 +245,7 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
     missing = [part for part in ("annotator", "label") if part not in found]
     if "sequence" not in found and "task" not in found:
         missing.append("sequence")
-    if "sequence" in found and "position" not in found:
+    if "sequence" in found and not {"position", "token"} & set(found):
         missing.append("position")
     if missing:
         raise source.error(
@@ -225,7 +254,8 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
             got=", ".join(there),
             hint="This looks like JSON, not like a table"
             if there and there[0].startswith(("{", "["))
-            else f"Name the column: {missing[0]}=NAME (on the command line: -r {missing[0]}=NAME)",
+            else f"Name the column: {missing[0]}=NAME (on the command line: -r {missing[0]}=NAME)"
+            + ("; if the whole file is one annotator's, annotator=file" if missing[0] == "annotator" else ""),
         )
     return found
 
@@ -303,8 +333,12 @@ def sniff(files: Sequence[SourceFile]) -> float:
         names = _columns(table, {})
     except FormatError:
         there = {plain_name(name) for name in table.table.column_names}
-        parts = ("annotator", "token") if not there & {*START, *END} else ()
-        return 0.4 * bool(parts and all(there & set(NAMES[part]) for part in parts))  # reading asks for what lacks
+        about = there & {*NAMES["sequence"], *NAMES["task"], *TEXTS}
+        if there & {*START, *END}:
+            return 0.0
+        if there & set(NAMES["label"]) and about and not there & set(NAMES["annotator"]):
+            return 0.93 if len(files) > 1 else 0.35 * bool(there & set(TEXTS))  # a file for each annotator
+        return 0.35 * bool(there & set(NAMES["annotator"]))  # reading asks for what lacks
     if "position" not in names and {plain_name(name) for name in table.table.column_names} & {*START, *END}:
         return 0.0  # a row per span
     if not is_parquet(files[0]) and _lists_for_labels(files[0], names["label"]):

@@ -94,7 +94,8 @@ class SourceFile:
                 path=self.shown,
                 line=line,
                 got=data[error.start : error.start + 8],
-                hint="Convert it first, for example with: iconv -f latin1 -t utf-8",
+                hint="If a program on Windows saved it (Excel does), set encoding=cp1252 (on the command line: "
+                "-r encoding=cp1252); if its text is not of western Europe, the encoding it has",
             ) from error
 
     @cached_property

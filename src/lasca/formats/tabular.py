@@ -154,6 +154,9 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
             parse_options=parse_options,
             convert_options=convert_options,
         )
+        if len(names) > 1 and all(name.startswith(" ") for name in names[1:]):  # a blank behind every delimiter
+            trimmed = [pc.utf8_ltrim_whitespace(column) for column in table.columns]
+            table = pa.table(trimmed, names=[name.strip() for name in names])
         return table, delimiter
     except (pa.ArrowException, ValueError, OverflowError) as error:
         row = re.search(r"Row #(\d+)", str(error))

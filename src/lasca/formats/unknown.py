@@ -32,6 +32,10 @@ TOOLS = {
     "PubAnnotation": {"text", "denotations"},
     "BioC": {"source", "documents"},
     "Rasa": {"rasa_nlu_data"},
+    "Labelbox": {"data_row", "projects"},
+    "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
+        "instance_id_to_label_to_value"
+    },
 }
 """Tools whose exports LASCA does not read, by keys of their JSON."""
 
@@ -69,6 +73,8 @@ def other_tool(file: SourceFile) -> str | None:
             f"{file.shown} is a GATE document, which LASCA does not read. Export its annotations as CoNLL columns or "
             "as JSON lines with text and spans"
         )
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        return f"{file.shown} is a pointer of Git LFS, not the file itself: fetch it first, with: git lfs pull"
     keys = set(file.records[0]) if file.records else set()
     if any(own <= keys for own in IMAGES):
         return f"{file.shown} holds regions of images ({_keys(file.records[0])}). LASCA reads labels of texts"
