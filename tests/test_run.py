@@ -21,7 +21,7 @@ import lasca
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.reshape import pseudonymise
-from lasca.errors import CorpusError, StoreError
+from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.pipeline.way import Run, run
 from report_cases import files_below
 
@@ -333,3 +333,11 @@ def test_mturk_at_defaults_takes_under_five_minutes(data_dir: Path, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert time.perf_counter() - began < 300
     assert (tmp_path / "out" / "report.html").stat().st_size < 3_000_000
+
+
+def test_layers_are_refused_with_the_way_to_take_one(tmp_path: Path) -> None:
+    """What the message about overlapping spans proposes must lead on, also from `lasca run`."""
+    path = tmp_path / "ann.jsonl"
+    path.write_text('{"id": 1, "text": "New York Times", "label": [[0, 8, "LOC"], [0, 14, "ORG"]]}\n')
+    with pytest.raises(ParameterError, match=r"2 layers.*lasca convert DATA layers --to lasca"):
+        run(path, overlap="layers")

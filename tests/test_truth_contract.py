@@ -343,6 +343,12 @@ def test_an_empty_corpus_is_an_error_that_says_so(name: str) -> None:
     nobody = CrowdCorpus.from_sequences([["a", "b"]], {"ann": [[None, None]]}, labels=("O",))
     with pytest.raises(ModelError, match="nobody labelled anything"):
         model(name).fit(nobody)
+    machines = CrowdCorpus.from_sequences([["a", "b"]], {"gpt": [["O", "O"]]}, roles=("model",))
+    with pytest.raises(ModelError, match="voters=all"):
+        model(name).fit(machines)
+    decided = CrowdCorpus.from_sequences([["a", "b"]], {}, golds={"gold": [["O", "O"]]})
+    with pytest.raises(ModelError, match="one gold"):
+        model(name).fit(decided)
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)

@@ -112,18 +112,9 @@ def get_data(data: str | Sequence[str], format: str = "auto", reader: Sequence[s
 
 def get_corpus(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> CrowdCorpus:
     """Read DATA: paths, standard input, or the name of a data set in the registry."""
-    from lasca.formats import Layers
+    from lasca.pipeline.source import one_corpus
 
-    found = get_data(data, format, reader)
-    if isinstance(found, Layers):
-        raise ParameterError(
-            "overlap",
-            "layers",
-            f"another one here, because there are {len(found)} layers, each a corpus of its own. Write them with: "
-            "lasca convert DATA layers --to lasca -r overlap=layers – then take one: layers/NAME",
-        )
-    corpus: CrowdCorpus = found
-    return corpus
+    return one_corpus(get_data(data, format, reader))
 
 
 def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 from lasca import datasets, formats, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.errors import ParameterError
 from lasca.estimator import check_options
 
-__all__ = ["paths", "read", "shown"]
+__all__ = ["one_corpus", "paths", "read", "shown"]
 
 
 def read(
@@ -35,6 +36,19 @@ def read(
         if str(data) in datasets.names():
             return datasets.load(str(data), **options)
     return formats.read(data, format=format, **options)
+
+
+def one_corpus(found: Any) -> CrowdCorpus:
+    """Return what was read if it is one corpus; layers are refused, with the way to take one of them."""
+    if isinstance(found, formats.Layers):
+        raise ParameterError(
+            "overlap",
+            "layers",
+            f"another one here, because there are {len(found)} layers, each a corpus of its own. Write them with: "
+            "lasca convert DATA layers --to lasca -r overlap=layers – then take one: layers/NAME",
+        )
+    corpus: CrowdCorpus = found
+    return corpus
 
 
 def _exists(data: str | Path) -> bool:

@@ -28,7 +28,7 @@ from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
 from lasca.pipeline.folder import load_truth, write_json, write_out
 from lasca.pipeline.record import command, make_record, source_of, versions, with_warnings
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_in_shards
-from lasca.pipeline.source import paths, read
+from lasca.pipeline.source import one_corpus, paths, read
 from lasca.records import plain
 from lasca.tagger import Tagger, load_tagger, tagger_class
 from lasca.truth import Truth, TruthModel, model_class
@@ -228,7 +228,7 @@ def _go(
     """Do the steps one after the other; each takes what those before it gave."""
 
     def get() -> CrowdCorpus:
-        corpus = data if isinstance(data, CrowdCorpus) else read(data, asked["format"], **reader)
+        corpus = data if isinstance(data, CrowdCorpus) else one_corpus(read(data, asked["format"], **reader))
         if asked["gold"] is not None and asked["gold"] not in corpus.golds:
             known = ", ".join(corpus.golds) or "none"
             raise CorpusError(f"there is no gold of that name (there is: {known})", got=asked["gold"])

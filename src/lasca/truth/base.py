@@ -111,7 +111,7 @@ class TruthModel(Estimator, ABC):
             raise ModelError("the corpus has no tokens: there is nothing to infer")
         votes: Any = corpus.crowd_votes() if isinstance(corpus, ShardedCorpus) else Votes.of(corpus)
         if votes.n_votes == 0:
-            raise ModelError("nobody labelled anything: there is nothing to infer", hint="Check the load report")
+            raise ModelError("nobody labelled anything: there is nothing to infer", hint=_no_votes(corpus))
         _check_size(corpus)
         self._check_support(votes, history)
         ignored = self._ignored(corpus)
@@ -209,6 +209,18 @@ class TruthModel(Estimator, ABC):
         if "families" in self.supports or all(family is None for family in corpus.families):
             return ()
         return (f"{self.name} does not know families of annotators: everybody counts as one voice",)
+
+
+def _no_votes(corpus: Any) -> str:
+    """Say where the labels are that do not vote."""
+    if "model" in corpus.kinds and not all(corpus.votes):
+        return "The labels are those of models, who vote if asked: voters=all (on the command line: -r voters=all)"
+    if corpus.golds:
+        return (
+            "The labels are those of one gold, which is decided already. If they are one annotator's work among "
+            "several, give the files of all of them together"
+        )
+    return "Check the load report"
 
 
 def _check_size(corpus: Any) -> None:
