@@ -340,4 +340,4 @@ def test_layers_are_refused_with_the_way_to_take_one(tmp_path: Path) -> None:
     path = tmp_path / "ann.jsonl"
     path.write_text('{"id": 1, "text": "New York Times", "label": [[0, 8, "LOC"], [0, 14, "ORG"]]}\n')
     with pytest.raises(ParameterError, match=r"2 layers.*lasca convert DATA layers --to lasca"):
-        run(path, overlap="layers")
+        run(path, reader={"overlap": "layers"})
