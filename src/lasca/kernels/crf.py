@@ -241,15 +241,15 @@ def chain_gradient(
     log of the sum over allowed paths, moves included, is in the returned value. `gradient` is that of
     minus the objective. `shift` is the largest transition weight, taken out of M; `units` is an identity.
 
-    What is rarely needed is None, and not compiled: `allowed` if no target is partial; `logs`, unless a call without it
-    gave nan: then the model is so sure of some sequence that its costs can be had in logs only, and all has to be done
-    again with `logs=True`.
+    What is rarely needed is None, and not compiled: `allowed` if no target is partial; what only the cost-sensitive
+    objective or only the agreement needs; `logs`, unless a call without it gave nan: then the model is so sure of some
+    sequence that its costs can be had in logs only, and all has to be done again with `logs=True`.
     """
     nothing = np.empty((0, n_labels), dtype=np.float32)
     value: float = _chain(
         objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs, hard, soft,
         allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves, logs, nothing, mask,
-        *_scratch(sequences, offsets, blocks),
+        True if objective == AGREEMENT else None, *_scratch(sequences, offsets, blocks, objective == COST_SENSITIVE),
     )  # fmt: skip
     return value
 
@@ -265,21 +265,22 @@ def chain_marginals(
     hard, ones, pairs = np.empty(0, dtype=np.int16), np.ones(len(offsets) - 1), np.zeros(2 * n_labels * len(mask))
     _chain(
         LIKELIHOOD, FREE, sequences, offsets, slots, scores, M, MT, M, MT, shift, mask, mask, mask, hard, out, None,
-        ones, n_labels, blocks, mask, pairs, mask, None, out, log_z, *_scratch(sequences, offsets, blocks),
+        ones, n_labels, blocks, mask, pairs, mask, None, out, log_z, None, *_scratch(sequences, offsets, blocks, False),
     )  # fmt: skip
 
 
-def _scratch(sequences: Any, offsets: Any, blocks: tuple[int, ...]) -> list[Any]:
-    """Return seven rows for each token of the longest sequence, and a number."""
+def _scratch(sequences: Any, offsets: Any, blocks: tuple[int, ...], costs: bool) -> list[Any]:
+    """Return rows for each token of the longest sequence, a number, and rows for the expectation semiring or None."""
     most = longest(sequences, offsets)
-    return [*(np.empty(most * 4 * len(blocks)) for _ in range(7)), np.empty(most)]
+    rows = [np.empty(most * 4 * len(blocks)) if k < 5 or costs else None for k in range(7)]
+    return [*rows[:5], np.empty(most), *rows[5:]]
 
 
 @kernel
 def _chain(
     objective, kind, sequences, offsets, slots, scores, M, MT, A, AT, shift, mask, units, costs, hard, soft,
     allowed, sequence_weight, n_labels, blocks, gradient, pairs, moves, logs, marginals, log_sums,
-    e, alpha, rows, u, cost, ralpha, ru, scale,
+    weighed, e, alpha, rows, u, cost, scale, ralpha, ru,
 ):  # fmt: skip
     width = 4 * len(blocks)
     total = 0.0
@@ -290,7 +291,7 @@ def _chain(
             continue
         score_rows(slots, first, length, scores, blocks, e)
         value = _targets(kind, hard, soft, first, length, n_labels, weight, e, units, blocks, rows, moves)
-        if objective == AGREEMENT:
+        if weighed is not None:
             _weigh_scores(hard, first, length, costs, blocks, e)
             value = 0.0
         elif objective != LIKELIHOOD:
@@ -302,7 +303,7 @@ def _chain(
         outside = exponentiate(e, length, mask, blocks) + (length - 1) * shift
         log_z, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
         in_logs = False
-        if objective == COST_SENSITIVE:
+        if ralpha is not None:
             expected = _cost_forward(e, length, n_labels, M, blocks, alpha, scale, cost, ralpha)
             if expected > _SURE * last:
                 log_z += math.log(expected / last)
@@ -334,7 +335,7 @@ def _chain(
                 value, last = _forward(e, length, n_labels, M, blocks, alpha, scale)
                 _backward(e, length, n_labels, MT, blocks, alpha, scale, -weight / last, u, pairs, rows)
                 value += outside
-        if objective == AGREEMENT:
+        if weighed is not None:
             _weigh_rows(hard, first, length, n_labels, costs, blocks, rows)
         scatter_rows(slots, first, length, rows, blocks, gradient)
         total += weight * (value - log_z)
