@@ -30,6 +30,7 @@ __all__ = [
     "share_counts",
     "soft_counts",
     "soft_factor",
+    "tally",
     "vote_counts",
     "vote_shares",
 ]
@@ -61,19 +62,32 @@ def vote_shares(start, label, out):  # type: ignore[no-untyped-def]
             out[i, t] /= n
 
 
-def share_counts(start: Any, annotator: Any, label: Any, n_annotators: int, n_labels: int) -> tuple[Any, Any]:
-    """Return counts (annotator, given, true) and totals (true) with the shares of a token's votes as posterior."""
-    counts, totals = np.zeros((n_annotators, n_labels, n_labels)), np.zeros(n_labels)
-    _share_counts(start, annotator, label, counts, totals)
-    return counts, totals
+@kernel
+def tally(first, last, start, annotator, label, proba, labels, right, own, true):  # type: ignore[no-untyped-def]
+    """Count votes of tokens first..last: own[a, given], true[a, inferred], and right[a], those expected to be true.
+
+    `proba` and `labels` begin with token `first`.
+    """
+    for i in range(first, last):
+        for j in range(start[i], start[i + 1]):
+            right[annotator[j]] += proba[i - first, label[j]]
+            own[annotator[j], label[j]] += 1
+            true[annotator[j], labels[i - first]] += 1
 
 
 @kernel
-def _share_counts(start, annotator, label, counts, totals):  # type: ignore[no-untyped-def]
-    for i in range(len(start) - 1):
+def share_counts(first, last, start, annotator, label, least, counts, totals, given):  # type: ignore[no-untyped-def]
+    """Add the shares of each token's votes, as its posterior, to counts (annotator, given, true) and totals (true).
+
+    given[a, s] counts votes. Tokens first..last with fewer than `least` votes are left out.
+    """
+    for i in range(first, last):
         n = start[i + 1] - start[i]
+        if n < least:
+            continue
+        share = 1.0 / n
         for j in range(start[i], start[i + 1]):
-            share = 1.0 / n
+            given[annotator[j], label[j]] += 1.0
             totals[label[j]] += share
             for k in range(start[i], start[i + 1]):
                 counts[annotator[j], label[j], label[k]] += share

@@ -45,15 +45,11 @@ NO_PROBA = np.empty((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """What the next pass needs: log Ψ as (annotator, given label, true label), log γ, and the prior's share."""
+class Tables:
+    """Log Ψ as (annotator, given label, state) and log γ, and what kernels want of them."""
 
     log_psi: Floats
     log_gamma: Floats
-    penalty: float
-    """ln p(Ψ, γ) up to a constant (EM), or −KL(q || p) (VB): the objective is this plus the log evidence."""
-    given: Floats
-    """How often each annotator gave each label."""
 
     @cached_property
     def shift(self) -> Floats:
@@ -63,9 +59,9 @@ class Parameters:
     @cached_property
     def log_table(self) -> Floats:
         """The rows of all pairs (annotator, given label) behind each other, widened to a multiple of 4."""
-        A, T, _ = self.log_psi.shape
-        wide = np.full((A, T, -(-T // 4) * 4), -np.inf)
-        wide[:, :, :T] = self.log_psi - self.shift[:, :, None]
+        A, T, S = self.log_psi.shape
+        wide = np.full((A, T, -(-S // 4) * 4), -np.inf)
+        wide[:, :, :S] = self.log_psi - self.shift[:, :, None]
         return wide.ravel()
 
     @cached_property
@@ -76,9 +72,9 @@ class Parameters:
     @cached_property
     def log_row(self) -> Floats:
         """Log γ, widened."""
-        T = len(self.log_gamma)
-        wide = np.full(-(-T // 4) * 4, -np.inf)
-        wide[:T] = self.log_gamma
+        S = len(self.log_gamma)
+        wide = np.full(-(-S // 4) * 4, -np.inf)
+        wide[:S] = self.log_gamma
         return wide
 
     @cached_property
@@ -88,11 +84,25 @@ class Parameters:
 
 
 @dataclass(frozen=True)
+class Parameters(Tables):
+    """What the next pass needs: the tables, and the prior's share."""
+
+    penalty: float
+    """ln p(Ψ, γ) up to a constant (EM), or −KL(q || p) (VB): the objective is this plus the log evidence."""
+    given: Floats
+    """How often each annotator gave each label."""
+
+
+@dataclass(frozen=True)
 class Local:
     """What is kept of a block: the place of each vote's row, and the special tokens."""
 
     rows: npt.NDArray[Any]
     special: Special
+    factor: Floats
+    """What is allowed at special tokens, as rows of the kernels' width."""
+    teaches: npt.NDArray[np.bool_]
+    """Whether more speak of a special token than one voice that teaches nothing."""
 
 
 @dataclass(frozen=True)
@@ -114,35 +124,31 @@ class ConfusionLearner:
         """The length of a row of the kernels' tables."""
         return -(-self.n_labels // 4) * 4
 
+    @property
+    def least(self) -> int:
+        """How many voices must speak of a token that teaches."""
+        return 1 if self.lone_votes else 2
+
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return expected counts with the shares of the votes as posterior, counts of labels given, and of tokens.
 
         Tokens that teach nothing are left out.
         """
-        votes, special = block.votes, special_tokens(block)
+        votes, special, A, T = block.votes, special_tokens(block), self.n_annotators, self.n_labels
+        if not len(special):
+            counts, totals, given = np.zeros((A, T, T)), np.zeros(T), np.zeros((A, T))
+            arrays = (votes.start, votes.annotator, votes.label)
+            kernels.share_counts(block.first, block.last, *arrays, self.least, counts, totals, given)
+            return counts, totals, given, len(block)
         start = votes.start[block.first : block.last + 1]
-        annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
         voices = np.diff(start)
-        if len(special):
-            voices[special.index >= 0] = special.voices
-        lone = np.zeros(len(block), np.bool_) if self.lone_votes else voices == 1
-        if lone.any():
-            teaches = np.repeat(~lone, np.diff(start))
-            annotator, label = annotator[teaches], label[teaches]
-            kept = np.concatenate(([0], np.cumsum(np.where(lone, 0, np.diff(start)))))
-            for array in (annotator, label, kept):  # kernels are compiled for one kind only
-                array.flags.writeable = False
-        else:
-            kept = start - start[0]
-            kept.flags.writeable = False
-        if len(special):
-            shares = shares_of(block, special)
-            shares[lone] = 0
-            counts, totals = expected_counts(block, special, shares)
-        else:
-            counts, totals = kernels.share_counts(kept, annotator, label, self.n_annotators, self.n_labels)
-        given = kernels.vote_counts(annotator, label, self.n_annotators, self.n_labels)
-        return counts, totals, given, len(block)
+        voices[special.index >= 0] = special.voices
+        lone = voices < self.least
+        shares = shares_of(block, special)
+        shares[lone] = 0
+        part, teaches = slice(int(start[0]), int(start[-1])), np.repeat(~lone, np.diff(start))
+        given = kernels.vote_counts(votes.annotator[part][teaches], votes.label[part][teaches], A, T)
+        return *expected_counts(block, special, shares), given, len(block)
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> Parameters:
         """Return the M step of the shares of the votes, or of confusion matrices drawn at random."""
@@ -173,27 +179,27 @@ class ConfusionLearner:
         a, b = int(votes.start[block.first]), int(votes.start[block.last])
         cell = votes.annotator[a:b] * np.int32(self.n_labels) + votes.label[a:b]
         is_large = self.n_annotators * self.n_labels * self.width >= 2**31
-        return Local(cell * (np.int64(self.width) if is_large else np.int32(self.width)), special_tokens(block))
+        rows, special = cell * (np.int64(self.width) if is_large else np.int32(self.width)), special_tokens(block)
+        return Local(rows, special, as_rows(special.allowed, self.width), special.voices >= self.least)
 
     def _pass(
         self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]
     ) -> tuple[tuple[Any, ...], Local]:
         T, width, special = self.n_labels, self.width, local.special
         sums, totals = np.zeros(state.table.size), np.zeros(width)
-        factor, evidence = as_rows(special.allowed, width), 0.0
-        psi = np.exp(state.log_psi) if len(special.place) else state.log_psi
+        factor, post, evidence = local.factor, local.factor, 0.0
+        if len(special):
+            factor, post = factor.copy(), np.zeros_like(factor)
         if len(special.place):
-            scales = np.zeros(len(factor))
+            psi, scales = np.exp(state.log_psi), np.zeros(len(factor))
             kernels.soft_factor(special.place, special.annotator, special.proba, psi, factor, scales)
-            evidence = float(scales[special.voices >= (1 if self.lone_votes else 2)].sum())
-        post = np.zeros_like(factor)
+            evidence = float(scales[local.teaches].sum())
         arrays = (block.votes.start, local.rows, state.table, state.log_table, state.row, state.log_row, T, width)
-        least = 1 if self.lone_votes else 2
-        rest = (least, special.index, special.voices >= least, factor.ravel(), post.ravel(), sums, totals, proba)
+        rest = (self.least, special.index, local.teaches, factor.ravel(), post.ravel(), sums, totals, proba)
         evidence += kernels.confusion_pass(block.first, block.last, *arrays, *rest)
         counts = sums.reshape(self.n_annotators, T, width)[:, :, :T]
         if len(special.place):
-            post[special.voices < least] = 0
+            post[~local.teaches] = 0
             kernels.soft_counts(special.place, special.annotator, special.proba, psi, post, counts)
         return (counts, totals[:T], evidence), local
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lasca.corpus.votes import Block, Votes
+from lasca.corpus.votes import Block
 from lasca.errors import ModelError
+from lasca.kernels.counts import tally
 
 __all__ = ["Finish", "Part", "Tally", "counted_confusion", "joined"]
 
@@ -80,30 +81,25 @@ class Finish:
 
     def _tally(self, block: Block, proba: Proba, labels: Labels) -> Tally:
         votes, A, T = block.votes, block.votes.n_annotators, block.votes.n_labels
-        n, right = np.zeros(A, np.int64), np.zeros(A)
-        for said in (votes, votes.silent):
-            if said is not None:
-                token, annotator, label = _triples(said, block)
-                n += np.bincount(annotator, minlength=A)
-                right += np.bincount(annotator, weights=proba[token, label], minlength=A)
-        token, annotator, label = _triples(votes, block)
-        cell = annotator.astype(np.int64) * T
-        own = np.bincount(cell + label, minlength=A * T).reshape(A, T)
-        true = np.bincount(cell + labels[token], minlength=A * T).reshape(A, T)
+        right, own, true = np.zeros(A), np.zeros((A, T), np.int64), np.zeros((A, T), np.int64)
+        tally(block.first, block.last, votes.start, votes.annotator, votes.label, proba, labels, right, own, true)
+        n = own.sum(axis=1)
+        if votes.silent is not None:
+            said, more, silent = votes.silent, np.zeros(A), np.zeros((A, T), np.int64)
+            tally(block.first, block.last, said.start, said.annotator, said.label, proba, labels, more, silent, silent)
+            right += more
+            n += silent.sum(axis=1) // 2  # counted by what was said, and by what is true
         counts: Any = np.zeros((0, 0, 0))
+        start = votes.start[block.first : block.last + 1]
         if self.with_counts:
-            by_true = [np.bincount(cell + label, weights=proba[token, t], minlength=A * T) for t in range(T)]
+            part = slice(int(start[0]), int(start[-1]))
+            token, cell = np.repeat(np.arange(len(block)), np.diff(start)), votes.annotator[part].astype(np.int64) * T
+            cell += votes.label[part]
+            by_true = [np.bincount(cell, weights=proba[token, t], minlength=A * T) for t in range(T)]
             counts = np.stack(by_true, axis=1).reshape(A, T, T)
-        per_token = np.diff(votes.start[block.first : block.last + 1])
+        per_token = np.diff(start)
         inferred = np.bincount(labels[per_token > 0], minlength=T)
         return Tally(n, right, own, true, inferred, np.bincount(np.minimum(per_token, 2), minlength=3), counts)
-
-
-def _triples(votes: Votes, block: Block) -> tuple[Any, Any, Any]:
-    """Return token (from the first of the block), annotator and label of each vote of a block."""
-    start = votes.start[block.first : block.last + 1]
-    part = slice(int(start[0]), int(start[-1]))
-    return np.repeat(np.arange(len(block)), np.diff(start)), votes.annotator[part], votes.label[part]
 
 
 def _clamp(block: Block, proba: Proba, labels: Labels | None) -> Labels | None:
