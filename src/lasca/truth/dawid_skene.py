@@ -310,9 +310,9 @@ def believe_lone_votes(block: Block, proba: npt.NDArray[np.float32], given: Floa
 
 
 def blocks_of(votes: Votes) -> list[Block]:
-    """Cut votes into blocks that are large beside the tables of counts that are added up."""
+    """Cut votes into blocks that are large beside the tables that are added up, and beside calling a visit."""
     table = votes.n_annotators * votes.n_labels * -(-votes.n_labels // 4) * 4
-    return cut_into_blocks(votes, max(50_000, votes.n_hard // 64, 4 * table))
+    return cut_into_blocks(votes, max(200_000, votes.n_hard // 64, 4 * table))
 
 
 @dataclass(frozen=True)
