@@ -304,11 +304,11 @@ def test_parameters_are_kept_as_given() -> None:
 
 def test_levels_share_in_an_annotators_confusion_by_their_tokens() -> None:
     """Ten easy and five hard tokens of label 0, with half a token's worth of prior spread over the four states."""
-    counts = np.zeros((1, 4, 2), np.int32)
+    counts = np.zeros((1, 4, 2), np.int64)
     counts[0, 0], counts[0, 2] = [8, 2], [1, 4]
     state = State(
-        z=np.zeros(0, np.int16), c=np.zeros(1, np.int32), members=np.array([1]), beta=np.full((1, 2, 2), 0.5),
-        eta=np.full((1, 2), 2.0), counts=counts, rows=counts.sum(axis=2).astype(np.int32),
+        c=np.zeros(1, np.int32), members=np.array([1]), beta=np.full((1, 2, 2), 0.5),
+        eta=np.full((1, 2), 2.0), counts=counts,
         totals=np.array([10, 0, 5, 0]), step=np.ones((1, 2)), rng=np.zeros(4, np.uint64), c_proba=np.ones((1, 1)),
     )  # fmt: skip
     priors = Priors(np.ones((2, 2)), 0.02, 1.0, 1.0, np.array([[3.0, 7.0], [7.0, 3.0]]))

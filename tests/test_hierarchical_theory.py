@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 import naive
-from lasca.kernels import gibbs, metropolis
+from lasca.corpus.votes import Block
+from lasca.engine import added
+from lasca.kernels import metropolis
 from lasca.kernels.split_merge import split_or_merge
 from lasca.truth.base import Votes
 from lasca.truth.chains import ess, mcse
-from lasca.truth.cluster_sampler import Priors, Sampler, State
+from lasca.truth.cluster_sampler import Priors, Sampler, State, StateLearner, Sweep
+from lasca.truth.dawid_skene import Tables
+from lasca.truth.special import NOTHING_SPECIAL
 
 N, L, T, C = 5, 4, 3, 3
 PAIRS = [(i, m) for i in range(N) for m in range(L) if (i + m) % 4]  # every annotator misses some tokens
@@ -24,25 +29,60 @@ NONE = np.zeros((0, T))
 LEVELS = pytest.mark.parametrize("hard", [NONE, HARD], ids=["one level", "two levels"])
 
 
-def sampler_for(labels: np.ndarray, hard: np.ndarray) -> Sampler:
-    per_token = np.bincount([i for i, _ in PAIRS], minlength=N)
-    start = np.concatenate(([0], np.cumsum(per_token))).astype(np.int64)
-    annotator = np.array([m for _, m in PAIRS], np.int32)
-    votes = Votes(start, annotator, labels, L, T, np.array([0, N]))
-    return Sampler(votes, Priors(ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, hard), [np.full((N, T), 1 / T, np.float32)])
+@dataclass
+class Labelled(State):
+    """A state of a chain with the labels it stands for."""
+
+    z: np.ndarray
 
 
-def state_from_prior(rng: np.random.Generator, hard: np.ndarray) -> State:
+class Crowd:
+    """The votes of a small crowd, and the two halves of the sampler."""
+
+    def __init__(self, labels: np.ndarray, hard: np.ndarray) -> None:
+        per_token = np.bincount([i for i, _ in PAIRS], minlength=N)
+        start = np.concatenate(([0], np.cumsum(per_token))).astype(np.int64)
+        annotator = np.array([m for _, m in PAIRS], np.int32)
+        votes = Votes(start, annotator, labels, L, T, np.arange(N + 1))
+        self.blocks = [Block(votes, 0, 3, 0), Block(votes, 3, N, 1)]
+        self.sampler = Sampler(Priors(ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, hard))
+        self.learner = StateLearner(L, T, 2 if len(hard) else 1, None)
+        self.number = 0
+
+    def draw_labels(self, state: Labelled) -> None:
+        """Draw Ψ, γ and the labels."""
+        self.number += 1
+        self.visit(state, *self.sampler.draw(state))
+
+    def visit(self, state: Labelled, log_psi: np.ndarray, log_gamma: np.ndarray) -> None:
+        sweep = Sweep((Tables(log_psi.transpose(0, 2, 1), log_gamma),), (int(state.rng[0]),), self.number)
+        nothing = np.zeros((0, T), np.float32)
+        parts = [self.learner.draw(sweep, 0, block, NOTHING_SPECIAL, nothing) for block in self.blocks]
+        state.z = np.concatenate(parts)
+        counts, totals = added([self.learner.visit(sweep, block, None)[0] for block in self.blocks])
+        state.take(counts[0], totals[0])
+
+    def sweep(self, state: Labelled) -> None:
+        self.number += 1
+        self.visit(state, *self.sampler.move(state, 0.0))
+
+    def recount(self, state: Labelled) -> None:
+        counts, totals = np.zeros_like(state.counts), np.zeros_like(state.totals)
+        for block in self.blocks:
+            self.learner.count(block, state.z[block.first : block.last], counts, totals)
+        state.take(counts, totals)
+
+
+def state_from_prior(rng: np.random.Generator, hard: np.ndarray) -> Labelled:
     S = T + len(hard)
     z, c, beta, eta = naive.hc_draw_prior(N, L, ALPHA, RATE, EPSILON_NU, EPSILON_GAMMA, C, S, rng)
-    return State(
+    return Labelled(
         z=z,
         c=c,
         members=np.bincount(c, minlength=C),
         beta=np.maximum(beta, 1e-300),
         eta=eta,
-        counts=np.zeros((L, S, T), np.int32),
-        rows=np.zeros((L, S), np.int32),
+        counts=np.zeros((L, S, T), np.int64),
         totals=np.zeros(S, np.int64),
         step=np.full((C, T), 1.5),
         rng=rng.integers(0, 2**64, 4, dtype=np.uint64),
@@ -50,12 +90,7 @@ def state_from_prior(rng: np.random.Generator, hard: np.ndarray) -> State:
     )
 
 
-def recount(sampler: Sampler, state: State) -> None:
-    votes = sampler.votes
-    gibbs.count(votes.start, votes.annotator, votes.label, state.z, state.counts, state.rows, state.totals)
-
-
-def features(state: State, labels: np.ndarray) -> list[float]:
+def features(state: Labelled, labels: np.ndarray) -> list[float]:
     """Functions of parameters and data, first and second moments: what a wrong acceptance ratio would bend."""
     z, c, beta, eta = state.z, state.c, state.beta, state.eta
     right = sum(labels[n] == z[i] % T for n, (i, _) in enumerate(PAIRS))
@@ -89,7 +124,7 @@ def features(state: State, labels: np.ndarray) -> list[float]:
     ]
 
 
-def draw_labels(state: State, hard: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_labels(state: Labelled, hard: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return naive.hc_draw_labels(PAIRS, state.z, state.c, state.beta, state.eta, hard, rng)
 
 
@@ -103,21 +138,21 @@ def from_the_model(n: int, rng: np.random.Generator, hard: np.ndarray) -> np.nda
 
 
 def by_turns(
-    n: int, rng: np.random.Generator, sweep: Callable[[Sampler, State], object], hard: np.ndarray
+    n: int, rng: np.random.Generator, sweep: Callable[[Crowd, Labelled], object], hard: np.ndarray
 ) -> np.ndarray:
     """Turn by turn: data given parameters, then one transition of the sampler given the data."""
     state, out = state_from_prior(rng, hard), []
     labels = np.zeros(len(PAIRS), np.int16)
-    sampler = sampler_for(labels, hard)
+    crowd = Crowd(labels, hard)
     for _ in range(n):
         labels[:] = draw_labels(state, hard, rng)
-        recount(sampler, state)
-        sweep(sampler, state)
+        crowd.recount(state)
+        sweep(crowd, state)
         out.append(features(state, labels))
     return np.array(out)
 
 
-def z_scores(n: int, seed: int, sweep: Callable[[Sampler, State], object], hard: np.ndarray = NONE) -> np.ndarray:
+def z_scores(n: int, seed: int, sweep: Callable[[Crowd, Labelled], object], hard: np.ndarray = NONE) -> np.ndarray:
     rng = np.random.default_rng(seed)
     direct, turned = from_the_model(n, rng, hard), by_turns(n, rng, sweep, hard)
     return np.array(
@@ -125,8 +160,8 @@ def z_scores(n: int, seed: int, sweep: Callable[[Sampler, State], object], hard:
     )
 
 
-def whole_sweep(sampler: Sampler, state: State) -> None:
-    sampler.sweep(state, 0.0, None)
+def whole_sweep(crowd: Crowd, state: Labelled) -> None:
+    crowd.sweep(state)
 
 
 @LEVELS
@@ -136,11 +171,11 @@ def test_geweke_short(hard: np.ndarray) -> None:
     assert np.abs(scores).max() < 4.0, scores.round(2)
 
 
-def split_merge_only(taken: list[int]) -> Callable[[Sampler, State], None]:
+def split_merge_only(taken: list[int]) -> Callable[[Crowd, Labelled], None]:
     """All moves but those of single annotators: nothing repairs what a wrong split or merge does to the clusters."""
 
-    def sweep(sampler: Sampler, state: State) -> None:
-        s, p = state, sampler.priors
+    def sweep(crowd: Crowd, state: Labelled) -> None:
+        s, p = state, crowd.sampler.priors
         for _ in range(4):
             moved = split_or_merge(
                 s.c, s.members, s.counts, s.rows, s.beta, s.eta, p.alpha, p.rate, p.epsilon_nu / C, s.rng
@@ -149,7 +184,7 @@ def split_merge_only(taken: list[int]) -> Callable[[Sampler, State], None]:
         metropolis.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
         metropolis.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, 0.0, s.rng)
         metropolis.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
-        sampler.move_labels(state, sampler.nothing)
+        crowd.draw_labels(state)
 
     return sweep
 
@@ -167,9 +202,9 @@ def test_geweke_of_split_and_merge_alone(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_geweke_finds_a_missing_jacobian() -> None:
     """The test would notice: the same sampler with η' / η left out of the ratio, which is λ_η's prior times 1/η."""
 
-    def wrong(sampler: Sampler, state: State) -> None:
-        s, p = state, sampler.priors
-        whole_sweep(sampler, state)
+    def wrong(crowd: Crowd, state: Labelled) -> None:
+        s, p = state, crowd.sampler.priors
+        whole_sweep(crowd, state)
         for k, t in np.ndindex(state.eta.shape):
             new = s.eta[k, t] * np.exp(1.5 * normal())
             group = np.flatnonzero(s.c == k)
@@ -182,6 +217,21 @@ def test_geweke_finds_a_missing_jacobian() -> None:
     rng = np.random.default_rng(0)
     normal, uniform = rng.normal, rng.random
     assert np.abs(z_scores(3_000, 2, wrong)).max() > 8.0
+
+
+def test_geweke_finds_rows_that_forget_the_votes() -> None:
+    """The short test would notice: the same sampler with Ψ drawn from its prior."""
+
+    def wrong(crowd: Crowd, state: Labelled) -> None:
+        crowd.number += 1
+        crowd.sampler.move(state, 0.0)
+        counts = state.counts.copy()
+        state.counts[:] = 0
+        drawn = crowd.sampler.draw(state)
+        state.counts[:] = counts
+        crowd.visit(state, *drawn)
+
+    assert np.abs(z_scores(6_000, 2, wrong)).max() > 4.0
 
 
 @pytest.mark.slow
@@ -199,15 +249,15 @@ def calibration(n_runs: int, n_draws: int, thin: int, seed: int, hard: np.ndarra
     for _ in range(n_runs):
         true = state_from_prior(rng, hard)
         labels = draw_labels(true, hard, rng)
-        sampler = sampler_for(labels, hard)
+        crowd = Crowd(labels, hard)
         state = state_from_prior(rng, hard)
-        recount(sampler, state)
+        crowd.recount(state)
         for _ in range(60):
-            whole_sweep(sampler, state)
+            whole_sweep(crowd, state)
         draws = []
         for _ in range(n_draws):
             for _ in range(thin):
-                whole_sweep(sampler, state)
+                whole_sweep(crowd, state)
             draws.append(calibrated(state))
         draws_ = np.array(draws)
         ranks.append((draws_ < calibrated(true)).sum(axis=0))
@@ -215,7 +265,7 @@ def calibration(n_runs: int, n_draws: int, thin: int, seed: int, hard: np.ndarra
     return np.array(ranks), np.array(effective)
 
 
-def calibrated(state: State) -> np.ndarray:
+def calibrated(state: Labelled) -> np.ndarray:
     """Continuous quantities that do not depend on the names of clusters."""
     eta, beta = state.eta[state.c], state.beta[state.c]
     return np.array(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +190,11 @@ def drawn(n_clusters: int, rng: np.random.Generator) -> State:
     L, n_labels = 7, 3
     c = np.array([0, 0, 1, 1, 2, 2, 3])[:L] % n_clusters
     return State(
-        z=rng.integers(n_labels, size=10).astype(np.int16),
         c=c.astype(np.int32),
         members=np.bincount(c, minlength=n_clusters),
         beta=rng.dirichlet(np.ones(n_labels), (n_clusters, n_labels)),
         eta=rng.lognormal(1, 1, (n_clusters, n_labels)),
-        counts=rng.integers(0, 9, (L, n_labels, n_labels)).astype(np.int32),
-        rows=np.zeros((L, n_labels), np.int32),
+        counts=rng.integers(0, 9, (L, n_labels, n_labels)),
         totals=np.array([3, 3, 4]),
         step=np.ones((n_clusters, n_labels)),
         rng=rng_state(0),
@@ -206,19 +205,14 @@ def drawn(n_clusters: int, rng: np.random.Generator) -> State:
 def test_draws_with_other_names_of_clusters_add_up_to_the_same_clusters() -> None:
     rng = np.random.default_rng(0)
     state = drawn(4, rng)
-    state.rows[:] = state.counts.sum(axis=2)
     order = np.array([2, 0, 3, 1])  # the new cluster k is the old order[k]
     named = np.argsort(order)
-    other = State(
-        **{
-            **state.__dict__,
-            "c": named[state.c].astype(np.int32), "members": state.members[order], "beta": state.beta[order],
-            "eta": state.eta[order], "c_proba": state.c_proba[:, order],
-        }
+    other = replace(
+        state, c=named[state.c].astype(np.int32), members=state.members[order], beta=state.beta[order],
+        eta=state.eta[order], c_proba=state.c_proba[:, order],
     )  # fmt: skip
-    corpus = CrowdCorpus.from_sequences([["w"]], {f"a{i}": [["xyz"[i % 3]]] for i in range(7)})
     priors = Priors(np.ones((3, 3)), 1.0, 1.0, 1.0, np.zeros((0, 3)))
-    once, twice = (Kept(Votes.of(corpus), 4, np.zeros((0, 3), np.float32), priors) for _ in range(2))
+    once, twice = (Kept(7, 4, priors) for _ in range(2))
     once.add(state)
     twice.add(state)
     twice.add(other)

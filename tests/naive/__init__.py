@@ -5,7 +5,7 @@ One file per subject; tests say `import naive` and `naive.mace(...)`. A new orac
 
 from naive.ambiguity import crowdtruth_step, rank1_error, rank1_matrix, rank1_svd, two_truths_token
 from naive.chains import chain_paths, chain_sums
-from naive.clusters import hc_draw_labels, hc_draw_prior, hc_log_joint
+from naive.clusters import hc_draw_labels, hc_draw_prior, hc_log_joint, hc_state_probabilities
 from naive.crf import (
     agreement_loss,
     crf_attributes,
@@ -53,6 +53,7 @@ __all__ = [
     "hc_draw_labels",
     "hc_draw_prior",
     "hc_log_joint",
+    "hc_state_probabilities",
     "hmm_counts",
     "hmm_crowd",
     "hmm_step",

@@ -49,6 +49,18 @@ def hc_log_joint(
     return total
 
 
+def hc_state_probabilities(
+    votes: list[tuple[int, int, int]], psi: np.ndarray, gamma: np.ndarray, n_tokens: int
+) -> np.ndarray:
+    """p(z_i | Ψ, γ, votes), (n_tokens, S), in logs: Ψ is (annotator, state, given)."""
+    logs = [[log(g) for g in gamma] for _ in range(n_tokens)]
+    for i, annotator, label in votes:
+        for t in range(len(gamma)):
+            logs[i][t] += log(psi[annotator, t, label])
+    weights = np.exp(np.array(logs) - np.max(logs, axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
 def hc_draw_labels(
     pairs: list[tuple[int, int]],
     z: np.ndarray,

@@ -1,8 +1,9 @@
-"""Sweeps of the hierarchical clusters model (HC): collapsed Gibbs for z and c; β and η are moved in `metropolis`.
+"""Sweeps of the hierarchical clusters model (HC): z given Ψ and γ, c given counts; β and η are moved in `metropolis`.
 
 Symbols as in the paper: z true labels, c clusters of annotators, β (C, T, T) and η (C, T) the clusters' Dirichlet
 parameters, counts[l, t, s] = n_lts how often annotator l said s where t is true, rows[l, t] = n_lt, totals[t] = n_t,
-members[c] = n_c, alpha[t, j] = a_tj the Dirichlet parameter of β_t. Ψ, ν, γ are integrated out; every step leaves
+members[c] = n_c, alpha[t, j] = a_tj the Dirichlet parameter of β_t. With Ψ, ν, γ integrated out every step but the one
+of z, which is drawn given Ψ and γ (these are drawn given all else just before), leaves
 
     Σ_c lnΓ(n_c + ε_ν/C) + Σ_t lnΓ(n_t + ε_γ/T)
     + Σ_l Σ_t [lnΓ(η) − lnΓ(n_lt + η) + Σ_s (lnΓ(n_lts + ηβ_s) − lnΓ(ηβ_s))] + Σ_c Σ_t [−λ_η η + Σ_j (a_tj − 1) ln β_tj]
@@ -31,20 +32,22 @@ from lasca.kernels.simd import load, mul, store
 __all__ = [
     "annotator_score",
     "count",
+    "draw_rows",
+    "draw_states",
     "log_joint",
     "padded",
     "rising",
     "swap",
     "sweep_c",
-    "sweep_z",
 ]
 
 _ONE_BLOCK = (0,)
-_VOTES_AT_ONCE = 8  # the product of so many ratios stays far above the smallest float64
+TINY = 1e-200
+"""Products below this are computed again in logs."""
 
 
 def padded(n_states: int) -> int:
-    """Return the width of a row of states in the tables of `sweep_z`: a multiple of 4."""
+    """Return the width of a row of states in the tables of `draw_states`: a multiple of 4."""
     return (n_states + 3) // 4 * 4
 
 
@@ -59,131 +62,108 @@ def rising(x: float, n: int) -> float:
     return math.lgamma(x + n) - math.lgamma(x)
 
 
-@kernel(allocates=True)
-def count(start, annotator, label, z, counts, rows, totals):  # type: ignore[no-untyped-def]
-    """Count n_lts, n_lt and n_t from scratch."""
-    counts[:] = 0
-    rows[:] = 0
-    totals[:] = 0
-    for i in range(len(z)):
-        t = z[i]
+@kernel
+def count(first, last, start, annotator, label, z, counts, totals):  # type: ignore[no-untyped-def]
+    """Add tokens first..last to n_lts and n_t; `z` begins with token `first`."""
+    for i in range(first, last):
+        t = z[i - first]
         totals[t] += 1
         for k in range(start[i], start[i + 1]):
             counts[annotator[k], t, label[k]] += 1
-            rows[annotator[k], t] += 1
 
 
-@inner
-def _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
-    """Write n_lts + ηβ as (l, s, t) and 1 / (n_lt + η) as (l, t), rows padded with zeros."""
-    L, S, T = counts.shape
-    for m in range(L):
-        k = c[m]
-        for t in range(S):
-            inverse[m * width + t] = 1.0 / (rows[m, t] + mass[k, t])
-            for s in range(T):
-                table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[k, t, s]
+@kernel
+def draw_rows(counts, pseudo, c, totals, epsilon, rng, log_psi, log_gamma):  # type: ignore[no-untyped-def]
+    """Draw ln Ψ_lt ~ Dir(n_lt + pseudo of l's cluster) and ln γ ~ Dir(n + ε); `pseudo` is (C, S, T).
 
-
-@inner
-def _weigh(first, last, old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight):  # type: ignore[no-untyped-def]
-    """Multiply `weight` by the ratios of the votes first..last-1; the token itself is taken out of column `old`."""
-    T, width = counts.shape[2], len(weight)
-    own, below = weight[old], 1.0
-    for k in range(first, last):
-        m, s = annotator[k], label[k]
-        own *= (counts[m, old, s] - 1) + pseudo[c[m], old, s]
-        below *= (rows[m, old] - 1) + mass[c[m], old]
-    for b in range(0, width, 4):
-        row: Any = load(weight, b, _ONE_BLOCK)  # type: ignore[call-arg]
-        for k in range(first, last):
-            m = np.int64(annotator[k])
-            above = load(table, (m * T + label[k]) * width + b, _ONE_BLOCK)
-            row = mul(row, mul(above, load(inverse, m * width + b, _ONE_BLOCK)))
-        store(weight, b, row)
-    weight[old] = own / below
-
-
-@inner
-def _rescale(weight):  # type: ignore[no-untyped-def]
-    """Divide by the largest weight."""
-    top = 0.0
-    for t in range(len(weight)):
-        top = max(top, weight[t])
-    for t in range(len(weight)):
-        weight[t] /= top
-
-
-@inner
-def _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, mass, table, inverse, width):  # type: ignore[no-untyped-def]
-    """Give a token another state: counts and tables follow."""
-    T = counts.shape[2]
-    for k in range(first, last):
-        m, s = np.int64(annotator[k]), label[k]
-        for t, change in ((old, -1), (new, 1)):
-            counts[m, t, s] += change
-            rows[m, t] += change
-            table[(m * T + s) * width + t] = counts[m, t, s] + pseudo[c[m], t, s]
-            inverse[m * width + t] = 1.0 / (rows[m, t] + mass[c[m], t])
-
-
-@kernel(allocates=True)
-def sweep_z(  # type: ignore[no-untyped-def]
-    start, annotator, label, z, c, pseudo, mass, counts, rows, totals, epsilon, table, inverse, weight, proba, rng,
-    special, allowed,
-):  # fmt: skip
-    """Draw every z_i from its conditional (eq. 8) and add the conditional to `proba` (if it has rows): Rao–Blackwell.
-
-    `pseudo` (C, S, T) are the Dirichlet parameters of all states' rows – ηβ, or those of the hard level – and `mass`
-    (C, S) their sums; `epsilon` is ε_γ/S; `table` (L·T·width), `inverse` (L·width) and `weight` (width) are room to
-    work in. `proba` has a column per state, or per label: then it gets the sums over levels. Returns how many states
-    changed. The tables hold numerators and reciprocal denominators for all states at once; a token that keeps its
-    state – nearly all do – writes nothing. special[i] is the row of `allowed` (1 or 0 per label) of a token of which
-    something is known, else -1; it is empty where nothing is known of any token.
+    In logs, where a gamma of shape x < 1 is one of shape x + 1 times u^(1/x): rows nobody voted in have small shapes.
     """
-    S, width, columns = counts.shape[1], len(weight), proba.shape[1]
-    _fill_tables(counts, rows, c, pseudo, mass, table, inverse, width)
-    prior = np.zeros(width)
-    for t in range(S):
-        prior[t] = totals[t] + epsilon
-    changed = 0
-    for i in range(len(z)):
-        first, last, old = start[i], start[i + 1], np.int64(z[i])
-        for t in range(width):
-            weight[t] = prior[t]
-        weight[old] -= 1.0
-        for k in range(first, last, _VOTES_AT_ONCE):
-            if k > first:
-                _rescale(weight)
-            _weigh(k, min(k + _VOTES_AT_ONCE, last), old, annotator, label, counts, rows, c, pseudo, mass, table, inverse, weight)  # fmt: skip  # noqa: E501
-        at = special[i] if len(special) > 0 else -1
-        if at >= 0:
-            for t in range(S):
-                weight[t] *= allowed[at, t % allowed.shape[1]]
+    for m in range(len(c)):
+        for t in range(counts.shape[1]):
+            for s in range(counts.shape[2]):
+                log_psi[m, t, s] = _log_gamma_draw(rng, counts[m, t, s] + pseudo[c[m], t, s])
+            _normalise(log_psi[m, t])
+    for t in range(len(totals)):
+        log_gamma[t] = _log_gamma_draw(rng, totals[t] + epsilon)
+    _normalise(log_gamma)
+
+
+@inner
+def _log_gamma_draw(rng, shape):  # type: ignore[no-untyped-def]
+    if shape >= 1.0:
+        return math.log(rnd.gamma(rng, shape))
+    return math.log(rnd.gamma(rng, shape + 1.0)) + math.log(rnd.uniform(rng)) / max(shape, 1e-300)
+
+
+@inner
+def _normalise(logs):  # type: ignore[no-untyped-def]
+    top, total = -np.inf, 0.0
+    for s in range(len(logs)):
+        top = max(top, logs[s])
+    for s in range(len(logs)):
+        total += math.exp(logs[s] - top)
+    for s in range(len(logs)):
+        logs[s] -= top + math.log(total)
+
+
+@inner
+def _in_logs(first, last, annotator, label, log_table, log_prior, n_labels, weight):  # type: ignore[no-untyped-def]
+    """Fill `weight` with what `draw_states` multiplies, computed in logs: the largest is 1, or all are 0."""
+    width, top = len(weight), -np.inf
+    for t in range(width):
+        weight[t] = log_prior[t] if weight[t] >= 0.0 else -np.inf
+        for k in range(first, last):
+            weight[t] += log_table[(np.int64(annotator[k]) * n_labels + label[k]) * width + t]
+        top = max(top, weight[t])
+    for t in range(width):
+        weight[t] = math.exp(weight[t] - top)
+
+
+@kernel
+def draw_states(  # type: ignore[no-untyped-def]
+    first, last, start, annotator, label, table, log_table, prior, log_prior, special, allowed, rng, weight, z, proba,
+):  # fmt: skip
+    """Draw z_i of tokens first..last given Ψ and γ (eq. 8); add its probabilities to `proba` if that has rows.
+
+    `table` holds Ψ as rows of all pairs (annotator, given label) behind each other, an entry per state, each row scaled
+    to a largest entry of 1; `prior` is γ; both, and their logs, are padded with zeros to a multiple of 4 states.
+    `weight` is room for a row. `proba` has a column per label and gets the sums over levels; `z`, `proba` and `special`
+    begin with token `first`. special[i] is the row of `allowed` (1 or 0 per label) of a token of which something is
+    known, else -1; it is empty where nothing is known of any token.
+    """
+    n_labels, width = proba.shape[1], len(weight)
+    for i in range(first, last):
+        a, b = start[i], start[i + 1]
+        for q in range(0, width, 4):
+            row: Any = load(prior, q, _ONE_BLOCK)  # type: ignore[call-arg]
+            for k in range(a, b):
+                place = (np.int64(annotator[k]) * n_labels + label[k]) * width + q
+                row = mul(row, load(table, place, _ONE_BLOCK))
+            store(weight, q, row)
+        at = special[i - first] if len(special) > 0 else -1
         total = 0.0
-        for t in range(S):
-            total += weight[t]
-        if len(proba):
-            scale = 1.0 / total
-            for level in range(0, S, columns):
-                for t in range(columns):
-                    proba[i, t] += weight[level + t] * scale
-        rest = rnd.uniform(rng) * total
-        new = 0
-        while new < S - 1 and rest >= weight[new]:
-            rest -= weight[new]
-            new += 1
-        if at >= 0 and weight[new] == 0.0:  # rounding
-            new = int(old)
-        if new != old:
-            changed += 1
-            z[i] = new
-            totals[old] -= 1
-            totals[new] += 1
-            prior[old] = totals[old] + epsilon
-            prior[new] = totals[new] + epsilon
-            _move_token(first, last, old, new, annotator, label, counts, rows, c, pseudo, mass, table, inverse, width)
-    return changed
+        for t in range(width):
+            if at >= 0 and allowed[at, t % n_labels] == 0.0:
+                weight[t] = -1.0  # so that it is told from what underflowed
+            else:
+                total += weight[t]
+        if total < TINY:
+            _in_logs(a, b, annotator, label, log_table, log_prior, n_labels, weight)
+            total = 0.0
+            for t in range(width):
+                total += weight[t]
+        if len(proba) > 0:
+            for t in range(width):
+                if weight[t] > 0.0:
+                    proba[i - first, t % n_labels] += weight[t] / total
+        rest, new = rnd.uniform(rng) * total, -1
+        for t in range(width):
+            if weight[t] > 0.0:
+                new = t
+                rest -= weight[t]
+                if rest < 0.0:
+                    break
+        z[i - first] = new
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus.votes import Block
-from lasca.engine import Work
+from lasca.engine import Work, run_ordered
 from lasca.kernels import lattice
 from lasca.truth.chain import Chain, ChainLearner, ChainState, Local, decoded
 from lasca.truth.chains import in_range, run_chains
@@ -165,20 +165,21 @@ def sample_states(
     sampler, votes = ChainSampler(fit.learner), fit.blocks[0].votes
     with ExitStack() as stack:
 
-        def initial(chain: int, own_rng: np.random.Generator) -> _Run:
+        def begin(own_rng: np.random.Generator) -> _Run:
             work = stack.enter_context(fit.open(sampler, fit.blocks))
             first = Sweep(fit.state, int(own_rng.integers(2**63)), 0, keeps=False)
             return _Run(work, first, work.sum(first), own_rng)
 
-        def move(run: _Run, tuning: float, store: _Kept | None) -> float:
+        def move(run: _Run, keeps: bool) -> float:
             drawn = sampler.draw(run.counts, run.rng)
-            run.sweep = Sweep(drawn, run.sweep.seed, run.sweep.number + 1, keeps=store is not None)
+            run.sweep = Sweep(drawn, run.sweep.seed, run.sweep.number + 1, keeps)
             run.counts = run.work.sum(run.sweep)
             return sampler.log_joint(run.counts)
 
         chains = run_chains(
-            initial, move, lambda chain: _Kept(), rng=rng, n_chains=n_chains, n_warmup=n_warmup,
-            n_samples=n_samples, n_threads=n_threads,
+            lambda generators: run_ordered(begin, generators, n_threads),
+            lambda runs, tuning, keeps: run_ordered(lambda run: move(run, keeps), runs, n_threads),
+            lambda chain: _Kept(), rng=rng, n_chains=n_chains, n_warmup=n_warmup, n_samples=n_samples,
         )  # fmt: skip
         good = in_range(np.stack([chain.kept for chain in chains]))
         best = [chain for chain, ok in zip(chains, good) if ok]

@@ -1,15 +1,15 @@
-"""The one chain driver: several chains in threads, warm-up, thinning; state, storage and diagnostics kept apart.
+"""The one chain driver: several chains side by side, warm-up, thinning; state, storage and diagnostics kept apart.
 
 A model supplies three functions:
 
-    initial(chain, rng) -> state          a start; every chain has a generator of its own, spawned from `rng`
-    storage(chain) -> store               where the kept draws of a chain go; has `add(state)`
-    sweep(state, tuning, store) -> float  moves the state on by one sweep, in place, and returns its log joint
+    initial(generators) -> states            the starts; every chain has a generator of its own, spawned from `rng`
+    storage(chain) -> store                  where the kept draws of a chain go; has `add(state)`
+    sweep(states, tuning, keeps) -> floats   moves all states on by one sweep, in place; returns their log joints
 
-`tuning` is the gain for step sizes: it falls during the warm-up and is 0 after it, so that the kept draws come from
-one fixed kernel. `store` is None except in sweeps whose draw is kept (a sweep may then hand conditionals to it, as
-Rao–Blackwell wants); after such a sweep the driver calls `store.add(state)`. Chains share nothing: what one gives does
-not depend on how many threads there are.
+Chains go side by side so that one visit of the data serves all of them. `tuning` is the gain for step sizes: it falls
+during the warm-up and is 0 after it, so that the kept draws come from one fixed kernel. `keeps` is True in sweeps whose
+draw is kept (a sweep may then sum up conditionals, as Rao–Blackwell wants); after such a sweep the driver calls
+`store.add(state)`. Chains share nothing: what one gives does not depend on the others.
 
 *Have the chains met, and how much are their draws worth?* Split R-hat, effective sample size, Monte-Carlo errors. These
 functions take draws of one quantity as (n_chains, n_draws). The definitions are those of Gelman et al., Bayesian
@@ -20,15 +20,13 @@ there are too few draws to tell (below 4 per chain), the answer is nan.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from lasca.engine import run_ordered
 from lasca.errors import ModelError
 
 __all__ = ["Chain", "ess", "in_range", "mcse", "run_chains", "split_rhat", "summary"]
@@ -127,8 +125,8 @@ class Chain(Generic[State, AnyStore]):
 
 
 def run_chains(
-    initial: Callable[[int, np.random.Generator], State],
-    sweep: Callable[[State, float, AnyStore | None], float],
+    initial: Callable[[list[np.random.Generator]], list[State]],
+    sweep: Callable[[list[State], float, bool], Sequence[float]],
     storage: Callable[[int], AnyStore],
     *,
     rng: np.random.Generator,
@@ -136,38 +134,25 @@ def run_chains(
     n_warmup: int,
     n_samples: int,
     thin: int = 1,
-    n_threads: int | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> list[Chain[State, AnyStore]]:
     """Run the chains and return them in order; `n_samples` draws of each are kept, one in `thin` sweeps."""
     n_sweeps = n_warmup + n_samples * thin
-    lock, done = Lock(), [0]
-
-    def report() -> None:
-        if progress is not None:
-            with lock:
-                done[0] += 1
-                progress(done[0] / (n_chains * n_sweeps), f"sweep {done[0] // n_chains} of {n_sweeps}")
-
-    def run(job: tuple[int, np.random.Generator]) -> Chain[State, AnyStore]:
-        number, own_rng = job
-        state, store = initial(number, own_rng), storage(number)
-        trace, kept = np.empty(n_sweeps), []
-        for i in range(n_sweeps):
-            keep = i >= n_warmup and (i - n_warmup + 1) % thin == 0
-            tuning = 1.0 / np.sqrt(i + 1.0) if i < n_warmup else 0.0
-            trace[i] = sweep(state, tuning, store if keep else None)
-            if not np.isfinite(trace[i]):
-                where = f"chain {number + 1}, sweep {i + 1}"
-                hint = "Check that the priors are positive; if they are, this is a bug: please report it"
-                raise ModelError("the log joint is not a finite number", where=where, got=trace[i], hint=hint)
-            if keep:
+    states, stores = initial(rng.spawn(n_chains)), [storage(number) for number in range(n_chains)]
+    trace, kept = np.empty((n_chains, n_sweeps)), np.zeros(n_sweeps, np.bool_)
+    for i in range(n_sweeps):
+        kept[i] = i >= n_warmup and (i - n_warmup + 1) % thin == 0
+        trace[:, i] = sweep(states, 1.0 / np.sqrt(i + 1.0) if i < n_warmup else 0.0, bool(kept[i]))
+        for number in np.flatnonzero(~np.isfinite(trace[:, i])):
+            where = f"chain {number + 1}, sweep {i + 1}"
+            hint = "Check that the priors are positive; if they are, this is a bug: please report it"
+            raise ModelError("the log joint is not a finite number", where=where, got=trace[number, i], hint=hint)
+        for state, store in zip(states, stores):
+            if kept[i]:
                 store.add(state)
-                kept.append(trace[i])
-            report()
-        return Chain(state, store, trace, np.array(kept))
-
-    return run_ordered(run, list(enumerate(rng.spawn(n_chains))), n_threads)
+        if progress is not None:
+            progress((i + 1) / n_sweeps, f"sweep {i + 1} of {n_sweeps}")
+    return [Chain(*one, trace[k], trace[k, kept]) for k, one in enumerate(zip(states, stores))]
 
 
 def in_range(kept: npt.NDArray[np.float64], width: float = 4.0) -> npt.NDArray[np.bool_]:

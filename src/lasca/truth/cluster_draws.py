@@ -1,4 +1,4 @@
-"""Runs of the hierarchical clusters model: how many clusters there are, and one mean of the kept draws.
+"""Runs of the hierarchical clusters model: chains at work, how many clusters there are, and one mean of the kept draws.
 
 The number of clusters is chosen by BIC of short runs. The labels stay at the mode of one run with as many clusters as
 BIC looks at, the same for every number of clusters, so that likelihoods of the same labels are compared.
@@ -8,17 +8,19 @@ From the kept draws of several chains comes one mean, and how well the chains me
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lasca.engine import run_ordered
+from lasca.engine import Work, added, run_ordered
 from lasca.truth import clusters as tools
-from lasca.truth.chains import Chain, in_range, summary
-from lasca.truth.cluster_sampler import Kept, Sampler, State
+from lasca.truth import dawid_skene as ds
+from lasca.truth.chains import Chain, in_range, run_chains, summary
+from lasca.truth.cluster_sampler import Counts, Kept, Sampler, State, Sweep
 
-__all__ = ["Chains", "choose", "diagnostics_of", "mode", "pooled", "summed_up", "warnings_of"]
+__all__ = ["Chains", "Draws", "choose", "diagnostics_of", "mode", "pooled", "summed_up", "warnings_of"]
 
 Floats = npt.NDArray[np.float64]
 MOST_CLUSTERS = 5  # BIC looks at 1..5
@@ -28,24 +30,76 @@ Chains = list[Chain[State, Kept]]
 SAME_CLUSTERS = 0.5  # chains whose assignments have this adjusted Rand index with the best chain's found its clusters
 
 
-def mode(sampler: Sampler, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-    """Return the most probable label of every token in a short run with as many clusters as BIC looks at."""
-    state = sampler.initial(min(MOST_CLUSTERS, sampler.votes.n_annotators), 0, rng)
-    proba = np.zeros((sampler.votes.n_tokens, sampler.votes.n_labels), np.float32)
-    for i in range(PILOT_WARMUP + PILOT_SAMPLES):
-        sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
-        sampler.move_labels(state, proba[:0] if i < PILOT_WARMUP else proba)
-    return np.asarray(proba.argmax(axis=1).astype(np.int16))
+@dataclass
+class Draws:
+    """The chains of a run side by side: moves on the driver, labels by visits of the blocks."""
+
+    work: Work
+    sampler: Sampler
+    given: Floats
+    """How often each annotator gave each label; those who gave none have no part in it."""
+    n_clusters: int
+    n_threads: int
+
+    def __post_init__(self) -> None:
+        self.used = np.flatnonzero(self.given.sum(axis=1))
+        self.sweep = Sweep((), (), 0)
+
+    def run(self, rng: np.random.Generator, **settings: Any) -> Chains:
+        """Run the chains; the settings are those of `run_chains`."""
+        n, priors = len(self.used), self.sampler.priors
+        return run_chains(self.initial, self.move, lambda chain: Kept(n, self.n_clusters, priors), rng=rng, **settings)
+
+    def initial(self, generators: list[np.random.Generator]) -> list[State]:
+        """Draw labels from the start and cluster annotators by them; centres are at random in every second chain."""
+        self.work.reset()
+        keys = tuple(int(own.integers(2**63)) for own in generators)
+        self.sweep = Sweep((), keys, 0, shares=self.given.sum(axis=0) / self.given.sum())
+        counts, totals = self.work.sum(self.sweep)
+
+        def begin(chain: int) -> State:
+            own = counts[chain][self.used]
+            return self.sampler.initial(own, totals[chain], self.n_clusters, generators[chain], bool(chain % 2))
+
+        return run_ordered(begin, range(len(generators)), self.n_threads)
+
+    def move(self, states: list[State], tuning: float, keeps: bool) -> list[float]:
+        """Do one sweep of all chains; return their log joints."""
+        drawn = run_ordered(lambda state: self.sampler.move(state, tuning), states, self.n_threads)
+        tables = tuple(self._tables(*parameters) for parameters in drawn)
+        self.sweep = Sweep(tables, self.sweep.seeds, self.sweep.number + 1, keeps)
+        counts, totals = self.work.sum(self.sweep)
+        for state, own, total in zip(states, counts, totals):
+            state.take(own[self.used], total)
+        return [self.sampler.log_joint(state) for state in states]
+
+    def _tables(self, log_psi: Floats, log_gamma: Floats) -> ds.Tables:
+        table = np.zeros((len(self.given), log_psi.shape[2], log_psi.shape[1]))
+        table[self.used] = log_psi.transpose(0, 2, 1)
+        return ds.Tables(table, log_gamma)
+
+
+def mode(draws: Draws, rng: np.random.Generator) -> tuple[Counts, Counts]:
+    """Return the counts of the most probable labels in a short run with as many clusters as BIC looks at."""
+    draws = replace(draws, n_clusters=min(MOST_CLUSTERS, len(draws.used)))
+    draws.run(rng, n_chains=1, n_warmup=PILOT_WARMUP, n_samples=PILOT_SAMPLES)
+    parts = draws.work.describe(replace(draws.sweep, good=(True,)), _statistics)
+    counts, totals = added(parts)
+    return counts[draws.used], totals
+
+
+def _statistics(number: int, block: Any, proba: Any, labels: Any, statistics: tuple[Any, ...]) -> tuple[Any, ...]:
+    return statistics
 
 
 def choose(
-    sampler: Sampler, z: npt.NDArray[np.int16], rng: np.random.Generator, n_threads: int
+    sampler: Sampler, counts: Counts, totals: Counts, rng: np.random.Generator, n_threads: int
 ) -> list[tools.BicScore]:
-    """Return the BIC of 1..5 clusters; labels stay at `z`, so that each costs little. All tokens count alike.
+    """Return the BIC of 1..5 clusters; labels stay as they were counted, so that each costs little.
 
     Of several starts the two with the largest likelihood after a short run go on; the better one counts.
     """
-    L, T = sampler.votes.n_annotators, sampler.votes.n_labels
+    L, T = len(counts), len(totals)
     numbers = range(1, min(MOST_CLUSTERS, L) + 1)
 
     def likelihood(state: State, sizes: Floats, beta: Floats, eta: Floats) -> float:
@@ -54,13 +108,13 @@ def choose(
 
     def short_run(job: tuple[int, int, np.random.Generator]) -> tuple[float, State]:
         n_clusters, start, own_rng = job
-        state = sampler.initial(n_clusters, 0, own_rng, spread=start > 0, z=z)
+        state = sampler.initial(counts, totals, n_clusters, own_rng, start > 0)
         for i in range(BIC_WARMUP):
             sampler.move_clusters(state, 1.0 / np.sqrt(i + 1.0))
         return likelihood(state, state.members.astype(np.float64), state.beta, state.eta), state
 
     def long_run(state: State) -> float:
-        draws = Kept(sampler.votes, len(state.members), np.zeros((0, T), np.float32), sampler.priors)
+        draws = Kept(L, len(state.members), sampler.priors)
         for i in range(BIC_WARMUP + BIC_SAMPLES):
             sampler.move_clusters(state, 0.0)
             if i >= BIC_WARMUP:
@@ -92,7 +146,7 @@ def pooled(stores: list[Kept], best: int, same: list[bool]) -> Kept:
     """Return the means over all draws of several chains (into the first one's arrays, to save memory).
 
     Clusters are matched to those of chain `best`; chains that found other clusters (`same` is False) count for the
-    probabilities of labels and for the annotators' confusion, not for the clusters: a mean of different things.
+    annotators' confusion, not for the clusters: a mean of different things.
     """
     total, reference = stores[0], stores[best].c_proba
     found = [(store, tools.best_match(reference, store.c_proba)) for store, ok in zip(stores, same) if ok]
@@ -102,10 +156,8 @@ def pooled(stores: list[Kept], best: int, same: list[bool]) -> Kept:
     eta = np.stack([store.eta[order] for store, order in found]).sum(axis=0) / n
     total.c_proba, total.beta, total.eta = c_proba, beta, eta
     for store in stores[1:]:
-        total.proba += store.proba
         total.confusion += store.confusion
         total.n += store.n
-    total.proba /= total.n
     total.confusion /= total.n
     return total
 

@@ -1,4 +1,9 @@
-"""State, storage and moves of the hierarchical clusters model, as `lasca.truth.chains` wants them.
+"""The hierarchical clusters model as a blocked sampler: what a visit of a block does, and the moves on the driver.
+
+A sweep moves c, β and η a few times on the counts of the labels, Ψ, ν and γ integrated out; draws Ψ and γ (`Sampler`,
+on the driver); then visits draw the labels given these, block by block (`StateLearner`, where the blocks are), and
+return the next counts. What is drawn for a block depends on the seed, the chain, the sweep and the number of the block
+alone: the same bytes on any engine. All chains are drawn in one visit.
 
 The kernels are in `lasca.kernels.gibbs`, `metropolis` and `split_merge`; the model is described in
 `lasca.truth.hierarchical`.
@@ -6,25 +11,153 @@ The kernels are in `lasca.kernels.gibbs`, `metropolis` and `split_merge`; the mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from lasca.corpus.votes import Block, Votes
+from lasca.corpus.votes import Block
 from lasca.kernels import gibbs, metropolis
+from lasca.kernels.counts import vote_counts
 from lasca.kernels.split_merge import split_or_merge
 from lasca.truth import clusters as tools
-from lasca.truth.special import special_tokens
+from lasca.truth import dawid_skene as ds
+from lasca.truth.special import Special, shares_of, special_tokens
 
-__all__ = ["Kept", "Priors", "Sampler", "State", "hard_rows"]
+__all__ = ["Kept", "Priors", "Sampler", "State", "StateLearner", "Sweep", "hard_rows"]
 
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 MOVES_PER_SWEEP = 3  # β, η and c move so often per sweep over z: they cost little beside it
 MOVES_BEFORE_C = 30  # E6
 HARD_MASS, HARD_RIGHT, HARD_EVEN = 50.0, 0.3, 0.1  # rows of hard tokens; the even share of the wrong answers
 HARD_BELOW = 0.35  # a token starts as hard if fewer of its votes than this are for the label it starts with
+
+
+# --- where the blocks are -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a visit needs: Ψ and γ of each chain, and which sweep it is."""
+
+    chains: tuple[ds.Tables, ...]
+    seeds: tuple[int, ...]
+    """The key of each chain's draws."""
+    number: int
+    """0: labels are drawn from the start, those of chain 0 are its mode."""
+    keeps: bool = False
+    """Whether the labels' probabilities are added to those of the sweeps before."""
+    shares: Floats | None = None
+    """At the start: how frequent labels are, for tokens nobody labelled."""
+    good: tuple[bool, ...] = ()
+    """At the end: which chains count."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """What is kept of a block: what is known of it, and each chain's sums of probabilities over the sweeps kept."""
+
+    special: Special
+    proba: npt.NDArray[np.float32]
+    """(n_chains, n_tokens, T); no rows before a sweep was kept."""
+
+
+@dataclass(frozen=True)
+class StateLearner:
+    """The labels of the model, and their levels of difficulty, as a learner draws them (see `lasca.learn`)."""
+
+    n_annotators: int
+    n_labels: int
+    levels: int
+    first: tuple[ds.ConfusionLearner, ds.Parameters] | None
+    """The start: a Dawid–Skene run; None: the shares of the votes."""
+    remembers: ClassVar[bool] = True
+
+    @property
+    def n_states(self) -> int:
+        """How many states a token may be in: labels, or easy labels and hard labels."""
+        return self.levels * self.n_labels
+
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return how often each annotator gave each label."""
+        votes = block.votes
+        part = slice(int(votes.start[block.first]), int(votes.start[block.last]))
+        return (vote_counts(votes.annotator[part], votes.label[part], self.n_annotators, self.n_labels),)
+
+    def visit(self, sweep: Sweep, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
+        """Draw the states of the tokens for each chain; return their counts (chain, annotator, state, given)."""
+        n, T = len(sweep.seeds), self.n_labels
+        local = local or Local(special_tokens(block), np.zeros((n, 0, T), np.float32))
+        proba = local.proba
+        if sweep.keeps:
+            proba = proba.copy() if proba.shape[1] else np.zeros((n, len(block), T), np.float32)
+        counts = np.zeros((n, self.n_annotators, self.n_states, T), np.int64)
+        totals = np.zeros((n, self.n_states), np.int64)
+        for k in range(n):
+            z = self.draw(sweep, k, block, local.special, proba[k] if sweep.keeps else proba[k, :0])
+            self.count(block, z, counts[k], totals[k])
+        return (counts, totals), replace(local, proba=proba)
+
+    def draw(
+        self, sweep: Sweep, chain: int, block: Block, special: Special, proba: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.int16]:
+        """Draw the states of one chain; `proba` gets the labels' probabilities if it has rows."""
+        key = np.random.SeedSequence(sweep.seeds[chain], spawn_key=(sweep.number, block.number))
+        if sweep.number == 0:
+            return self.begin(sweep, block, special, None if chain == 0 else np.random.default_rng(key))
+        votes, at, z = block.votes, sweep.chains[chain], np.empty(len(block), np.int16)
+        arrays = (votes.start, votes.annotator, votes.label, at.table, at.log_table, at.row, at.log_row)
+        rest = (special.index, special.allowed, key.generate_state(4, np.uint64), np.empty(len(at.row)), z, proba)
+        gibbs.draw_states(block.first, block.last, *arrays, *rest)
+        return z
+
+    def begin(
+        self, sweep: Sweep, block: Block, special: Special, rng: np.random.Generator | None
+    ) -> npt.NDArray[np.int16]:
+        """Return the mode of the start (`rng` None), or a draw; tokens whose label has few of the votes are hard."""
+        votes, T = block.votes, self.n_labels
+        if self.first is None:
+            proba = shares_of(block, special)
+            proba[~block.voted] = sweep.shares
+        else:
+            proba = np.empty((len(block), T), np.float32)
+            learner, parameters = self.first
+            learner.describe(parameters, block, None, proba)
+        if rng is None:
+            z = proba.argmax(axis=1).astype(np.int16)
+        else:
+            u = rng.random(len(proba))[:, None]
+            z = np.minimum((proba.cumsum(axis=1) < u).sum(axis=1), T - 1).astype(np.int16)
+        if len(special):  # a draw of exactly 0, or what rounding left at the end of a row
+            at = np.flatnonzero(special.index >= 0)
+            wrong = at[special.allowed[np.arange(len(at)), z[at]] == 0]
+            z[wrong] = special.allowed[special.index[wrong]].argmax(axis=1)
+        if self.levels > 1:
+            start = votes.start[block.first : block.last + 1]
+            n = np.diff(start)
+            token = np.repeat(np.arange(len(z)), n)
+            agree = np.bincount(token[z[token] == votes.label[start[0] : start[-1]]], minlength=len(z))
+            z[agree < HARD_BELOW * n] += T
+        return np.asarray(z)
+
+    def count(self, block: Block, z: npt.NDArray[np.int16], counts: Counts, totals: Counts) -> None:
+        """Count the votes by state."""
+        votes = block.votes
+        gibbs.count(block.first, block.last, votes.start, votes.annotator, votes.label, z, counts, totals)
+
+    def describe(self, sweep: Sweep, block: Block, local: Local, out: Any) -> tuple[None, tuple[Any, ...]]:
+        """Write the labels' mean probabilities over the good chains to `out`; return the counts of their mode."""
+        A, T = self.n_annotators, self.n_labels
+        out[:] = local.proba[np.array(sweep.good)].sum(axis=0)
+        out /= out.sum(axis=1, keepdims=True)
+        counts, totals = np.zeros((A, T, T), np.int64), np.zeros(T, np.int64)
+        self.count(block, out.argmax(axis=1).astype(np.int16), counts, totals)
+        return None, (counts, totals)
+
+
+# --- on the driver --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -40,17 +173,14 @@ class Priors:
     hard: Floats
     """Pseudo-counts of every annotator's rows at hard tokens, (T, T); (0, T): there is one level of difficulty."""
 
-    @property
-    def n_states(self) -> int:
-        """How many states a token may be in: labels, or easy labels and hard labels."""
-        return len(self.alpha) + len(self.hard)
 
+def hard_rows(given: Floats) -> Floats:
+    """Return the pseudo-counts (T, T) of an annotator at hard tokens: some right answers, the rest as votes go.
 
-def hard_rows(votes: Votes) -> Floats:
-    """Return the pseudo-counts (T, T) of an annotator at hard tokens: some right answers, the rest as votes go."""
-    T = votes.n_labels
-    share = np.bincount(votes.label, minlength=T) / len(votes.label)
-    wrong = np.tile((1 - HARD_EVEN) * share + HARD_EVEN / T, (T, 1))
+    `given` (T,) is how often each label was given.
+    """
+    T = len(given)
+    wrong = np.tile((1 - HARD_EVEN) * given / given.sum() + HARD_EVEN / T, (T, 1))
     np.fill_diagonal(wrong, 0.0)
     wrong *= (1 - HARD_RIGHT) / wrong.sum(axis=1, keepdims=True)
     return np.asarray(HARD_MASS * (wrong + HARD_RIGHT * np.eye(T)))
@@ -58,29 +188,37 @@ def hard_rows(votes: Votes) -> Floats:
 
 @dataclass
 class State:
-    """What the next sweep needs; the kernels change the arrays in place. States: see `lasca.kernels.gibbs`."""
+    """Where a chain is, without its labels; the kernels change the arrays in place. States: see `lasca.kernels.gibbs`.
 
-    z: npt.NDArray[np.int16]
+    Annotators are those who gave a label.
+    """
+
     c: npt.NDArray[np.int32]
     members: npt.NDArray[np.int64]
     beta: Floats
     eta: Floats
-    counts: npt.NDArray[np.int32]
+    counts: Counts
     """(L, S, T)."""
-    rows: npt.NDArray[np.int32]
-    totals: npt.NDArray[np.int64]
+    totals: Counts
     step: Floats
     rng: npt.NDArray[np.uint64]
     c_proba: Floats
     """The conditional of each annotator's cluster at the last sweep, (L, C)."""
 
+    def __post_init__(self) -> None:
+        self.rows = self.counts.sum(axis=2)
+
+    def take(self, counts: Counts, totals: Counts) -> None:
+        """Take the counts of newly drawn labels."""
+        self.counts, self.totals, self.rows = counts, totals, counts.sum(axis=2)
+
 
 class Kept:
     """The kept draws of one chain, as sums: clusters are matched to those of the draws before."""
 
-    def __init__(self, votes: Votes, n_clusters: int, proba: npt.NDArray[np.float32], priors: Priors) -> None:
-        L, T = votes.n_annotators, votes.n_labels
-        self.proba, self.priors = proba, priors
+    def __init__(self, n_annotators: int, n_clusters: int, priors: Priors) -> None:
+        L, T = n_annotators, len(priors.alpha)
+        self.priors = priors
         self.confusion = np.zeros((L, T, T))
         self.c_proba = np.zeros((L, n_clusters))
         self.beta = np.zeros((n_clusters, T, T))
@@ -105,82 +243,43 @@ class Kept:
         self.n += 1
 
 
-def pseudo_counts(state: State, priors: Priors) -> tuple[Floats, Floats]:
-    """Return the Dirichlet parameters of every state's row for each cluster, (C, S, T), and their sums (C, S)."""
-    n_clusters = len(state.members)
-    hard = np.broadcast_to(priors.hard, (n_clusters, *priors.hard.shape))
-    masses = np.broadcast_to(priors.hard.sum(axis=1), (n_clusters, len(priors.hard)))
-    pseudo = np.concatenate((state.eta[:, :, None] * state.beta, hard), axis=1)
-    return pseudo, np.concatenate((state.eta, masses), axis=1)
+def pseudo_counts(state: State, priors: Priors) -> Floats:
+    """Return the Dirichlet parameters of every state's row for each cluster, (C, S, T)."""
+    hard = np.broadcast_to(priors.hard, (len(state.members), *priors.hard.shape))
+    return np.concatenate((state.eta[:, :, None] * state.beta, hard), axis=1)
 
 
 def confusion(state: State, priors: Priors) -> Floats:
     """Return the annotators' expected rows given the state, (L, T, T): the mean over the levels of difficulty."""
-    (L, S, T), (pseudo, mass) = state.counts.shape, pseudo_counts(state, priors)
-    psi = (state.counts + pseudo[state.c]) / (state.rows + mass[state.c])[:, :, None]
+    L, S, T = state.counts.shape
+    psi = state.counts + pseudo_counts(state, priors)[state.c]
+    psi /= psi.sum(axis=2, keepdims=True)
     share = (state.totals + priors.epsilon_gamma / S).reshape(S // T, T)
     return np.asarray(np.einsum("ht,lhts->lts", share / share.sum(axis=0), psi.reshape(L, S // T, T, T)))
 
 
+@dataclass(frozen=True)
 class Sampler:
-    """The moves of the model on one corpus: `initial` and `sweep` for `lasca.truth.chains`, and their parts.
+    """The moves of the model on counts, and their parts."""
 
-    `starts` are probabilities of labels (n_tokens, T) that chains start from, in turn.
-    """
+    priors: Priors
 
-    def __init__(self, votes: Votes, priors: Priors, starts: Sequence[npt.NDArray[np.float32]]) -> None:
-        self.votes, self.priors, self.starts = votes, priors, starts
-        self.nothing = np.zeros((0, votes.n_labels), np.float32)
-        self.special = special_tokens(Block(votes, 0, votes.n_tokens))
+    def initial(self, counts: Counts, totals: Counts, n_clusters: int, rng: np.random.Generator, spread: bool) -> State:
+        """Start at the counts of some labels, c at clustered confusion rows, β and η from these.
 
-    def start_states(self, chain: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-        """Return the mode of the first start (chain 0), or a draw; tokens whose label has few of the votes are hard."""
-        start, T = self.starts[chain % len(self.starts)], self.votes.n_labels
-        if chain == 0:
-            z = start.argmax(axis=1).astype(np.int16)
-        else:
-            u = rng.random(len(start), dtype=np.float32)[:, None]
-            z = np.minimum((start.cumsum(axis=1) < u).sum(axis=1), T - 1).astype(np.int16)
-        if len(self.special):  # a draw of exactly 0, or what rounding left at the end of a row
-            at = np.flatnonzero(self.special.index >= 0)
-            wrong = at[self.special.allowed[np.arange(len(at)), z[at]] == 0]
-            z[wrong] = self.special.allowed[self.special.index[wrong]].argmax(axis=1)
-        if len(self.priors.hard):
-            n = np.diff(self.votes.start)
-            token = np.repeat(np.arange(len(z)), n)
-            agree = np.bincount(token[z[token] == self.votes.label], minlength=len(z))
-            z[agree < HARD_BELOW * n] += T
-        return np.asarray(z)
-
-    def initial(
-        self,
-        n_clusters: int,
-        chain: int,
-        rng: np.random.Generator,
-        spread: bool | None = None,
-        z: npt.NDArray[np.int16] | None = None,
-    ) -> State:
-        """Start at the states `z` (None: `start_states`), c at clustered confusion rows, β and η from these.
-
-        `spread`: the clusters' first centres are drawn at random (None: in every second chain).
+        `spread`: the clusters' first centres are drawn at random.
         """
-        votes, (L, T), S = self.votes, (self.votes.n_annotators, self.votes.n_labels), self.priors.n_states
-        z = self.start_states(chain, rng) if z is None else z.copy()
-        counts, rows = np.zeros((L, S, T), np.int32), np.zeros((L, S), np.int32)
-        totals = np.zeros(S, np.int64)
-        gibbs.count(votes.start, votes.annotator, votes.label, z, counts, rows, totals)
+        T = counts.shape[2]
         easy = counts[:, :T]
-        c = tools.start_clusters(easy, n_clusters, rng if (chain % 2 if spread is None else spread) else None)
+        c = tools.start_clusters(easy, n_clusters, rng if spread else None)
         psi = tools.smoothed(easy)
         beta = np.stack([psi[c == k].mean(axis=0) if (c == k).any() else psi.mean(axis=0) for k in range(n_clusters)])
         state = State(
-            z=z,
             c=c,
             members=np.bincount(c, minlength=n_clusters),
             beta=np.ascontiguousarray(beta / beta.sum(axis=2, keepdims=True)),
             eta=np.full((n_clusters, T), 10.0),
             counts=counts,
-            rows=rows,
             totals=totals,
             step=np.ones((n_clusters, T)),
             rng=rng.integers(0, 2**64, 4, dtype=np.uint64),
@@ -196,7 +295,7 @@ class Sampler:
         metropolis.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, tuning, s.rng)
 
     def move_clusters(self, state: State, tuning: float) -> None:
-        """Move everything but z."""
+        """Move c, β and η, with Ψ integrated out."""
         s, p = state, self.priors
         n_clusters = len(s.members)
         epsilon = p.epsilon_nu / n_clusters
@@ -207,20 +306,21 @@ class Sampler:
         metropolis.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)
         gibbs.sweep_c(s.c, s.members, s.counts, s.rows, s.beta, s.eta, epsilon, s.rng, s.c_proba)
 
-    def move_labels(self, state: State, proba: npt.NDArray[np.float32]) -> None:
-        """Sweep over z; `proba` gets the conditionals of states, or of labels if it has a column for each of these."""
-        s, votes = state, self.votes
-        L, S, T = s.counts.shape
-        width = gibbs.padded(S)
-        room = np.zeros(L * T * width), np.zeros(L * width), np.zeros(width)
-        epsilon = self.priors.epsilon_gamma / S
-        gibbs.sweep_z(
-            *(votes.start, votes.annotator, votes.label, s.z, s.c, *pseudo_counts(s, self.priors)),
-            *(s.counts, s.rows, s.totals, epsilon, *room, proba, s.rng, self.special.index, self.special.allowed),
-        )
+    def draw(self, state: State) -> tuple[Floats, Floats]:
+        """Draw ln Ψ (L, S, T) and ln γ given all else."""
+        s, log_psi, log_gamma = state, np.empty(state.counts.shape), np.empty(len(state.totals))
+        epsilon = self.priors.epsilon_gamma / len(s.totals)
+        gibbs.draw_rows(s.counts, pseudo_counts(s, self.priors), s.c, s.totals, epsilon, s.rng, log_psi, log_gamma)
+        return log_psi, log_gamma
+
+    def move(self, state: State, tuning: float) -> tuple[Floats, Floats]:
+        """Move the clusters a few times, and draw Ψ and γ."""
+        for _ in range(MOVES_PER_SWEEP):
+            self.move_clusters(state, tuning)
+        return self.draw(state)
 
     def log_joint(self, state: State) -> float:
-        """Return the log joint of a state, without its constant."""
+        """Return the log joint of a state, Ψ, ν and γ integrated out, without its constant."""
         s, p = state, self.priors
         epsilons = p.epsilon_nu / len(s.members), p.epsilon_gamma / len(s.totals)
         return float(
@@ -228,10 +328,3 @@ class Sampler:
                 *(s.c, s.members, s.counts, s.rows, s.totals, s.beta, s.eta, p.hard, p.alpha, p.rate, *epsilons)
             )
         )
-
-    def sweep(self, state: State, tuning: float, store: Kept | None) -> float:
-        """Move everything once, the clusters a few times."""
-        for _ in range(MOVES_PER_SWEEP):
-            self.move_clusters(state, tuning)
-        self.move_labels(state, self.nothing if store is None else store.proba)
-        return self.log_joint(state)

@@ -1,8 +1,9 @@
 """HierarchicalClusters (HC): annotators fall into clusters; those of a cluster have similar confusion matrices.
 
 Model (Lu, arXiv 2301.01579, section 3): Ψ_t^l ~ Dir(η_t^c β_t^c) for c = c_l, η_t^c ~ Exp(λ_η), β_t^c ~ Dir(a_t),
-c_l ~ Mult(ν), ν ~ Dir(ε_ν/C), z_i ~ Mult(γ), γ ~ Dir(ε_γ/T), y_il ~ Mult(Ψ_{z_i}^l). Inference: collapsed Gibbs for z
-and c with Ψ, ν, γ integrated out, Metropolis–Hastings for β and η (`lasca.kernels.gibbs`), several chains in threads.
+c_l ~ Mult(ν), ν ~ Dir(ε_ν/C), z_i ~ Mult(γ), γ ~ Dir(ε_γ/T), y_il ~ Mult(Ψ_{z_i}^l). Inference: blocked Gibbs. A
+sweep moves c (Gibbs, swaps, splits, merges), β and η (Metropolis–Hastings) given z with Ψ, ν, γ integrated out, draws Ψ
+and γ given these, and z given Ψ and γ, block by block (`cluster_sampler`); several chains side by side.
 
 Deviations from the paper (its errors E1–E7 as the docs page of this model lists them):
 - E1, E3 (misprints in eqs. 12 and 10): the conditionals are ratios of the joint density, and tested to be.
@@ -22,6 +23,8 @@ Deviations from the paper (its errors E1–E7 as the docs page of this model lis
   as votes are. Without it a rare label becomes a bin for hard tokens. Off by default, none with `priors="paper"`.
 - BIC takes the labels at the mode of a short run of the model with as many clusters as it looks at, the same for every
   number of clusters, so that likelihoods of the same labels are compared. It does not know levels.
+- The paper integrates Ψ and γ out of the draw of z too, token by token; here they are drawn, so that blocks of tokens
+  can be drawn apart from each other, on any engine. The posterior is the same one.
 - Probabilities are averages of the conditionals of z (Rao–Blackwell) over all kept sweeps of the chains in range.
 """
 
@@ -35,16 +38,17 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
 from lasca.engine import available_threads
 from lasca.errors import ParameterError
 from lasca.estimator import choice, flag, generator, number, other, seeds, threads, whole
+from lasca.learn import loop_settings, run_learner
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.chains import run_chains
-from lasca.truth.cluster_draws import Chains, choose, diagnostics_of, mode, summed_up, warnings_of
-from lasca.truth.cluster_sampler import Kept, Priors, Sampler, hard_rows
-from lasca.truth.dawid_skene import DawidSkene
-from lasca.truth.majority import shares_of_votes
+from lasca.truth.cluster_draws import Draws, choose, diagnostics_of, mode, summed_up, warnings_of
+from lasca.truth.cluster_sampler import Kept, Priors, Sampler, StateLearner, hard_rows
+from lasca.truth.dawid_skene import ConfusionLearner, DawidSkene, Parameters, blocks_of
+from lasca.truth.finish import Finish
 from lasca.truth.result import Clusters
 from lasca.truth.sequence_clusters import SequenceClusters, check_clusters
 
@@ -59,7 +63,7 @@ class HierarchicalClusters(TruthModel):
 
     name = "hc"
     summary = "LA-SCA: annotators in clusters with a shared confusion matrix, by Gibbs sampling"
-    supports = frozenset({"known"})
+    supports = frozenset({"known", "engine"})
 
     n_clusters: int | str = other(
         "clusters; 'bic': the best of 1 to 5",
@@ -106,36 +110,58 @@ class HierarchicalClusters(TruthModel):
             model._check_support(votes, None)
             return model._infer(corpus, votes, progress)
         n_threads = available_threads(self.n_threads)
-        n_wanted = None if isinstance(self.n_clusters, str) else self.n_clusters
-        rng = generator(self.seed)
-        used = np.unique(votes.annotator)
-        seen = _only(votes, used)
-        priors, flat = self._priors(seen), self._priors(seen, flat=True)
+        rng, blocks = generator(self.seed), blocks_of(votes)
+        levels = 2 if self.difficulty and self.priors != "paper" and votes.n_labels > 1 else 1
         progress(0.0, "start: Dawid–Skene")
-        starts = [DawidSkene(max_iter=50, n_threads=n_threads)._infer(corpus, seen, lambda share, words: None).proba]
-        if len(priors.hard):  # Dawid–Skene may have the bins already
-            starts = [shares_of_votes(seen)]
-        sampler = Sampler(seen, priors, starts)
+        first = self._start(votes, blocks) if levels == 1 else None  # Dawid–Skene may have the bins already
+        learner = StateLearner(votes.n_annotators, votes.n_labels, levels, first)
         scores: list[tools.BicScore] = []
-        if n_wanted is None:
-            progress(0.02, "number of clusters")
-            own_rng = rng.spawn(1)[0]
-            scores = choose(Sampler(seen, flat, starts), mode(sampler, own_rng), own_rng, n_threads)
-            n_wanted = min(scores, key=lambda score: score.bic).n_clusters
-        n_clusters = n_wanted
-        chains = run_chains(
-            lambda chain, own_rng: sampler.initial(n_clusters, chain, own_rng),
-            sampler.sweep,
-            lambda chain: Kept(seen, n_clusters, np.zeros((votes.n_tokens, votes.n_labels), np.float32), priors),
-            rng=rng,
-            n_chains=self.n_chains,
-            n_warmup=self.n_warmup,
-            n_samples=self.n_samples,
-            thin=self.thin,
-            n_threads=n_threads,
-            progress=lambda share, words: progress(0.1 + 0.9 * share, words),
+        with self._work(learner, blocks) as work:
+            (given,) = work.summary()
+            draws = Draws(work, Sampler(self._priors(given.sum(axis=0), levels)), given, 1, n_threads)
+            if isinstance(self.n_clusters, str):
+                progress(0.02, "number of clusters")
+                own_rng, flat = rng.spawn(1)[0], Sampler(self._priors(given.sum(axis=0), flat=True))
+                scores = choose(flat, *mode(draws, own_rng), own_rng, n_threads)
+                draws.n_clusters = min(scores, key=lambda score: score.bic).n_clusters
+            else:
+                draws.n_clusters = self.n_clusters
+            chains = draws.run(
+                rng,
+                n_chains=self.n_chains,
+                n_warmup=self.n_warmup,
+                n_samples=self.n_samples,
+                thin=self.thin,
+                progress=lambda share, words: progress(0.1 + 0.9 * share, words),
+            )
+            mean, good, agreement = summed_up(chains)
+            last = replace(draws.sweep, good=tuple(good.tolist()))
+            posterior, _ = self._finished(work, last, Finish(votes.is_sole, votes.is_sole))
+        found, order = self._clusters(votes, mean, posterior, draws.used)
+        confusion = np.tile(mean.confusion.mean(axis=0), (votes.n_annotators, 1, 1))
+        confusion[draws.used] = mean.confusion
+        diagnostics = diagnostics_of(chains, good) | {
+            "n_clusters": len(mean.eta),
+            "cluster_agreement": agreement,
+            "n_clusters_used": found.n_clusters,
+            "bic": [vars(score) for score in scores],
+            "eta": mean.eta[order].tolist(),
+        }
+        return replace(
+            posterior,
+            confusion=confusion,
+            clusters=found,
+            trace=np.stack([chain.trace for chain in chains]),
+            diagnostics=diagnostics,
+            warnings=warnings_of(diagnostics, good),
         )
-        return self._posterior(seen, used, votes.n_annotators, chains, scores)
+
+    def _start(self, votes: Votes, blocks: list[Block]) -> tuple[ConfusionLearner, Parameters]:
+        """Run Dawid–Skene, where the chains start from."""
+        model = DawidSkene(max_iter=50)
+        learner = model._learner(votes)
+        with self._work(learner, blocks) as work:
+            return learner, run_learner(learner, work, loop_settings(model), scale=votes.n_votes).state
 
     def _sequences(self) -> SequenceClusters:
         """Return the model with sequences that this one stands for."""
@@ -145,9 +171,12 @@ class HierarchicalClusters(TruthModel):
         model = SequenceClusters(n_clusters=self.n_clusters, seed=self.seed, n_threads=self.n_threads)
         return model.set_params(**parts)
 
-    def _priors(self, votes: Votes, *, flat: bool = False) -> Priors:
-        """Check and return the priors; `flat`: β's is nearly so, for BIC, which asks for the largest likelihood."""
-        n_labels = votes.n_labels
+    def _priors(self, given: npt.NDArray[np.float64], levels: int = 1, *, flat: bool = False) -> Priors:
+        """Return the priors; `flat`: β's is nearly so, for BIC, which asks for the largest likelihood.
+
+        `given` is how often each label was given.
+        """
+        n_labels = len(given)
         paper = self.priors == "paper"
         rate = PAPER_RATE if paper else WEAK_RATE
         if self.lambda_eta is not None:
@@ -158,60 +187,25 @@ class HierarchicalClusters(TruthModel):
         off = 0.3 if paper or flat else 0.3 / max(1, n_labels - 1)
         alpha = np.full((n_labels, n_labels), strength * off)  # E2: λ α
         np.fill_diagonal(alpha, strength * 0.7)
-        levels = self.difficulty and not paper and not flat and n_labels > 1
-        hard = hard_rows(votes) if levels else np.zeros((0, n_labels))
+        hard = hard_rows(given) if levels > 1 else np.zeros((0, n_labels))
         return Priors(alpha, rate, self.epsilon_nu, self.epsilon_gamma, hard)
 
-    def _posterior(
-        self, votes: Votes, used: npt.NDArray[Any], n_annotators: int, chains: Chains, scores: list[tools.BicScore]
-    ) -> Posterior:
-        mean, good, agreement = summed_up(chains)
-        found, order = self._clusters(votes, mean, used, n_annotators)
-        crowd = mean.confusion.mean(axis=0)
-        confusion = np.broadcast_to(crowd, (n_annotators, *crowd.shape)).copy()
-        confusion[used] = mean.confusion
-        diagnostics = diagnostics_of(chains, good) | {
-            "n_clusters": len(mean.eta),
-            "cluster_agreement": agreement,
-            "n_clusters_used": found.n_clusters,
-            "bic": [vars(score) for score in scores],
-            "eta": mean.eta[order].tolist(),
-        }
-        trace = np.stack([chain.trace for chain in chains])
-        return Posterior(
-            mean.proba,
-            confusion,
-            clusters=found,
-            trace=trace,
-            diagnostics=diagnostics,
-            warnings=warnings_of(diagnostics, good),
-        )
-
     def _clusters(
-        self, votes: Votes, mean: Kept, used: npt.NDArray[Any], n_annotators: int
+        self, votes: Votes, mean: Kept, posterior: Posterior, used: npt.NDArray[np.int64]
     ) -> tuple[Clusters, npt.NDArray[np.int64]]:
         """Order the clusters that somebody is in by reliability; annotators without labels are in none (-1)."""
         assignment = mean.c_proba.argmax(axis=1)
+        everyone = np.full(votes.n_annotators, -1, np.int32)
         shared = tools.mean_confusion(mean.confusion, mean.c_proba, mean.beta)
         if self.shared == "unanimous":
-            shared = tools.unanimous(votes, mean.proba.argmax(axis=1), assignment, len(mean.beta))
+            everyone[used] = assignment
+            assert posterior.labels is not None
+            shared = tools.unanimous(votes, posterior.labels, everyone, len(mean.beta))
         occupied = np.unique(assignment)
         order = occupied[np.argsort(-tools.reliability(shared[occupied]), kind="stable")]
         place = np.full(len(shared), -1, np.int32)
         place[order] = np.arange(len(order))
-        everyone = np.full(n_annotators, -1, np.int32)
         everyone[used] = place[assignment]
-        proba = np.full((n_annotators, len(order)), 1.0 / len(order), np.float32)
+        proba = np.full((votes.n_annotators, len(order)), 1.0 / len(order), np.float32)
         proba[used] = mean.c_proba[:, order] / mean.c_proba[:, order].sum(axis=1, keepdims=True)
         return Clusters(everyone, proba, shared[order].astype(np.float32)), order
-
-
-def _only(votes: Votes, used: npt.NDArray[Any]) -> Votes:
-    """Return the votes with annotators numbered 0.. as in `used`: those who gave no label are left out."""
-    if len(used) == votes.n_annotators:
-        return votes
-    code = np.zeros(votes.n_annotators, np.int32)
-    code[used] = np.arange(len(used))
-    annotator = code[votes.annotator]
-    annotator.flags.writeable = False
-    return replace(votes, annotator=annotator, n_annotators=len(used), silent=None)
