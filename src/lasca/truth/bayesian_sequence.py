@@ -16,7 +16,8 @@ Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
   taken from them goes, as there, to the label that begins a span of the type, or goes on with the span's own type.
 - In acc, a wrong label is one of T - 1, not of T. In spam, knowing or guessing is a latent variable summed out in the
   E step, so that the bound is exact (the original mixes means and expected logs).
-- The start is a short run of IBCC (Dawid–Skene there); a sole annotator is believed.
+- The start is a short run of IBCC (Dawid–Skene there), or the shares of the votes where most tokens have no third vote
+  (`starts.judged_start`); a sole annotator is believed.
 - Votes that stand alone on their tokens cannot teach who is right: as far as they do, annotators are expected to be
   right (`BELIEVED`); with weak priors the model finds its own truth beside a crowd of single votes.
 - The ELBO decides when to stop (there: after 20 iterations, or by the change of q(z)).
@@ -40,7 +41,7 @@ from lasca.truth.chain import (
     with_words,
 )
 from lasca.truth.evidence import Source, Words
-from lasca.truth.starts import dawid_skene_start, trust
+from lasca.truth.starts import dawid_skene_start, judged_start, trust
 
 __all__ = ["BayesianSequence"]
 
@@ -74,7 +75,8 @@ class BayesianSequence(TruthModel):
     transition_prior: float = number("pseudo-count of a move", default=1.0, low=0, open_low=True)
     word_prior: float = number("pseudo-count of a word", default=1.0, low=0, open_low=True)
     lone_votes: bool = flag(
-        "votes that stand alone teach as others do, as published; else they are believed", default=False
+        "as published: votes that stand alone teach as others do, and Dawid–Skene is the start of two votes, too",
+        default=False,
     )
     words: bool = flag("labels emit words; False leaves the text out", default=True)
     singles: bool = flag("tells spans of one token from beginnings of longer ones (IOB2)", default=False)
@@ -108,6 +110,6 @@ class BayesianSequence(TruthModel):
         annotators = make_annotators(self.annotator_model, blocks, space.shows, corpus.labels, correct, wrong)
         words = Words(n_words, self.word_prior)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
-        start = dawid_skene_start(self, votes, hard=False)
+        start = dawid_skene_start(self, votes, hard=False) if self.lone_votes else judged_start(self, votes)
         learner = ChainLearner(space, sources, start, self.transition_prior, decode=self.decode, rules=plain)
         return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)

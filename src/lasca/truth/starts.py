@@ -20,11 +20,21 @@ from lasca.truth.chain import StateSpace
 from lasca.truth.evidence import Floats
 from lasca.truth.families import Families
 
-__all__ = ["DawidSkeneStart", "LevelStart", "WeighedStart", "dawid_skene_start", "share_that_meets", "trust"]
+__all__ = [
+    "DawidSkeneStart",
+    "LevelStart",
+    "WeighedStart",
+    "dawid_skene_start",
+    "judged_start",
+    "share_that_meets",
+    "trust",
+]
 
 SOLE = 1e6
 """Pseudo-counts of right labels for an annotator who is alone."""
 LEAST_SHARE = 1e-3
+MOSTLY = 0.9
+"""Where so many votes have two beside them the others do not matter."""
 EASIEST, HARDEST = 0.95, 0.05
 """How easy a label is at most and at least, by the share of votes it has."""
 
@@ -163,3 +173,25 @@ def share_that_meets(votes: Votes) -> float:
     """Return the share of votes on tokens that have two at least."""
     n = Block(votes, 0, votes.n_tokens).voices
     return float(n[n > 1].sum() / n.sum())
+
+
+@dataclass(frozen=True)
+class Thirds:
+    """Asks blocks how many votes have two others beside them."""
+
+    def summarise(self, block: Block) -> tuple[float, float]:
+        """Count them, and all."""
+        n = block.voices
+        return float(n[n > 2].sum()), float(n.sum())
+
+
+def judged_start(model: TruthModel, votes: Votes) -> DawidSkeneStart | LevelStart:
+    """Return Dawid–Skene's start, or one at the shares of the votes as far as most tokens have no third vote.
+
+    Of two votes that differ nobody can say who missed something and who invented it. Dawid–Skene takes rare labels for
+    inventions then; people miss far more than they invent.
+    """
+    start = dawid_skene_start(model, votes, hard=False)
+    with model._work(Thirds(), ds.blocks_of(votes)) as work:
+        judged, n = work.summary()
+    return start if judged > MOSTLY * n else LevelStart(start, judged / n)
