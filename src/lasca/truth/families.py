@@ -73,6 +73,11 @@ class Families:
         groups = [np.flatnonzero(self.family == f).tolist() for f in np.unique(self.family)]
         return [group for group in groups if len(group) > 1]
 
+    @property
+    def thin(self) -> bool:
+        """Whether `one_each` leaves any votes out."""
+        return bool(self.members())
+
     def counts_as(self, members: Sequence[int]) -> float:
         """Return as how many annotators a family counts where all of it votes."""
         k = len(members)
@@ -97,12 +102,14 @@ class Families:
 
     def one_each(self, block: Block) -> Block:
         """Return a block with one vote of each family on a token: that of the member who comes first."""
-        if not self.members():
-            return block
-        block = block.alone()
+        return self._first_of(block, np.ones(block.n_votes, np.bool_)) if self.thin else block
+
+    def _first_of(self, block: Block, heard: npt.NDArray[np.bool_]) -> Block:
+        """Return a block with the first vote of each family on a token, among those that are heard."""
+        block, heard_votes = block.alone(), np.flatnonzero(heard)
         votes, (token, _, pair) = block.votes, self._pairs(block)
-        _, first = np.unique(pair, return_index=True)
-        first.sort()
+        _, first = np.unique(pair[heard_votes], return_index=True)
+        first = np.sort(heard_votes[first])
         start = np.concatenate(([0], np.cumsum(np.bincount(token[first], minlength=votes.n_tokens))))
         arrays = [start, votes.annotator[first], votes.label[first]]
         for array in arrays:

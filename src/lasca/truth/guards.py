@@ -3,7 +3,8 @@
 - *Silence.* Somebody who marked nothing in a sequence has looked and found nothing, or has not looked: a mixture, with
   a rate per annotator. Silent votes count by the probability that they looked.
 - *Unanimity.* Where three people or more agree, they are believed: "everybody missed it" is the cheapest explanation
-  of anything, and a model that may use it drifts.
+  of anything, and a model that may use it drifts. A text may find a type of marks all the same where hidden votes bear
+  it out (`overruling`).
 - *Rates.* How much is marked, in all and of each type, stays within what annotators support: the upper quartile of the
   ratio (marks of an annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight against
   the kind of mark holds it there. With two annotators it is the median, and 1: who of two misses much cannot be told.
@@ -137,10 +138,16 @@ class Look:
 # --- unanimity ------------------------------------------------------------------------------------------------------
 
 
-def ruled_out(block: Block, weight: Floats, space: StateSpace) -> tuple[RuledOut, ...]:
-    """Return what is ruled out in a block: by what is known, and by people who agree; `weight`: of each vote."""
+def ruled_out(
+    block: Block, weight: Floats, space: StateSpace, outside: int, free: Sequence[int]
+) -> tuple[RuledOut, ...]:
+    """Return what is ruled out in a block: by what is known, and by people who agree; `weight`: of each vote.
+
+    Where they agree that there is nothing, the labels `free` are possible all the same (see `overruling`).
+    """
     token, label, nats = unanimous(block, weight)
     others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
+    others[outside] &= ~np.isin(space.shows, free)
     return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, nats)
 
 

@@ -51,7 +51,8 @@ from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
-from lasca.truth.robust_chain import Structure, member
+from lasca.truth.overruling import Asked, HiddenVotes, released
+from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
 from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
 from lasca.truth.tempering import referee
@@ -152,6 +153,8 @@ class RobustSequence(TruthModel):
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
                 return False, agreement
+            if done == 0:
+                run.release()
             run.members(done + 1, begin + 0.2, begin + 0.5)
         return True, agreement
 
@@ -231,6 +234,7 @@ class RobustSequence(TruthModel):
                 "text_agreement": agreement,
                 "temperature": 1.0 if verdict is None else 1 / verdict.tau,
                 "votes_that_meet": crowd.meet,
+                "released": [crowd.labels[label] for label in run.free],
                 "bic": [vars(score) for score in scores],
             },
             warnings=(*run.warnings, *check_average(late, over, count_as, sums.tolist())),
@@ -264,6 +268,7 @@ class _Average:
         self.rules = StateSpace.of(corpus.labels)
         self.warnings: list[str] = []
         self.fits: list[Fitted] = []
+        self.free: tuple[int, ...] = ()
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
         progress(0.0, "families")
@@ -283,8 +288,11 @@ class _Average:
             self.others.append(Words(n_words, float(np.clip((crowd.per_token / 5.0) ** 2, 0.1, 1.0))))
         self.others += [SoftVoices(prior, annotator=annotator) for annotator in self._soft_annotators()]
         self.text = Texts(prior)
-        first = dawid_skene_start(model, self.votes, hard=False, families=families)
-        self.start = WeighedStart(first, _judged(crowd), families)
+        self.start = self._start(crowd)
+
+    def _start(self, crowd: Crowd) -> WeighedStart:
+        first = dawid_skene_start(self.model, self.votes, hard=False, families=crowd.families)
+        return WeighedStart(first, _judged(crowd), crowd.families)
 
     def asked(self, question: Any) -> tuple[Any, ...]:
         """Ask all blocks, and add up what they say."""
@@ -314,6 +322,19 @@ class _Average:
                 for file in keep.folder.glob(f"said-{round}-{i - 1}-*"):
                     file.unlink()
 
+    def release(self) -> None:
+        """Ask hidden votes by which types of marks the text may overrule people who agree that there is nothing."""
+        hiding = HiddenVotes(**vars(self.crowd.families))
+        if self.crowd.outside < 0 or self.asked(hiding)[0] == 0:
+            return
+        look = Look(self.crowd.labels, hiding)
+        crowd = look.crowd(self.asked(look))
+        marks = tuple(i for i in range(len(crowd.labels)) if i != crowd.outside)
+        plainest = min(self.say, key=lambda structure: len(structure.levels))
+        learner = replace(self._member(plainest, [*self.others, self.text], crowd, marks), first=self._start(crowd))
+        _, counts = self._run(learner, "hidden", Asked(hiding, crowd), None, lambda share, words: None)
+        self.free = released(np.sum(counts, axis=0), crowd)
+
     def _fitted(self, structure: Structure, others: list[Source], averaging: Averaging, report: Progress) -> Fitted:
         """Fit a member, or find where it ended before the run was stopped."""
         model, keep = self.model, averaging.keep
@@ -322,21 +343,33 @@ class _Average:
             self._beside([keep.place(block.number) for block in self.blocks])
             fitted: Fitted = read_record(ended)
             return fitted
-        learner = member(structure, self.crowd, self.rows, others, self.start, trust=trust(self.votes), tol=model.tol)
-        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": model.max_iter, "tol": 0.0}
+        learner = self._member(structure, others, self.crowd, self.free)
         checkpoint = None if model.place is None else Checkpoint(self.scratch / "checkpoint", model.place.every)
-        locals = self.scratch / f"locals-{keep.name}"
-        locals.mkdir(exist_ok=True)
-        with model._work(learner, self.blocks, locals) as work:  # one chain in memory at a time
-            scale = self.votes.n_votes
-            run = run_learner(learner, work, loop, scale=scale, progress=report, settle=True, checkpoint=checkpoint)
-            self._beside(work.describe(run.state, averaging))
+        run, said = self._run(learner, keep.name, averaging, checkpoint, report)
+        self._beside(said)
         found = Fitted(structure.name, run.trace, run.converged, run.state.held)
         if checkpoint is not None:
             write_record(found, ended)
             checkpoint.file.unlink()
-        shutil.rmtree(locals)
         return found
+
+    def _member(self, structure: Structure, others: list[Source], crowd: Crowd, free: tuple[int, ...]) -> Member:
+        tol, start = self.model.tol, self.start
+        return member(structure, crowd, self.rows, others, start, trust=trust(self.votes), tol=tol, free=free)
+
+    def _run(
+        self, learner: Member, name: str, finish: Any, checkpoint: Checkpoint | None, report: Progress
+    ) -> tuple[Any, list[Any]]:
+        """Run a member to its end; return the run, and what `finish` makes of what it says of each block."""
+        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": self.model.max_iter, "tol": 0.0}
+        locals = self.scratch / f"locals-{name}"
+        locals.mkdir(exist_ok=True)
+        with self.model._work(learner, self.blocks, locals) as work:  # one chain in memory at a time
+            scale = self.votes.n_votes
+            run = run_learner(learner, work, loop, scale=scale, progress=report, settle=True, checkpoint=checkpoint)
+            said = work.describe(run.state, finish)
+        shutil.rmtree(locals)
+        return run, said
 
     # --- what is beside the blocks ------------------------------------------------------------------------------------
 

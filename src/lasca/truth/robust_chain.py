@@ -159,6 +159,8 @@ class Member(ChainLearner):
     crowd: Crowd = field(kw_only=True)
     tol: float = 1e-3
     """A run ends when probabilities move by less than this."""
+    free: tuple[int, ...] = ()
+    """Labels that may be found where people who agree mark nothing."""
     remembers: ClassVar[bool] = True
 
     @cached_property
@@ -177,7 +179,8 @@ class Member(ChainLearner):
         weight = self.crowd.families.weights(block)
         views = tuple(source.look(block) for source in self.sources)
         pairing = Pairing.of(block, self.crowd.outside)
-        return Seen(block.offsets, views, ruled_out(block, weight, self.space), weight, pairing)
+        out = ruled_out(block, weight, self.space, self.crowd.outside, self.free)
+        return Seen(block.offsets, views, out, weight, pairing)
 
     def visit(self, state: ChainState, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
         """Return what a chain does; how far labels moved, and the marks; who slept; the sums of the rates."""
@@ -246,6 +249,7 @@ def member(
     *,
     trust: float,
     tol: float,
+    free: tuple[int, ...] = (),
 ) -> Member:
     """Return the member of a structure; `others` are its sources beside the annotators, of one level."""
     H = len(structure.levels)
@@ -256,4 +260,4 @@ def member(
         seen = 1.0 - 1.0 / (1.0 + (crowd.marks_each / EACH) ** 4)
         annotators = LearnedMatrices(**vars(annotators), own=max(0.1, 1.0 - crowd.meet, seen), meet=crowd.meet)
     sources = (annotators, *(replace(cast(Any, source), levels=H) for source in others))
-    return Member(space, sources, start, TRANSITION_PRIOR, crowd=crowd, tol=tol)
+    return Member(space, sources, start, TRANSITION_PRIOR, crowd=crowd, tol=tol, free=free)

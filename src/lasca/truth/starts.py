@@ -102,7 +102,7 @@ def dawid_skene_start(
     """
     short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=1.0 / votes.n_labels, max_iter=10, tol=0)
     learner: ds.ConfusionLearner | OneEach = short._learner(votes)
-    if families is not None and families.members():
+    if families is not None and families.thin:
         learner = OneEach(short._learner(votes), families)
     with model._work(learner, ds.blocks_of(votes)) as work:
         run = run_learner(learner, work, loop_settings(short), scale=votes.n_votes)

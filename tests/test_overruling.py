@@ -1,0 +1,109 @@
+"""May a text overrule people who agree? Which votes are hidden, what they are asked, and what follows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
+from lasca.truth import Votes
+from lasca.truth.chain import StateSpace
+from lasca.truth.guards import Crowd, Look, ruled_out
+from lasca.truth.overruling import Asked, HiddenVotes, released
+
+NOBODY = HiddenVotes(np.arange(5), np.zeros(5))
+LABELS = ("B-LOC", "B-PER", "I-LOC", "I-PER", "O")
+LOC, PER, NOTHING = (0, 2), (1, 3), 4
+SEQUENCES = [["a", "b"], ["c"], ["d", "e"], ["f"]]
+PEOPLE = {
+    "ann": [["O", "O"], ["O"], ["O", "B-PER"], ["O"]],
+    "ben": [["O", "O"], ["O"], ["O", "B-PER"], ["O"]],
+    "cyd": [["O", "B-PER"], ["O"], ["O", "O"], None],
+    "dan": [["O", "O"], None, ["O", "O"], ["O"]],
+    "eve": [None, None, ["B-LOC", "O"], ["O"]],
+}
+
+
+def block() -> tuple[Block, Crowd]:
+    corpus = CrowdCorpus.from_sequences(SEQUENCES, PEOPLE, labels=list(LABELS))
+    votes = Votes.of(corpus)
+    whole = Block(votes, 0, votes.n_tokens)
+    look = Look(corpus.labels, NOBODY)
+    return whole, look.crowd(look.summarise(whole))
+
+
+def hidden_pairs() -> set[tuple[int, int]]:
+    """(annotator, sequence) of the votes that are hidden."""
+    whole, _ = block()
+    token = np.repeat(np.arange(6), np.diff(whole.votes.start))
+    sequence = np.array([0, 0, 1, 2, 2, 3])[token]
+    hidden = NOBODY.hidden(whole)
+    shown = {(int(a), int(s)) for a, s, h in zip(whole.votes.annotator, sequence, hidden) if not h}
+    found = {(int(a), int(s)) for a, s, h in zip(whole.votes.annotator, sequence, hidden) if h}
+    assert not found & shown  # all votes of a pair, or none
+    return found
+
+
+def test_one_annotator_of_each_sequence_with_four_is_hidden() -> None:
+    found = hidden_pairs()
+    assert sorted(s for _, s in found) == [0, 2, 3]  # the second sequence has three
+    assert len({a for a, _ in found}) > 1
+
+
+def test_hidden_votes_have_no_weight_and_are_not_heard_at_the_start() -> None:
+    whole, _ = block()
+    hidden = NOBODY.hidden(whole)
+    np.testing.assert_array_equal(NOBODY.weights(whole), (~hidden).astype(float))
+    heard = NOBODY.one_each(whole)
+    assert heard.n_votes == (~hidden).sum()
+    np.testing.assert_array_equal(heard.votes.label, whole.votes.label[~hidden])
+    np.testing.assert_array_equal(heard.votes.annotator, whole.votes.annotator[~hidden])
+
+
+def test_hidden_annotators_are_asked_about_what_was_found() -> None:
+    whole, crowd = block()
+    found = np.array([4, 1, 4, 0, 1, 1])  # what the member finds: O, PER, O, LOC, PER, PER
+    counts = Asked(NOBODY, crowd)(0, whole, np.eye(5)[found], None, ())
+    expected = np.zeros((3, 3, 2))  # case, (all, LOC, PER), (cases, marked)
+    kinds = {"B-LOC": 1, "B-PER": 2}
+    names = list(PEOPLE)
+    places = {0: [0, 1], 1: [2], 2: [3, 4], 3: [5]}
+    for annotator, sequence in hidden_pairs():
+        for i, token in enumerate(places[sequence]):
+            others = [said[sequence][i] for name, said in PEOPLE.items() if name != names[annotator] and said[sequence]]
+            mark = crowd.labels[found[token]]
+            marks = sum(label != "O" for label in others)
+            said = PEOPLE[names[annotator]][sequence][i] != "O"
+            if mark == "O" and marks == 0:
+                expected[2] += [1, said]
+            if mark != "O" and marks < 2:
+                for kind in (0, kinds[mark]):
+                    expected[marks, kind] += [1, said]
+    np.testing.assert_array_equal(counts, expected)
+
+
+@pytest.mark.parametrize(
+    ("x", "n", "y", "f", "free"),
+    [
+        (0.5, 100, 0.5, 0.01, True),
+        (0.3, 100, 0.5, 0.01, False),  # as if three of five were right: not enough
+        (0.5, 19, 0.5, 0.01, False),  # too few to say
+        (0.42, 100, 0.5, 0.01, False),  # not surely
+        (0.42, 10_000, 0.5, 0.01, True),
+        (0.05, 100, 0.05, 0.06, False),  # marks mean nothing there
+    ],
+)
+def test_a_type_is_released_where_hidden_votes_bear_it_out(x: float, n: int, y: float, f: float, free: bool) -> None:
+    _, crowd = block()
+    counts = np.zeros((3, 3, 2))
+    counts[:, 2] = [[n, x * n], [1000, y * 1000], [10_000, f * 10_000]]
+    assert released(counts, crowd) == (PER if free else ())
+
+
+def test_what_is_released_is_possible_only_where_people_agree_on_nothing() -> None:
+    whole, crowd = block()
+    space = StateSpace.of(crowd.labels)
+    _, out = ruled_out(whole, np.ones(whole.n_votes), space, NOTHING, PER)
+    np.testing.assert_array_equal(out.states[NOTHING], [True, False, True, False, False])
+    np.testing.assert_array_equal(out.states[1], [True, False, True, True, True])
