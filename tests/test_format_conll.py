@@ -331,3 +331,26 @@ def test_nested_names_are_not_two_annotators() -> None:
     agreed = [a if k % 3 else b for k, (a, b) in enumerate(zip(outer, inner))]
     again = "".join(f"w{k}\t{a}\t{b}\n" for k, (a, b) in enumerate(zip(outer, agreed)))
     assert load(again).annotators == ("1", "2")
+
+
+@pytest.mark.parametrize("beside", ["pos", "lemma", "comment"])
+def test_what_else_a_header_names_beside_annotators_is_left_out(beside: str) -> None:
+    """Parts of speech, lemmas and remarks were annotators, if the header named people, too."""
+    rows = [("Ada", "x1", "B-PER", "B-PER"), ("left", "", "O", "O"), ("Rome", "x2", "B-LOC", "O")]
+    data = f"token\t{beside}\tann1\tann2\n" + "".join("\t".join(row) + "\n" for row in rows)
+    corpus = conll_columns.read(source("x.tsv", data.encode()))
+    assert corpus.annotators == ("ann1", "ann2")
+    assert corpus.load_report.counts["columns left out"] == 1
+
+
+def test_a_header_of_no_people_and_a_long_table_are_asked_about() -> None:
+    long = b"doc,idx,tok,who,tag\n1,0,Ada,a,P\n1,1,ran,a,O\n1,0,Ada,b,O\n"
+    with pytest.raises(FormatError, match=r"the table is long.*-f table"):
+        conll_columns.read(source("x.csv", long))
+    with pytest.raises(FormatError, match="hold different things"):
+        conll_columns.read(source("x.csv", b"sent,token,kind,tone\n1,Ada,x,up\n1,ran,y,down\n"))
+
+
+def test_semicolons_between_tokens_and_annotators() -> None:
+    data = b"Token;Annotator 1;Annotator 2\r\nAda;B-PER;B-PER\r\nging;O;O\r\n;;\r\nRom;B-LOC;O\r\n"
+    assert read_any(source("x.csv", data), "x.csv").offsets.tolist() == [0, 2, 3]

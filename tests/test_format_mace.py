@@ -103,3 +103,9 @@ def test_a_row_without_token_ends_a_sequence() -> None:
 def test_columns_that_share_no_label_are_no_annotators() -> None:
     assert mace_csv.sniff(source("x.csv", b"Ada,B-PER\nleft,O\n\nRome,B-LOC\n")) == 0
     assert mace_csv.sniff(source("x.csv", b"O,O\nO,B\n\nB,B\n")) > 0.5
+
+
+def test_golds_and_models_by_their_names() -> None:
+    corpus = load("token,ann,gold,gpt-4\nAda,B-PER,B-PER,O\nran,O,O,O\n")
+    assert dict(zip(corpus.annotators, corpus.roles)) == {"ann": "annotator", "gpt-4": "model"}
+    assert list(corpus.golds) == ["gold"]

@@ -35,7 +35,7 @@ def votes(corpus: CrowdCorpus) -> dict[str, list[str]]:
 
 
 def test_the_samples_of_the_docstring() -> None:
-    assert len(SAMPLES) == 5
+    assert len(SAMPLES) == 6
     for sample in SAMPLES:
         assert choose(READERS, source("x.jsonl", sample), "x.jsonl") in ("records", "huggingface")
         corpus = records.read(source("x.jsonl", sample))
@@ -155,3 +155,31 @@ def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
     more = {} if examples is None else {"max_examples": examples}
     for valid in (b"".join(SAMPLES[:1] + SAMPLES[4:]), SAMPLES[1], SAMPLES[2], potato([], tone="good")):
         assert_only_lasca_errors(lambda data: records.read(source("x.jsonl", data)), valid, **more)
+
+
+@pytest.mark.parametrize("key", ["annotator", "annotators"])
+def test_spans_that_name_who_marked_them(key: str) -> None:
+    """Both were read as one annotator's work, called by the file."""
+    who = (lambda *names: list(names)) if key == "annotators" else (lambda *names: names[0])
+    spans = [
+        {"start": 0, "end": 3, "label": "PER", key: who("ann", "ben")},
+        {"start": 9, "end": 13, "label": "LOC", key: who("ann")},
+    ]
+    for under in ("spans", "entities"):
+        found = votes(load({"id": 1, "text": TEXT, under: spans}))
+        assert found == ({"ann": ANN, "ben": BEN} if key == "annotators" else {"ann": ANN})
+
+
+def test_a_tag_for_every_word_in_a_cell(tmp_path: Any) -> None:
+    """The tags of a whole sentence were one label of it."""
+    from lasca.formats import read
+
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "sentence,annotator_1,gpt-4,gold\nAda left Rome,B-PER O B-LOC,B-PER O O,B-PER O B-LOC\nso it was,O O O,,O O O\n"
+    )
+    corpus = read(path)
+    assert votes(corpus) == {"annotator_1": ["O", "O", "O", *ANN], "gpt-4": BEN}
+    assert list(corpus.golds) == ["gold"]
+    path.write_text("text,ann_1,ann_2\nso good,very good,good\nso bad,very bad,bad\noh,good,bad\n")
+    assert read(path).n_tokens == 3

@@ -86,3 +86,12 @@ def test_spans_are_no_labels_of_texts(tmp_path: object) -> None:
 def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
     more = {} if examples is None else {"max_examples": examples}
     assert_only_lasca_errors(lambda data: span_table.read(source("x.csv", data)), SAMPLE.encode(), **more)
+
+
+def test_spans_by_the_numbers_of_tokens_are_no_labels_of_sentences() -> None:
+    data = b"sentence_id,start_token,end_token,label,annotator\n1,0,1,PER,ann\n1,0,1,PER,ben\n"
+    for format in READERS:
+        if format in ("table", "wide", "span-table", "conll", "mace"):
+            assert READERS[format].sniff(source("x.csv", data)) == 0
+    with pytest.raises(FormatError, match="parts of sequences"):
+        READERS["table"](source("x.csv", data))

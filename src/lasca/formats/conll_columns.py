@@ -39,7 +39,7 @@ from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import PLACE, Block, Table, layout_of, numbered, overlapping, read_table
-from lasca.formats.names import NAMES, START, TOKEN_NAMES, is_person, plain_name, role_of
+from lasca.formats.names import LAYERS, NAMES, START, TOKEN_NAMES, is_person, plain_name, role_of
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
@@ -49,7 +49,6 @@ OWN = (".conll", ".conllx", ".conllu", ".iob", ".iob2", ".bio", ".bioes", ".col"
 OTHERS = (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
 ROLES = ("gold", "model", "annotator")
 EXTRAS = ("confidence", "ambiguous", "candidates")  # what our writer puts behind an inferred label
-LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "entity", "tags", "labels", "iob", "bio")  # names of layers
 ENOUGH = 8  # rows in which annotators of whatever name have labels in common
 LONG = 4  # tokens from which on a text that stands twice is no chance
 Column = tuple[str, str]  # role, name; role "" is left out, "token" is the token
@@ -194,6 +193,8 @@ def _columns(
         return "", [("", "")] * token + [("token", ""), *result]
     token = _token_column(names)
     result = [("", "")] * token + [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
+    if columns is None and column is None:
+        result = _without_layers(table, names, result)
     if columns is None and (column is not None or _different(table, names, result)):
         layout = layout_of(table, file, column, token)
         if not layout.annotators:
@@ -220,6 +221,19 @@ def _token_column(names: Sequence[str]) -> int:
     return next((k for k, name in enumerate(names) if plain_name(name) in TOKEN_NAMES), 0)
 
 
+def _without_layers(table: Table, names: Sequence[str], roles: list[Column]) -> list[Column]:
+    """Leave out what else a header names beside annotators (pos, lemma, comment): it shares no labels with them."""
+    said = [k for k, (role, _) in enumerate(roles) if role not in ("", "token")]
+    plain = [k for k in said if roles[k] == ("annotator", names[k])]
+    called = sum(is_person(names[k]) for k in plain) > 1
+    layers = [k for k in plain if plain_name(names[k]) in LAYERS or (called and not is_person(names[k]))]
+    others = [k for k in said if k not in layers]
+    if len(others) < 2 or not overlapping(table, others):
+        return roles
+    apart = [k for k in layers if not any(overlapping(table, [k, other]) for other in others)]
+    return [("", "") if k in apart else column for k, column in enumerate(roles)]
+
+
 def _different(table: Table, names: Sequence[str], roles: Sequence[Column]) -> bool:
     """Say whether the header names layers (pos, ner) or one label, and not annotators."""
     plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
@@ -228,6 +242,7 @@ def _different(table: Table, names: Sequence[str], roles: Sequence[Column]) -> b
     if len(plain) == 1:
         return plain_name(names[plain[0]]) in (*NAMES["label"], *LAYERS)
     layers = any(plain_name(names[k]) in LAYERS for k in plain) or sum(len(b.rows) for b in table.blocks) >= ENOUGH
+    layers = layers or not any(is_person(names[k]) for k in plain)
     return layers and not all(is_person(names[k]) for k in plain) and not overlapping(table, plain)
 
 
@@ -295,9 +310,9 @@ def _looks_like_csv(file: SourceFile) -> float:
     names = {plain_name(name) for name in table.header}
     token = _token_column(table.header)
     words = "text" not in names and 2 * sum(" " in cells[token] for cells in rows) < len(rows)
-    if not words or names & {*NAMES["annotator"], *START} or (token == 0 and table.n_columns > 2):
-        return 0.0  # texts, a long table, a table of spans; the format mace
-    return 0.92
+    if not words or names & {*NAMES["annotator"], *START}:
+        return 0.0  # texts, a long table, a table of spans
+    return 0.6 if token == 0 and table.n_columns > 2 else 0.92  # rather the format mace
 
 
 def looks_like_columns(file: SourceFile) -> float:

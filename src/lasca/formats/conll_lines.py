@@ -20,7 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
@@ -125,7 +125,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.document = table.n_documents
             block.rows.append((number, cells))
     _closed(table, block)
-    return _grouped(table)
+    return _grouped(table, file)
 
 
 def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
@@ -134,7 +134,7 @@ def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
     return [(line, [cell.strip() for cell in cells] or [""]) for line, cells in rows]
 
 
-def _grouped(table: Table) -> Table:
+def _grouped(table: Table, file: SourceFile) -> Table:
     """Make a sequence of all rows that have the same value in the column of sequences, if the header names one."""
     token = _token_in(table.header or ())
     at = named((table.header or [])[:token], NAMES["sequence"]) if token else None
@@ -154,6 +154,15 @@ def _grouped(table: Table) -> Table:
             cells[place].isdecimal() and len(cells[place]) < MOST_DIGITS for _, cells in block.rows
         ):
             block.rows.sort(key=lambda row: int(row[1][place]))
+            again = next((b for a, b in pairwise(block.rows) if int(a[1][place]) == int(b[1][place])), None)
+            if again is not None:
+                raise file.error(
+                    "a second row stands at the same place of a sequence, so the table is long: a row per annotator",
+                    again[0],
+                    got=", ".join(again[1]),
+                    hint="Read it as format=table, and name its columns: annotator=… and label=… (on the command line: "
+                    "-f table -r annotator=NAME -r label=NAME)",
+                )
     table.blocks[:] = groups.values()
     return table
 

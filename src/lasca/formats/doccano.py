@@ -47,6 +47,7 @@ OTHERS = ("_input_hash", "_task_hash", "tokens", "spans", "annotation_sets", "ve
 USER = ("username", "user", "annotator", "annotator_id", "worker", "worker_id")
 OWN = ("id", "doc_id", "text", "data", *USER, *KEYS, "cats", "relations")
 COMMENTS = ("comments", "Comments")
+AUTHORS = {"annotator", "annotator_id", "annotators", "worker", "worker_id"}  # of single spans, in other tools' files
 NOBODY = ("unknown", "unlabeled", "unlabelled")
 PLACES = ("start", "end", "start_offset", "end_offset", "points", "x", "y")
 
@@ -68,6 +69,8 @@ def _looks_like(row: dict[str, Any]) -> float:
         return 0.5 if isinstance(row.get("label"), str) else 0.0
     for entry in row[key]:
         if isinstance(entry, dict):
+            if set(entry) & AUTHORS:
+                return 0.0  # the format records
             plain = "start" in entry and "end" in entry and "label" in entry
             if "start_offset" in entry and "end_offset" in entry:
                 return 0.95

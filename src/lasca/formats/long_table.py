@@ -41,7 +41,7 @@ from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import SourceFile
 from lasca.formats.long_arrays import Arrays, arrange, further_columns
-from lasca.formats.names import END, NAMES, START, named, plain_name, role_of
+from lasca.formats.names import NAMES, has_places, named, plain_name, role_of
 from lasca.formats.names import QUOTES as QUOTED
 from lasca.formats.tabular import (
     HOLDS_ROWS,
@@ -207,6 +207,9 @@ def _corpus(
 
 def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:
     """Refuse rows about parts of their texts: one column holds words that stand in the text of the row."""
+    if has_places(source.table.column_names):
+        what = "the rows are about parts of sequences: columns say where they begin and end"
+        raise source.error(what, got=", ".join(source.table.column_names), hint="The format span-table reads spans")
     texts = as_strings(source.table.column(names["token"])).to_pylist()
     for name in source.table.column_names:
         if plain_name(name) not in QUOTED:
@@ -334,12 +337,12 @@ def sniff(files: Sequence[SourceFile]) -> float:
     except FormatError:
         there = {plain_name(name) for name in table.table.column_names}
         about = there & {*NAMES["sequence"], *NAMES["task"], *TEXTS}
-        if there & {*START, *END}:
+        if has_places(table.table.column_names):
             return 0.0
         if there & set(NAMES["label"]) and about and not there & set(NAMES["annotator"]):
             return 0.93 if len(files) > 1 else 0.35 * bool(there & set(TEXTS))  # a file for each annotator
         return 0.35 * bool(there & set(NAMES["annotator"]))  # reading asks for what lacks
-    if "position" not in names and {plain_name(name) for name in table.table.column_names} & {*START, *END}:
+    if "position" not in names and has_places(table.table.column_names):
         return 0.0  # a row per span
     if not is_parquet(files[0]) and _lists_for_labels(files[0], names["label"]):
         return 0.0

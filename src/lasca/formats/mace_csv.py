@@ -11,8 +11,8 @@ B-LOC,,B-LOC
 The program MACE knows neither annotators' names nor tokens. Here both may be there: a header row names the annotators,
 and a column called `token` (or `word`), the first one, holds the tokens. `header="auto"` takes the first row for a
 header if it begins with `token`, or if none of its cells occurs again below. Without a header the annotators are "1",
-"2", …; without tokens every token is written as `_`. A row of empty cells is a token that nobody labelled, or, where
-there are tokens, the border of a sequence.
+"2", …; a name that says so (`gold`, `majority`, `gpt-4`) is a gold or a model; without tokens every token is written as
+`_`. A row of empty cells is a token that nobody labelled, or, where there are tokens, the border of a sequence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import PurePosixPath
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name
+from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name, role_of
 from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, holds_rows, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
@@ -63,6 +63,9 @@ def read(
         blocks = [[row] for block in _blocks(rows) for row in block] if items or texts else _blocks(rows)
         for number, block in enumerate(blocks):
             _add(collector, file, f"{prefix}{number}", block, names, has_tokens)
+        golds = [name for name in names if role_of(name) == "gold"]
+        if golds:
+            collector.note(f"Read as golds, by their names: {', '.join(golds)}.")
         if not has_tokens:
             collector.note("There is no column of tokens: every token is written as _.")
         if len(blocks) == 1 and len(blocks[0]) > 1 and not has_tokens:
@@ -136,7 +139,7 @@ def _add(collector: Collector, file: SourceFile, id: str, block: list[Row], name
     for column, name in enumerate(names, start=int(has_tokens)):
         labels = [None if cells[column] in ("", *NAN) else cells[column] for _, cells in block]
         collector.count("labels nan, taken as missing", sum(cells[column] in NAN for _, cells in block), where)
-        collector.annotate(id, name, labels, where=where)
+        collector.annotate(id, name, labels, role=role_of(name), where=where)
 
 
 def sniff(files: Sequence[SourceFile]) -> float:

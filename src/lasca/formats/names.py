@@ -8,7 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["END", "NAMES", "QUOTES", "START", "TOKEN_NAMES", "is_person", "named", "plain_name", "role_of"]
+__all__ = [
+    "END",
+    "LAYERS",
+    "NAMES",
+    "QUOTES",
+    "START",
+    "TOKEN_NAMES",
+    "has_places",
+    "is_person",
+    "named",
+    "plain_name",
+    "role_of",
+]
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": (
@@ -59,7 +71,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "coder",
         "coder_id",
     ),
-    "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
+    "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating"),
     "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id"),
     "role": ("role",),
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
@@ -77,6 +89,8 @@ START = (
     "start_idx",
 )
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
+LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
+"""Columns that say something else of a token than annotators do."""
 QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface")
 _PERSON = re.compile(
     r"(?:^|[^a-z])(?:ann?|annot|annotat\w*|raters?|coders?|workers?|judges?|label+ers?|users?|experts?|reviewers?|"
@@ -102,6 +116,12 @@ def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
     """Return the first column that has one of the usual names, in the order of these."""
     plain = [plain_name(name) for name in header]
     return next((plain.index(name) for name in usual if name in plain), None)
+
+
+def has_places(header: Sequence[str]) -> bool:
+    """Say whether columns name where something begins and ends: the rows are about parts of texts."""
+    parts = [set(plain_name(name).split("_")) for name in header]
+    return any(own & {"start", "begin"} for own in parts) and any("end" in own for own in parts)
 
 
 def is_person(name: str) -> bool:

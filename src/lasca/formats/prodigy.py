@@ -70,6 +70,8 @@ def _looks_like(row: dict[str, Any]) -> float:
     spans = row.get("spans")
     if not isinstance(row.get("text"), str) or not isinstance(spans, list) or set(NAMES["annotator"]) & set(row):
         return 0.0
+    if any(isinstance(s, dict) and {*NAMES["annotator"], "annotators"} & set(s) for s in spans):
+        return 0.0
     plain = all(isinstance(s, dict) and ("start" in s or "token_start" in s) and "label" in s for s in spans)
     return 0.9 if plain and (spans or "answer" in row or "tokens" in row) else 0.0
 

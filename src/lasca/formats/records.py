@@ -7,11 +7,13 @@ By annotator, in a list of objects, in lists side by side, or in a column each (
     {"id": 3, "text": "so nice", "annotators": ["ann", "ben"], "labels": ["good", "bad"]}
     {"id": 4, "tokens": ["Ada", "left"], "ann": ["B-PER", "O"], "ben": ["O", "O"], "gpt-4": ["B-PER", "O"]}
     {"id": 5, "text": "Ada left", "annotator": "ann", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
+    {"id": 6, "text": "Ada left", "spans": [{"start": 0, "end": 3, "label": "PER", "annotators": ["ann", "ben"]}]}
 
-Whoever is named with an empty list looked and marked nothing: all O. A single label is one of the whole document. Of
-columns, those that say so by their names are golds (`gold`, `majority`) or models (`gpt-4`). Files of the tool Potato
-(`annotated_instances.jsonl`, a folder per annotator) are read too; `question` names one of its schemes where there are
-labels for several. Spans over tokens by their numbers are not read: nothing says whether the last one is inside.
+Whoever is named with an empty list looked and marked nothing: all O; whoever is named nowhere in a record has not seen
+it. A single label is one of the whole document. Of columns, those that say so by their names are golds (`gold`,
+`majority`) or models (`gpt-4`). Files of the tool Potato (`annotated_instances.jsonl`, a folder per annotator) are read
+too; `question` names one of its schemes where there are labels for several. Spans over tokens by their numbers are not
+read: nothing says whether the last one is inside.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ TEXT = (
 )
 TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
 IDS = ("id", "doc_id", "document_id", "item_id", "instance_id", "post_id", "note_id", "sentence_id")
-WHO = (*NAMES["annotator"], "name", "task_executor", "created_by")
+WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
         "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
@@ -228,6 +230,9 @@ def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
         if isinstance(value, dict) and value and _by_annotator(value, names):
             return [(role_of(who), as_name(who, "an annotator", where), said) for who, said in value.items()]
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+            authors = [_authors(entry, where) for entry in value]
+            if all(authors):
+                return _by_author(value, authors)
             found = [_of_object(entry, where) for entry in value]
             if all(voice is not None for voice in found):
                 return [voice for voice in found if voice is not None]
@@ -271,6 +276,22 @@ def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
     if who is None or not said or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
         return None
     return role_of(str(who)), as_name(who, "an annotator", where), said[0]
+
+
+def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
+    """Return who marked a span, if it says so."""
+    plain = {plain_name(key): value for key, value in entry.items()}
+    if not set(plain) & set(START):
+        return []
+    who = next((plain[key] for key in (*WHO, *CROWD) if plain.get(key) not in (None, "", [])), None)
+    return [
+        as_name(name, "an annotator", where) for name in (who if isinstance(who, list) else [who]) if name is not None
+    ]
+
+
+def _by_author(spans: list[Any], authors: list[list[str]]) -> list[Voice]:
+    names = sorted({name for own in authors for name in own})
+    return [("annotator", n, [span for span, own in zip(spans, authors) if n in own]) for n in names]
 
 
 def _columns(row: Mapping[str, Any]) -> list[str]:

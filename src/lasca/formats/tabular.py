@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ __all__ = [
     "NAN",
     "QUOTES",
     "as_strings",
+    "columns_of_tags",
     "csv_rows",
     "delimiter_of",
     "frame_table",
@@ -85,6 +86,19 @@ def is_table(file: SourceFile) -> bool:
 def holds_lists(cells: Iterable[str]) -> bool:
     """Say whether a cell holds a list or an object, as JSON or Python write them: no label looks like that."""
     return any(LISTED.match(cell) for cell in cells)
+
+
+def columns_of_tags(texts: Sequence[str], columns: Sequence[Sequence[str]]) -> list[int]:
+    """Return the columns whose cells hold a tag for every word of the text in their row, with blanks between."""
+    words = [len(text.split()) for text in texts]
+    fit: dict[int, tuple[int, set[str]]] = {}
+    for k, cells in enumerate(columns):
+        given = [(cell.split(), n) for cell, n in zip(cells, words) if cell.strip()]
+        if given and all(len(tags) == n for tags, n in given) and any(n > 2 for _, n in given):
+            fit[k] = sum(n for _, n in given), {tag for tags, _ in given for tag in tags}
+    sure = {k: kinds for k, (n, kinds) in fit.items() if n > 5 and 2 * len(kinds) <= n}
+    known = set().union(*sure.values())
+    return [k for k, (_, kinds) in fit.items() if k in sure or kinds <= known]
 
 
 def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[str]]]:

@@ -1,6 +1,7 @@
 """The same rows in another dress, tried where no reader claims files as they are.
 
-- A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON.
+- A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON,
+  and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
 - JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
 - An object that maps ids to objects, or that holds one list of objects beside plain values, is those objects.
 
@@ -20,8 +21,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lasca.errors import FormatError
+from lasca.formats.names import named
 from lasca.formats.sources import SourceFile, loads, parse_json, parse_json_items
-from lasca.formats.tabular import csv_rows, looks_delimited
+from lasca.formats.tabular import columns_of_tags, csv_rows, looks_delimited
 
 __all__ = ["dresses", "opened"]
 
@@ -51,10 +53,23 @@ def opened(file: SourceFile) -> SourceFile | None:
     if file.values or not looks_delimited(file):
         return None
     (_, header), *rows = csv_rows(file)
-    if len(set(header)) < len(header) or not any(_is_list(cell) for _, cells in rows[:20] for cell in cells):
-        return None
     names = [name.strip() or "row" for name in header]
-    return _lines(file, [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows])
+    if len(set(names)) < len(names):
+        return None
+    if any(_is_list(cell) for _, cells in rows[:20] for cell in cells):
+        return _lines(file, [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows])
+    text = named(names, ("text", "sentence", "content", "tweet"))
+    columns = [[cells[k] for _, cells in rows] for k in range(len(names))]
+    tagged = set(columns_of_tags(columns[text], columns)) - {text} if text is not None else set()
+    if text is None or not tagged:
+        return None
+    made = []
+    for line, cells in rows:
+        row: dict[str, Any] = {
+            n: c.split() if k in tagged else c for k, (n, c) in enumerate(zip(names, cells)) if c.strip()
+        }
+        made.append((line, {**row, "tokens": cells[text].split()}))
+    return _lines(file, made)
 
 
 def _flattened(file: SourceFile) -> SourceFile | None:

@@ -27,8 +27,8 @@ from pathlib import PurePosixPath
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of
-from lasca.formats.tabular import NAN, csv_rows, holds_lists, looks_delimited
+from lasca.formats.names import END, NAMES, START, has_places, is_person, plain_name, role_of
+from lasca.formats.tabular import NAN, columns_of_tags, csv_rows, holds_lists, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -296,13 +296,16 @@ def sniff(files: Sequence[SourceFile]) -> float:
         text, asked = None, True  # which column holds the texts is not clear, and will be asked
     item = table.item()
     names = {plain_name(name) for name in table.header}
-    if names & {*NAMES["annotator"], *NAMES["position"]} or not table.rows or len(names & {*START, *END}) > 1:
+    if names & {*NAMES["annotator"], *NAMES["position"]} or not table.rows or has_places(table.header):
         return 0.0
     groups = table.groups((text, item))
     called = [group for group in groups if sum(is_person(table.header[k]) for k in group) > 1]
     words = {"token", "word", "form"} & names  # a row per token
     about = text is not None and (plain_name(table.header[text]) in ("text", "sentence") or table.wordy(text))
     if any(holds_lists(table.labels[k]) for group in groups for k in group):
+        return 0.0
+    columns = [[cells[k] for _, cells in table.rows] for k in range(len(table.header))]
+    if text is not None and columns_of_tags(columns[text], [c for k, c in enumerate(columns) if k not in (text, item)]):
         return 0.0
     if not groups or words or not (about or called or asked):
         return 0.35 * bool(item is not None and groups and not words and all(map(table.questions, groups)))  # it asks
