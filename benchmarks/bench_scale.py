@@ -2,9 +2,13 @@
 
     python benchmarks/bench_scale.py simulate FOLDER 1e6 1e7 1e8      corpora in shards (1,000 annotators, 9 labels)
     python benchmarks/bench_scale.py run FOLDER 1e6 1e7 1e8 --engine threads --model ds --out results.jsonl
+    python benchmarks/bench_scale.py after FOLDER 1e6 1e7             two-truths, the CRF, tagging, on shards
     python benchmarks/bench_scale.py kernel                           Dawid–Skene's pass beside one in C (needs gcc)
+    python benchmarks/bench_scale.py lattice                          forward–backward beside one in C (needs gcc)
+    python benchmarks/bench_scale.py crowdkit FOLDER 1e6 1e7          crowd-kit's Dawid–Skene beside ours
+    python benchmarks/bench_scale.py reading FOLDER 2e6               CSV, JSON lines, Parquet beside pyarrow's
     python benchmarks/bench_scale.py crowd FOLDER                     a million annotators with few votes each
-    python benchmarks/bench_scale.py page results.jsonl               the tables of docs/scaling.md
+    python benchmarks/bench_scale.py page results.jsonl picture.svg   the tables and the picture of docs/scaling.md
 
 Times are CPU seconds of all processes (other work on the machine moves wall time), memory is the largest sum of the
 processes' proportional shares (PSS) seen, ten times a second; mapped files count as long as they are mapped.
@@ -20,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +36,8 @@ from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.engine.cluster import engine_of
-from lasca.pipeline.sharded import aggregate_shards
+from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, tag_shards, train_in_shards
+from lasca.tagger import CrfTagger
 from lasca.truth import model_class
 
 ANNOTATORS, SHARD = 1000, 2_000_000
@@ -115,6 +121,31 @@ def run(
                 file.write(json.dumps(line) + "\n")
 
 
+def after(folder: Path, sizes: list[int], engine: str, limit: int | None) -> None:
+    """What comes after the truth, on shards: two-truths, the CRF (ten steps of L-BFGS), tagging."""
+    for n in sizes:
+        with tempfile.TemporaryDirectory(dir=folder) as place, _engine(engine, limit) as opened:
+            _after(folder / f"{n:.0e}", Path(place), f"{engine} | {n:.0e}", opened)
+
+
+def _after(data: Path, place: Path, words: str, engine: Any) -> None:
+    corpus = ShardedCorpus.open(data)
+    truth, tagger = place / "truth", place / "tagger"
+    model, crf = model_class("ds")(max_iter=5, tol=0.0), CrfTagger(max_iter=10, tolerance=0)
+    steps = {
+        "truth (ds, 5 steps)": lambda: aggregate_shards(corpus, truth, model, engine=engine),
+        "two-truths": lambda: ambiguity_in_shards(truth, place / "ambiguous", engine=engine),
+        "CRF (10 steps)": lambda: train_in_shards(truth, tagger, crf, engine=engine),
+        "tagging": lambda: tag_shards(tagger, data, place / "tagged", engine=engine),
+    }
+    for what, work in steps.items():
+        with Watch() as watch:
+            work()
+        ns, load = 1e9 * watch.cpu / corpus.n_tokens, os.getloadavg()[0]
+        peak = watch.peak / 2**20
+        print(f"| {what} | {words} | {watch.cpu:.1f} | {ns:.0f} | {peak:.0f} | {load:.0f} |", flush=True)
+
+
 def _engine(name: str, limit: int | None) -> Any:
     """Return an engine; "dask:N" is a cluster of N processes, each with a memory limit."""
     if not name.startswith("dask:"):
@@ -188,12 +219,7 @@ def kernel(n: int = 2_000_000) -> None:
     state = learner.start(learner.summarise(block), None)
     _, local = learner.visit(state, block, None)
     table, counts, totals = np.array(state.table), np.zeros(state.table.size), np.zeros(12)
-    with tempfile.TemporaryDirectory() as place:
-        source, library = Path(place) / "pass.c", Path(place) / "pass.so"
-        source.write_text(C_PASS)
-        flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
-        subprocess.run(["gcc", *flags, str(source), "-o", str(library), "-lm"], check=True)
-        c = ctypes.CDLL(str(library))
+    c = _compiled(C_PASS)
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in (votes.start, local.rows, table, state.row, counts, totals)]
     start, rows, table_, row, counts_, totals_ = pointers
     size = ctypes.c_int64(votes.n_tokens)
@@ -211,6 +237,155 @@ def kernel(n: int = 2_000_000) -> None:
     for name, ns in best.items():
         print(f"| {name} | {ns:.2f} | {per / ns:.1f} | {best['plain C'] / ns:.2f} |")
     print(f"the sums of both agree: {same}; {per:.0f} bytes and {2 * 12 + 12 / 5 * 2:.0f} operations per vote")
+
+
+C_LATTICE = r"""
+#include <math.h>
+#include <stdint.h>
+/* Forward-backward over sequences of T = 9 labels, scaled: what a compiler makes of plain C. */
+double lattice(int64_t n, const int64_t *offsets, const double *evidence, const double *start, const double *move,
+               double *out, double *starts, double *moves, double *alpha, double *weight, double *scale) {
+    enum { T = 9 };
+    double total = 0, pairs[T * T] = {0};
+    for (int64_t s = 0; s < n; s++) {
+        int64_t first = offsets[s], m = offsets[s + 1] - first;
+        for (int64_t i = 0; i < m; i++) {
+            const double *e = evidence + (first + i) * T;
+            double *a = alpha + i * T, *w = weight + i * T, best = e[0], sum = 0;
+            for (int t = 0; t < T; t++) a[t] = i ? 0 : start[t];
+            if (i) for (int k = 0; k < T; k++) for (int t = 0; t < T; t++) a[t] += a[k - T] * move[k * T + t];
+            for (int t = 1; t < T; t++) best = e[t] > best ? e[t] : best;
+            for (int t = 0; t < T; t++) { w[t] = exp(e[t] - best); a[t] *= w[t]; sum += a[t]; }
+            scale[i] = 1 / sum;
+            for (int t = 0; t < T; t++) a[t] *= scale[i];
+            total += log(sum) + best;
+        }
+        double beta[T], after[T];
+        for (int t = 0; t < T; t++) { beta[t] = 1; out[(first + m - 1) * T + t] = alpha[(m - 1) * T + t]; }
+        for (int64_t i = m - 2; i >= 0; i--) {
+            for (int t = 0; t < T; t++) after[t] = weight[(i + 1) * T + t] * beta[t] * scale[i + 1];
+            for (int k = 0; k < T; k++) {
+                double a = alpha[i * T + k], b = 0;
+                for (int t = 0; t < T; t++) { b += move[k * T + t] * after[t]; pairs[k * T + t] += a * after[t]; }
+                beta[k] = b;
+                out[(first + i) * T + k] = a * b;
+            }
+        }
+        for (int t = 0; t < T; t++) starts[t] += out[first * T + t];
+    }
+    for (int k = 0; k < T * T; k++) moves[k] += pairs[k] * move[k];
+    return total;
+}
+"""
+
+
+def _compiled(source: str) -> Any:
+    with tempfile.TemporaryDirectory() as place:
+        file, library = Path(place) / "c.c", Path(place) / "c.so"
+        file.write_text(source)
+        flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+        subprocess.run(["gcc", *flags, str(file), "-o", str(library), "-lm"], check=True)
+        return ctypes.CDLL(str(library))
+
+
+def lattice(n: int = 200_000, length: int = 20, T: int = 9) -> None:
+    """Compare forward-backward with plain C (gcc -O3 -march=native -ffast-math), on one core."""
+    from lasca.kernels.lattice import marginals
+
+    rng = np.random.default_rng(0)
+    evidence, start = rng.normal(0, 3, (n, T)), np.full(T, 1 / T)
+    move, offsets = rng.dirichlet(np.ones(T), T), np.arange(0, n + 1, length)
+    c = _compiled(C_LATTICE)
+    c.lattice.restype = ctypes.c_double
+    scratch = [np.empty((length, T)), np.empty((length, T)), np.empty(length)]
+    ours, theirs = [[np.empty((n, T)), np.zeros(T), np.zeros((T, T))] for _ in range(2)]
+
+    def in_c() -> float:
+        arrays = (offsets, evidence, start, move, *theirs, *scratch)
+        return float(c.lattice(ctypes.c_int64(n // length), *(ctypes.c_void_p(a.ctypes.data) for a in arrays)))
+
+    work = {"LASCA (Numba)": lambda: marginals(offsets, evidence, start, move, np.ones(T), *ours), "plain C": in_c}
+    sums = [work[name]() for name in work]
+    same = np.allclose(*sums, rtol=1e-9) and all(np.allclose(a, b, rtol=1e-7, atol=1e-9) for a, b in zip(ours, theirs))
+    best = {name: min(_timed(f) for _ in range(12)) / n * 1e9 for name, f in work.items()}
+    bytes_, operations = 2 * 8 * T, 2 * (2 * T * T) + 2 * T * T + 12 * T  # a row in and out; moves forward, back, pairs
+    for name, ns in best.items():
+        print(f"| {name} | {ns:.0f} | {bytes_ / ns:.2f} | {operations / ns:.2f} | {best['plain C'] / ns:.2f} |")
+    print(f"both agree: {same}; {bytes_} bytes, {operations} operations and {T} exponentials per token")
+
+
+def crowdkit(folder: Path, sizes: list[int]) -> None:
+    """Per iteration and on one thread: crowd-kit's Dawid-Skene and ours on the same votes, in this process."""
+    import resource
+
+    import pandas as pd
+    from crowdkit.aggregation import DawidSkene
+
+    for n in sizes:
+        corpus = ShardedCorpus.open(folder / f"{n:.0e}").whole()
+        model: Any = model_class("ds")
+        fits = {k: partial(model(max_iter=k, tol=0.0, n_threads=1).fit, corpus) for k in (2, 22)}
+        fits[2]()
+        run = {k: min(_timed(fit) for _ in range(3)) for k, fit in fits.items()}
+        own = (run[22] - run[2]) / 20
+        frame = pd.DataFrame(
+            {"task": corpus.annotation_token, "worker": corpus.annotation_annotator, "label": corpus.annotation_label}
+        )
+        base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        took = {k: _timed(partial(DawidSkene(n_iter=k, tol=-1e18).fit, frame)) for k in (1, 3)}
+        other = (took[3] - took[1]) / 2
+        more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 2**20
+        print(
+            f"| {n:.0e} | {1e3 * own:.0f} | {1e3 * other:.0f} | {other / own:.0f} | {more:.2f} | "
+            f"{more * 2**30 / n:.0f} | {os.getloadavg()[0]:.0f} |",
+            flush=True,
+        )
+
+
+def reading(folder: Path, sizes: list[int]) -> None:
+    """Read a long table of n votes: `lasca.read` beside pyarrow's own reader of the same file."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.json as lines
+    import pyarrow.parquet as pq
+
+    from lasca import formats
+
+    own = {"csv": csv.read_csv, "jsonl": lines.read_json, "parquet": pq.read_table}
+    pa.set_cpu_count(1)
+    for n in (1000, *sizes):  # the first is there to load what is needed
+        corpus = simulate.big(n, n_annotators=ANNOTATORS, seed=1)
+        token = corpus.annotation_token
+        sequence = corpus.token_sequence[token]
+        table = pa.table(
+            {
+                "sequence": corpus.sequence_ids.arrow.take(pa.array(sequence)),
+                "position": token - corpus.offsets[sequence],
+                "token": corpus.tokens.arrow.take(pa.array(token)),
+                "annotator": pa.array(corpus.annotators).take(pa.array(corpus.annotation_annotator)),
+                "label": pa.array(corpus.labels).take(pa.array(corpus.annotation_label)),
+            }
+        )
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            for kind in own:
+                file = Path(place) / f"votes.{kind}"
+                if kind == "csv":
+                    csv.write_csv(table, file)
+                elif kind == "parquet":
+                    pq.write_table(table, file)
+                else:
+                    with file.open("w", encoding="utf-8") as out:
+                        for batch in table.to_batches(100_000):
+                            out.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
+                size = file.stat().st_size / 2**20
+                theirs = min(_timed(partial(own[kind], file)) for _ in range(2))
+                ours = _timed(partial(formats.read, file))
+                load = os.getloadavg()[0]
+                print(
+                    f"| {kind} | {n:.0e} | {size:.0f} | {size / theirs:.0f} | {size / ours:.0f} | "
+                    f"{theirs / ours:.2f} | {1e9 * ours / n:.0f} | {load:.0f} |",
+                    flush=True,
+                )
 
 
 def _timed(work: Any) -> float:
@@ -235,9 +410,33 @@ def crowd(folder: Path, n_annotators: int = 1_000_000, n: int = 10_000_000) -> N
         print(f"| {name} | {right:.4f} | {watch.cpu:.0f} | {watch.peak / 2**20:.0f} | {blocks or ''} |", flush=True)
 
 
-def page(results: Path) -> None:
+def plot(lines: list[dict[str, Any]], picture: Path) -> None:
+    """Draw CPU time per vote and step, and peak memory, by the number of votes."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams["svg.hashsalt"] = "lasca"
+    figure, panes = pyplot.subplots(1, 2, figsize=(9, 3.2))
+    for key in dict.fromkeys((r["model"], r["engine"]) for r in lines):
+        own = sorted((r["votes"], r["ns_cpu"], r["peak_mb"]) for r in lines if (r["model"], r["engine"]) == key)
+        for pane, column in zip(panes, (1, 2)):
+            pane.loglog([r[0] for r in own], [r[column] for r in own], marker="o", label=f"{key[0]}, {key[1]}")
+    for pane, words in zip(panes, ("CPU ns per vote and step", "peak memory of all processes, MB")):
+        pane.set_xlabel("votes")
+        pane.set_title(words, fontsize=10)
+        pane.grid(alpha=0.3)
+    panes[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(picture, metadata={"Date": None})
+
+
+def page(results: Path, picture: Path | None = None) -> None:
     """Print the measurements as a table, and what the two smaller sizes say of the largest: fixed cost + votes · ns."""
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    if picture is not None:
+        plot(lines, picture)
     print(
         "| model | engine | votes | on disk, MB | steps | CPU s in all | CPU ns per vote and step | peak, MB | load |"
     )
@@ -262,7 +461,9 @@ def page(results: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("simulate", "run", "kernel", "crowd", "page"))
+    parser.add_argument(
+        "what", choices=("simulate", "run", "after", "kernel", "lattice", "crowdkit", "reading", "crowd", "page")
+    )
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--engine", default="threads")
     parser.add_argument("--model", default="ds")
@@ -271,17 +472,23 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     folder = Path(given.arguments[0]) if given.arguments else Path()
-    sizes = [int(float(x)) for x in given.arguments[1:]]
+    sizes = [int(float(x)) for x in given.arguments[1:]] if given.what != "page" else []
     if given.what == "simulate":
         make(folder, sizes)
     elif given.what == "run":
         run(folder, sizes, given.engine, given.model, given.steps, given.limit, given.out)
+    elif given.what == "after":
+        after(folder, sizes, given.engine, given.limit)
     elif given.what == "kernel":
         kernel()
+    elif given.what == "lattice":
+        lattice()
+    elif given.what in ("crowdkit", "reading"):
+        {"crowdkit": crowdkit, "reading": reading}[given.what](folder, sizes)
     elif given.what == "crowd":
         crowd(folder)
     else:
-        page(folder)
+        page(folder, Path(given.arguments[1]) if len(given.arguments) > 1 else None)
 
 
 if __name__ == "__main__":

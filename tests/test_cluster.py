@@ -139,6 +139,9 @@ def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(
 ) -> None:
     small_blocks(monkeypatch)
     begun: dict[int, set[str]] = {}
+    others = [name for name in supporting("shards") if name != "ds"]
+    for name in others:
+        aggregate_shards(sharded, tmp_path / name, model_class(name)(**OPTIONS[name]))
     for n in (3, 1):
         client.cluster.scale(n)
         client.wait_for_workers(n, timeout=120)
@@ -147,6 +150,9 @@ def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(
         before = client.run_on_scheduler(_visits)
         aggregate_shards(sharded, tmp_path / str(n), model_class("ds")(max_iter=4, tol=0), engine=client)
         begun[n] = client.run_on_scheduler(_visits) - before
+        for name in others:
+            aggregate_shards(sharded, tmp_path / f"{name}-{n}", model_class(name)(**OPTIONS[name]), engine=client)
+            assert sums(tmp_path / name) == sums(tmp_path / f"{name}-{n}"), name
     aggregate_shards(sharded, tmp_path / "threads", model_class("ds")(max_iter=4, tol=0))
     assert sums(tmp_path / "1") == sums(tmp_path / "3") == sums(tmp_path / "threads")
     blocks = len(list((tmp_path / "1/labels").iterdir()))
@@ -229,6 +235,14 @@ def test_a_damaged_shard_is_one_clear_error(client: Any, sharded: ShardedCorpus,
     with pytest.raises(StoreError, match=r"a shard is damaged: shards/00001/annotations\.arrow has changed"):
         aggregate_shards(corpus, tmp_path / "out", model_class("ds")(), engine=client)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_shard_is_one_clear_error(client: Any, sharded: ShardedCorpus, tmp_path: Path) -> None:
+    corpus = write_shards([sharded.whole()], tmp_path / "c", votes=4000)
+    (corpus.folder / "shards/00002/starts.arrow").unlink()
+    with pytest.raises(StoreError, match=r"a shard is missing: shards/00002/starts\.arrow"):
+        aggregate_shards(corpus, tmp_path / "out", model_class("ds")(), engine=client)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
 
 
 def test_a_full_disk_is_one_clear_error(client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: Any) -> None:
