@@ -453,3 +453,15 @@ def test_members_say_what_they_have_earned() -> None:
     assert half["memory, one level"] == pytest.approx(0.5, abs=0.01) == half["no memory, one level"]
     assert many["memory, one level"] > 0.99 > 0.01 > many["no memory, one level"]
     assert {few["memory, two levels, learned priors"], many["memory, two levels, learned priors"]} == {1.0}
+
+
+def test_votes_that_are_hidden_are_votes_that_were_never_given() -> None:
+    corpus = crowd(60, n_annotators=5, seed=3, coverage=1.0)
+    votes = Votes.of(corpus)
+    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+    stays = (votes.annotator != 2) | (corpus.token_sequence[token] % 3 > 0)
+    given = (token[stays], votes.annotator[stays], votes.label[stays])
+    without = RobustSequence(text=False).fit(corpus.with_annotations(corpus.annotators, *given))
+    model = RobustSequence(text=False)
+    hidden = model._infer(corpus, votes.only(stays), lambda share, words: None)
+    np.testing.assert_array_equal(hidden.proba, without.proba)

@@ -104,18 +104,18 @@ class Votes:
         if counts.all():
             return replace(self, soft=soft)
         stays = counts[self.annotator]
-        return replace(self, soft=soft, silent=replace(self, soft=None, **_csr(self, ~stays)), **_csr(self, stays))
+        return replace(self.only(stays), soft=soft, silent=replace(self.only(~stays), soft=None))
 
-
-def _csr(votes: Votes, stays: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    arrays = {
-        "start": np.concatenate(([0], np.cumsum(stays)))[votes.start],
-        "annotator": votes.annotator[stays],
-        "label": votes.label[stays],
-    }
-    for array in arrays.values():  # as those of a corpus are: kernels are compiled for one kind only
-        array.flags.writeable = False
-    return arrays
+    def only(self, stays: npt.NDArray[np.bool_]) -> Votes:
+        """Return some of the hard votes, for models that hide the others: `stays` says of each whether it is there."""
+        arrays: dict[str, Any] = {
+            "start": np.concatenate(([0], np.cumsum(stays)))[self.start],
+            "annotator": self.annotator[stays],
+            "label": self.label[stays],
+        }
+        for array in arrays.values():  # as those of a corpus are: kernels are compiled for one kind only
+            array.flags.writeable = False
+        return replace(self, **arrays)
 
 
 def _that_say_something(soft: SoftVotes, counts: npt.NDArray[np.bool_]) -> SoftVotes | None:
