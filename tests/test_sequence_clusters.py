@@ -15,7 +15,7 @@ from scipy.special import gammaln
 import naive
 from hidden_cases import fitted, some_text
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.votes import Block, cut_into_blocks
+from lasca.corpus.votes import cut_into_blocks
 from lasca.engine import Processes, Threads
 from lasca.errors import ModelError, ParameterError
 from lasca.truth.chain_sampler import ChainSampler, sample_states
@@ -38,7 +38,7 @@ def test_the_e_step_is_the_sum_over_all_paths() -> None:
     fit = fitted(corpus, text, n=3)
     crowd_table, word_table, text_table = fit.state.tables
     votes, T, S = fit.blocks[0].votes, corpus.n_labels, len(fit.learner.space)
-    view = fit.learner.look(Block(votes, 0, votes.n_tokens)).views[0]
+    view = fit.learner.look(fit.blocks[0]).views[0]
     short = int(np.diff(corpus.offsets).argmin())
     first, last = int(corpus.offsets[short]), int(corpus.offsets[short + 1])
     evidence = np.zeros((last - first, S))
