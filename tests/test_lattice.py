@@ -153,13 +153,14 @@ def test_rows_add_up_and_count_back() -> None:
     start = np.concatenate(([0], np.cumsum(rng.integers(0, 4, n))))
     row = rng.integers(0, R, start[-1]).astype(np.int32)
     table, proba = rng.normal(size=(R, T)), rng.random((n, T))
-    for weight in (None, rng.random(len(row))):
-        each = np.ones(len(row)) if weight is None else weight
+    nothing = np.empty(0)  # all weights are 1
+    for weight in (nothing, rng.random(len(row))):
+        each = weight if len(weight) else np.ones(len(row))
         for first, last in ((0, n), (2, 5)):
             own, part = start[first : last + 1], slice(start[first], start[last])
             out, counts = np.zeros((last - first, T)), np.zeros((R, T))
-            rows.add_view(own, row[part], None if weight is None else weight[part], table, out)
-            rows.count_view(own, row[part], None if weight is None else weight[part], proba[first:last], counts)
+            rows.add_view(own, row[part], weight[part], table, out)
+            rows.count_view(own, row[part], weight[part], proba[first:last], counts)
             evidence, expected = np.zeros_like(out), np.zeros((R, T))
             for i in range(first, last):
                 for j in range(start[i], start[i + 1]):
@@ -168,5 +169,5 @@ def test_rows_add_up_and_count_back() -> None:
             np.testing.assert_allclose(out, evidence, rtol=1e-12)
             np.testing.assert_allclose(counts, expected, rtol=1e-12)
     single = np.zeros((n, T))
-    rows.add_view(None, np.array([0, 1, 2, 3, 0, 1, 2], np.int32), None, table, single)
+    rows.add_view(np.empty(0, np.int64), np.array([0, 1, 2, 3, 0, 1, 2], np.int32), nothing, table, single)
     np.testing.assert_array_equal(single, table[[0, 1, 2, 3, 0, 1, 2]])

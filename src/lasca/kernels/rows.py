@@ -34,21 +34,19 @@ def previous_labels(offsets, start, annotator, label, none, out):  # type: ignor
 
 @kernel
 def add_view(start, row, weight, table, out):  # type: ignore[no-untyped-def]
-    """Add to each token's row of `out` the rows of `table` that bear on it, each by its weight."""
+    """Add to each token's row of `out` the rows of `table` that bear on it, each by its weight.
+
+    Without a `start` (it is empty) each token has one row; without weights all are 1. There is one kernel for all.
+    """
     T = table.shape[1]
     for i in range(out.shape[0]):
         first, last = i, i + 1
-        if start is not None:
+        if len(start) > 0:
             first, last = start[i] - start[0], start[i + 1] - start[0]
         for j in range(first, last):
-            r = row[j]
-            if weight is None:
-                for t in range(T):
-                    out[i, t] += table[r, t]
-            else:
-                w = weight[j]
-                for t in range(T):
-                    out[i, t] += w * table[r, t]
+            r, w = row[j], weight[j] if len(weight) > 0 else 1.0
+            for t in range(T):
+                out[i, t] += w * table[r, t]
 
 
 @kernel
@@ -57,14 +55,9 @@ def count_view(start, row, weight, proba, out):  # type: ignore[no-untyped-def]
     T = proba.shape[1]
     for i in range(proba.shape[0]):
         first, last = i, i + 1
-        if start is not None:
+        if len(start) > 0:
             first, last = start[i] - start[0], start[i + 1] - start[0]
         for j in range(first, last):
-            r = row[j]
-            if weight is None:
-                for t in range(T):
-                    out[r, t] += proba[i, t]
-            else:
-                w = weight[j]
-                for t in range(T):
-                    out[r, t] += w * proba[i, t]
+            r, w = row[j], weight[j] if len(weight) > 0 else 1.0
+            for t in range(T):
+                out[r, t] += w * proba[i, t]

@@ -148,13 +148,19 @@ class View:
 
     def add(self, table: Floats, out: Floats) -> None:
         """Add the rows of the block's own table to the tokens they bear on."""
-        kernels.add_view(self.start, self.row, self.weight, table, out)
+        kernels.add_view(*self._arrays(), table, out)
 
     def count(self, proba: Floats) -> Floats:
         """Return the expected counts of the block's own rows."""
         counts = np.zeros((len(self.own), proba.shape[1]))
-        kernels.count_view(self.start, self.row, self.weight, proba, counts)
+        kernels.count_view(*self._arrays(), proba, counts)
         return counts
+
+    def _arrays(self) -> tuple[Any, ...]:
+        """Return start, row and weight as kernels take them: of one type each, so that one kernel is compiled."""
+        start = np.empty(0, np.int64) if self.start is None else self.start
+        weight = np.empty(0) if self.weight is None else self.weight
+        return read_only(start), read_only(self.row), read_only(weight)
 
 
 @dataclass(frozen=True)
