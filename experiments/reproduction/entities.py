@@ -139,13 +139,13 @@ def prediction(tagger: Any) -> dict[str, float]:
 
 
 def objectives(part: str, needed: Mapping[str, Any]) -> dict[str, Any]:
-    """Train LA-SCA's tagger with every objective on the truth of HC; of all sentences, with LA-SCA's own alone."""
+    """Train LA-SCA's tagger with every objective on the truth of HC; of all sentences, with the cost-sensitive ones."""
     corpus = sentences(part)
     truth = fitted("hc", corpus, 0)
     (words,) = needed.values()
     options = objective_options(corpus, truth)
     if part == "all":
-        options = {"cost-sensitive": options["cost-sensitive"]}
+        options = {name: more for name, more in options.items() if name.startswith("cost-sensitive")}
     return {
         features: {
             name: prediction(tagging.train(corpus, truth, features, words, **more)) for name, more in options.items()

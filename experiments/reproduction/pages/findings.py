@@ -5,7 +5,7 @@ from __future__ import annotations
 from reproduction.jobs import Results
 from reproduction.page import Block, Bullets, Heading, Text
 from reproduction.pages import ambiguity, beyond, clusters, table1, table2, table3
-from reproduction.pages.common import MODELS, NAMES
+from reproduction.pages.common import LA_SCA, MODELS, NAMES
 from reproduction.pages.objectives import clean_gaps
 from reproduction.paper import ACC1, ACC2, CROWDS, TABLE_1, TABLE_2, TABLE_3
 from reproduction.statistics import mean, paired
@@ -108,7 +108,7 @@ def _tagger(results: Results) -> str:
 
 
 def _cost(results: Results) -> str:
-    gaps = clean_gaps(results, "cost-sensitive")
+    gaps = clean_gaps(results, LA_SCA["la-sca"])
     tweets = [gap for name, gap in gaps if not name.startswith("eng.testb")]
     ner = [gap.shown() for name, gap in gaps if name.startswith("eng.testb")]
     better, worse = sum(gap.low > 0 for gap in tweets), sum(gap.high < 0 for gap in tweets)

@@ -10,6 +10,7 @@ import numpy as np
 
 from reproduction.jobs import Results, at
 from reproduction.page import Block, Bullets, Heading, Picture, Table, Text
+from reproduction.pages.common import LA_SCA
 from reproduction.paper import CROWDS, TABLE_2, TABLE_3
 from reproduction.statistics import Paired, paired
 from reproduction.tweets import CROWD_KINDS, OBJECTIVES
@@ -102,12 +103,12 @@ def objectives(results: Results) -> list[Block]:
             "of the seeds, not of the choice of test corpora."
         ),
         Text(
-            "Rows: eq. 18 with the confusion that two-truths finds (LA-SCA as we build it), with that of the paper's "
-            "rank-1 model, and with that of the two golds (an oracle); softmax-margin (the cost in the exponent, "
-            "Gimpel & Smith 2010); soft (likelihood of the truth's probabilities instead of its labels); agreement "
-            "(Plank, Hovy & Søgaard 2014: a mistake counts less where two annotators confuse the labels). The L2 "
-            "penalty was chosen for likelihood (word-only) or is the default (0.5), and eq. 18 is unbounded without "
-            "one: what is said here holds at these penalties."
+            "Rows: eq. 18 with the confusion that two-truths finds, with that of the paper's rank-1 model (LA-SCA as "
+            "the paper chains it), and with that of the two golds (an oracle); softmax-margin (the cost in the "
+            "exponent, Gimpel & Smith 2010); soft (likelihood of the truth's probabilities instead of its labels); "
+            "agreement (Plank, Hovy & Søgaard 2014: a mistake counts less where two annotators confuse the labels). "
+            "The L2 penalty was chosen for likelihood (word-only) or is the default (0.5), and eq. 18 is unbounded "
+            "without one: what is said here holds at these penalties."
         ),
     ]
     for features, words in FEATURES.items():
@@ -132,7 +133,7 @@ def _by_crowd(results: Results) -> Table:
                 cells = []
                 for crowd in CROWDS:
                     got = results.values("objectives", (features,), kind=kind, groups=crowd)
-                    gap = against_likelihood([[row] for row in got], "cost-sensitive", (corpus, "macro_f1"))
+                    gap = against_likelihood([[row] for row in got], LA_SCA["la-sca"], (corpus, "macro_f1"))
                     cells.append(gap.shown())
                 rows.append((f"{corpus}, {kind_words}, {words}", *(p.replace("-", "−") for p in paper), *cells))
     return Table(header, tuple(rows), "LA-SCA − HC-CLL by crowd: macro-F1 in points, over the seeds.")
@@ -140,7 +141,7 @@ def _by_crowd(results: Results) -> Table:
 
 def _picture(results: Results) -> Picture:
     rows = []
-    for name, gap in clean_gaps(results, "cost-sensitive"):
+    for name, gap in clean_gaps(results, LA_SCA["la-sca"]):
         low, high = (gap.value, gap.value) if gap.n < 2 else (gap.low, gap.high)
         rows.append((name, gap.value, low, high))
 
