@@ -354,3 +354,16 @@ def test_a_header_of_no_people_and_a_long_table_are_asked_about() -> None:
 def test_semicolons_between_tokens_and_annotators() -> None:
     data = b"Token;Annotator 1;Annotator 2\r\nAda;B-PER;B-PER\r\nging;O;O\r\n;;\r\nRom;B-LOC;O\r\n"
     assert read_any(source("x.csv", data), "x.csv").offsets.tolist() == [0, 2, 3]
+
+
+def test_names_of_documents_are_no_tokens() -> None:
+    rows = "".join(f"d{k // 4}\tw{k}\t{'B-PER' if k % 4 else 'O'}\n" + "\n" * (k % 4 == 3) for k in range(12))
+    with pytest.raises(FormatError, match=r"first column hardly changes.*columns=_,token"):
+        load(rows)
+    assert load(rows, columns="_,token,gold:ner").sequence(0) == ["w0", "w1", "w2", "w3"]
+
+
+def test_csv_of_tokens_and_annotators_without_a_header() -> None:
+    corpus = read_any(source("x.csv", b"Ada,B-PER,B-PER\nleft,O,O\n\nRome,B-LOC,O\n"), "x.csv")
+    assert corpus.annotators == ("1", "2")
+    assert corpus.sequence(0) == ["Ada", "left"]

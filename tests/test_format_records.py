@@ -183,3 +183,13 @@ def test_a_tag_for_every_word_in_a_cell(tmp_path: Any) -> None:
     assert list(corpus.golds) == ["gold"]
     path.write_text("text,ann_1,ann_2\nso good,very good,good\nso bad,very bad,bad\noh,good,bad\n")
     assert read(path).n_tokens == 3
+
+
+@pytest.mark.parametrize(
+    "by_label",
+    [{"PER": ["Ada"], "LOC": ["Rome"]}, {"PER": [[0, 3]]}, {"PER": [[0, 3, "Ada"]]}, {"PER": [{"start": 0, "end": 3}]}],
+)
+def test_labels_that_hold_their_spans_are_no_annotators(by_label: dict[str, Any]) -> None:
+    for key in ("labels", "annotations", "entities"):
+        data = json.dumps({"text": TEXT, key: by_label}).encode()
+        assert records.sniff(source("x.jsonl", data)) == 0

@@ -208,3 +208,18 @@ def test_the_line_for_excel_and_the_index_of_a_frame() -> None:
     data = b"sep=;\r\nid;text;Annotator A;Annotator B\r\n1;so it is;x;x\r\n2;oh no no;y;x\r\n"
     assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
     assert list(load(data).sequence_ids) == ["1", "2"]
+
+
+@pytest.mark.parametrize("names", [("food", "service"), ("label_before", "label_after"), ("Anna", "Cleo")])
+def test_columns_that_are_not_called_as_people_are_asked_about(names: tuple[str, str]) -> None:
+    """Aspects have the labels of annotators: only names tell, and where they do not, a person must."""
+    data = made(**{"text": TEXTS, names[0]: ANN, names[1]: BEN})
+    assert choose(READERS, source("x.csv", data), "x.csv") == "wide"
+    with pytest.raises(FormatError, match=f"-r annotators={names[0]},{names[1]}"):
+        load(data)
+    assert list(load(data, annotators=",".join(names)).annotators) == sorted(names)
+
+
+@pytest.mark.parametrize("names", [("prompt_1", "prompt_2"), ("label a", "label b"), ("ann", "cleo")])
+def test_numbered_columns_are_read(names: tuple[str, str]) -> None:
+    assert list(load(made(**{"text": TEXTS, names[0]: ANN, names[1]: BEN})).annotators) == list(names)

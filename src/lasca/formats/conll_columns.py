@@ -306,7 +306,7 @@ def _looks_like_csv(file: SourceFile) -> float:
     if table.header is None:
         tags = detect({cells[-1] for cells in rows} - {"?", ""})
         first = {cells[0] for cells in rows}
-        return 0.75 if table.n_columns == 2 and tags not in (None, "IO") and detect(first) is None else 0.0
+        return 0.75 if tags not in (None, "IO") and detect(first) is None else 0.0
     names = {plain_name(name) for name in table.header}
     token = _token_column(table.header)
     words = "text" not in names and 2 * sum(" " in cells[token] for cells in rows) < len(rows)

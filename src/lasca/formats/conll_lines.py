@@ -299,6 +299,13 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = list(range(token + 1, table.n_columns))
+    if table.header is None and not ids and len(rest) > 1 and _stands_still(table):
+        raise file.error(
+            "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
+            table.blocks[0].line,
+            got=" ".join(table.blocks[0].rows[0][1]),
+            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner)",
+        )
     if len(rest) == 1 and not ids:
         if table.header is None and _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):
             return Layout(1, (0,), False, "The tags stand in the first column, the tokens in the second.")
@@ -338,6 +345,11 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
         f"{what}, {_few(sets[chosen])}; column=… reads another one ({others})."
     )
     return Layout(token, (chosen,), False, note)
+
+
+def _stands_still(table: Table) -> bool:
+    pairs = [(a[0], b[0]) for block in table.blocks[:500] for (_, a), (_, b) in pairwise(block.rows)]
+    return len(pairs) > 2 and sum(a == b for a, b in pairs) > 0.6 * len(pairs)
 
 
 def _named(table: Table, file: SourceFile, column: int | str, ids: bool) -> int:

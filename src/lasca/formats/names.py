@@ -15,6 +15,7 @@ __all__ = [
     "QUOTES",
     "START",
     "TOKEN_NAMES",
+    "are_people",
     "has_places",
     "is_person",
     "named",
@@ -127,6 +128,12 @@ def has_places(header: Sequence[str]) -> bool:
 def is_person(name: str) -> bool:
     """Say whether a column is called as people are: annotator_1, rater B, ann_ada."""
     return _PERSON.search(name) is not None
+
+
+def are_people(names: Sequence[str]) -> bool:
+    """Say whether columns are called as people, one of them at least, or are numbered: prompt_1, prompt_2."""
+    stems = {re.sub(r"[ _.-]*(?:\d+|[a-z])$", "", name.strip().lower()) for name in names}
+    return any(map(is_person, names)) or (len(stems) == 1 and len(names) > 1 and "" not in stems)
 
 
 def role_of(name: str) -> str:

@@ -227,7 +227,7 @@ def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
     names = next((_listed(row[key]) for key in CROWD if key in row and _listed(row[key])), None)
     for key in (key for key in SAID if key in row):
         value = row[key]
-        if isinstance(value, dict) and value and _by_annotator(value, names):
+        if isinstance(value, dict) and value and _by_annotator(value, names, _text(row), tokens):
             return [(role_of(who), as_name(who, "an annotator", where), said) for who, said in value.items()]
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
             authors = [_authors(entry, where) for entry in value]
@@ -258,12 +258,26 @@ def _listed(value: object) -> list[Any] | None:
     return list(value) if plain and isinstance(value, list) else None
 
 
-def _by_annotator(value: Mapping[str, Any], names: list[Any] | None) -> bool:
+def _is_labelled(entry: object, text: str | None) -> bool:
+    """Say whether a span has a label of its own, and not only the words that stand there."""
+    if isinstance(entry, dict):
+        return _is_span(entry) and bool(
+            {plain_name(key) for key in entry} & {"label", "labels", "type", "tag", "category"}
+        )
+    if not isinstance(entry, list) or not _is_span(entry):
+        return False
+    start, end, label = entry
+    return isinstance(label, str) and not (text is not None and isinstance(end, int) and text[start:end] == label)
+
+
+def _by_annotator(
+    value: Mapping[str, Any], names: list[Any] | None, text: str | None, tokens: list[str] | None
+) -> bool:
     """Say whether an object maps annotators to what they said; single labels only where the keys are known names."""
     if all(isinstance(said, list) for said in value.values()):
-        return not all(
-            isinstance(entry, list) and len(entry) == 2 for said in value.values() for entry in said
-        ) or not any(value.values())
+        entries = [entry for said in value.values() for entry in said]
+        tags = tokens is not None and all(not said or _is_tags(said, tokens) for said in value.values())
+        return tags or all(_is_labelled(entry, text) for entry in entries)
     named = names is not None and {str(name) for name in names} >= set(value)
     return (named or all(map(is_person, value))) and all(isinstance(said, str | int) for said in value.values())
 

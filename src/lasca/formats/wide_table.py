@@ -9,11 +9,11 @@ id,text,annotator_1,annotator_2,majority
 Each text is a sequence of one token; an empty cell is missing. Columns are annotators if their labels overlap; one
 whose name says that it was decided (`gold`, `majority`, `consensus`, `final`, `label`, …) is a gold, and one whose name
 says that a machine said it (`predicted`, `model_b`, `gpt-4`, …) a model. Where several are called as people (`rater 1`,
-`ann_ada`, …) no others are annotators. Columns of nothing but numbers, or yes and no, may be questions or counts: they
-are asked about unless they are called as people; `annotators` names them, as it does where columns fall into several
-groups. `text` names the column of the texts, `item` that of their ids, `golds` the golds; all other columns are
-metadata. `missing` is a label that stands for none (Snorkel's -1); NA and N/A are asked about. A row per token is read
-by the format conll.
+`ann_ada`, …) no others are annotators. Columns that may be questions (`food`, `service`) or counts are asked about:
+those of which none is called as people or numbered (`prompt_1`), and those of nothing but numbers, or yes and no, of
+which one is not called as people; `annotators` names them, as it does where columns fall into several groups. `text`
+names the column of the texts, `item` that of their ids, `golds` the golds; all other columns are metadata. `missing` is
+a label that stands for none (Snorkel's -1); NA and N/A are asked about. A row per token is read by the format conll.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import PurePosixPath
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.names import END, NAMES, START, has_places, is_person, plain_name, role_of
+from lasca.formats.names import END, NAMES, START, are_people, has_places, is_person, plain_name, role_of
 from lasca.formats.tabular import NAN, columns_of_tags, csv_rows, holds_lists, looks_delimited
 
 __all__ = ["NAME", "read", "sniff"]
@@ -101,7 +101,7 @@ class _Table:
                 given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
             if len(people) < 2:
                 raise self._unclear([])
-            if self.questions(people):
+            if self.questions(people) or not are_people([self.header[k] for k in people]):
                 raise self._unclear([people])
         unclear = {cell for k in given for cell in self.labels[k]} & set(UNCLEAR)
         if unclear and self.wanted.missing is None:
@@ -197,7 +197,9 @@ class _Table:
     def _unclear(self, groups: list[list[int]]) -> FormatError:
         shown = [", ".join(self.header[k] for k in group) for group in groups]
         if len(groups) == 1:
-            what = f"the columns {shown[0]} hold yes and no, or numbers: they may be annotators, questions or counts"
+            plain = self.questions(groups[0])
+            kind = "hold yes and no, or numbers" if plain else "have the same labels, and are not called as people"
+            what = f"the columns {shown[0]} {kind}: they may be annotators, questions or counts"
         elif groups:
             what = f"there are several groups of columns with the same labels: {'; '.join(shown)}"
         else:
