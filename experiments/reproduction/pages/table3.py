@@ -69,10 +69,10 @@ def table_3(results: Results) -> list[Block]:
         ),
         Text(
             "**Measured by several states of the code.** After most rows here were measured, Dawid–Skene, from which "
-            "HC starts, came to believe lone votes, and two-truths to call nothing ambiguous that everybody agrees on. "
-            "On this corpus, where many tokens have few votes, HC's truth and the taggers trained on it now come out "
-            "differently, in tenths of a point and, with words alone, by more; on tweets, where everybody labels "
-            "everything, they do not. results.json says which job is from which state: the taggers of LA-SCA on all "
+            "HC starts, came to believe lone votes, two-truths to call nothing ambiguous that everybody agrees on, and "
+            "HC to draw its labels block by block. On this corpus, where many tokens have few votes, HC's truth and "
+            "the taggers trained on it came out differently even before the last of these, in tenths of a point and, "
+            "with words alone, by more. results.json says which job is from which state: the taggers of LA-SCA on all "
             "sentences and HmmTagger are from later ones than HC's own figures."
         ),
         _paper_size(results),
