@@ -435,6 +435,8 @@ def plot(lines: list[dict[str, Any]], picture: Path) -> None:
 def page(results: Path, picture: Path | None = None) -> None:
     """Print the measurements as a table, and what the two smaller sizes say of the largest: fixed cost + votes · ns."""
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    order = {name: at for at, name in enumerate(dict.fromkeys(r["model"] for r in lines))}
+    lines.sort(key=lambda r: (order[r["model"]], r["engine"] != "threads", r["engine"], r["votes"]))
     if picture is not None:
         plot(lines, picture)
     print(
