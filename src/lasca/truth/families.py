@@ -70,8 +70,9 @@ class Families:
 
     def members(self) -> list[list[int]]:
         """Return the families of two and more."""
-        groups = [np.flatnonzero(self.family == f).tolist() for f in np.unique(self.family)]
-        return [group for group in groups if len(group) > 1]
+        order = np.argsort(self.family, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(self.family[order])) + 1)
+        return [group.tolist() for group in groups if len(group) > 1]
 
     @property
     def thin(self) -> bool:
