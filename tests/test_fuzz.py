@@ -94,6 +94,8 @@ LIGHTTAG = {
     "relations": [{}],
 }
 ROWS = "HITId,WorkerId,Input.text,Answer.tone,Answer.sure\nH1,W1,Ada ran,good,1\nH1,W2,Ada ran,bad,0\n"
+CSV = "sent_id,token_id,token,pos,ann,ben,gold\ns1,1,Ada,NN,B-PER,O,B-PER\ns1,2,ran,VB,O,O,O\ns2,1,Rome,NN,B-LOC,,O\n"
+IN_ORDER = "sentence,token,annotator,label,truth\ns1,Ada,a,B-PER,O\ns1,Ada,b,O,O\ns1,ran,a,O,O\n"
 WIDE = "id,text,ann_a,ann_b,gold,more\n1,Ada ran off,good,bad,bad,x\n2,so it is,bad,,bad,y\n3,oh no no,good,good,,z\n"
 SOFT = "sequence,position,annotator,label,probability\ns,0,a,A,0.7\ns,0,a,B,0.3\ns,0,b,A,1\ns,1,a,B,1\n"
 CONLLU = "# sent_id = 1\n1\tAda\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tran\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -111,6 +113,8 @@ TARGETS: dict[str, tuple[str, str, bytes, dict[str, Any]]] = {
     "lighttag": ("lighttag", "x.json", json.dumps(LIGHTTAG).encode(), {}),
     "lighttag-documents": ("lighttag", "x.json", json.dumps(LIGHTTAG).encode(), {"unit": "document"}),
     "mturk-documents": ("mturk-results", "x.csv", ROWS.encode(), {"unit": "document", "answer": "Answer.tone"}),
+    "conll-csv": ("conll", "x.csv", CSV.encode(), {}),
+    "table-in-order": ("table", "x.csv", IN_ORDER.encode(), {}),
     "wide": ("wide", "x.csv", WIDE.encode(), {}),
     "wide-named": ("wide", "x.csv", WIDE.encode(), {"annotators": "ann_a,ann_b", "missing": "bad", "item": "id"}),
     "table-soft": ("table", "x.csv", SOFT.encode(), {}),
