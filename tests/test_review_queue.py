@@ -131,9 +131,9 @@ def test_weights_of_readings_are_those_of_the_naive_loop() -> None:
         cells.append([(c, proba[0, i].get(corpus.labels[c], 0.0)) for i, c in enumerate(codes)])
     assert area.weights == pytest.approx(naive_weights(cells), abs=1e-6)
     assert area.readings[0] == ((0, 2, "X"),)
-    assert area.errors == pytest.approx(
-        sum(w * distance(area.readings[0], r) for w, r in zip(area.weights, area.readings))
-    )
+    model = sum(w * distance(area.readings[0], r) for w, r in zip(area.weights, area.readings))
+    people = (0 + 2 + 2 + 1) / 4  # a is right; b has another border, c another span, d none
+    assert area.errors == pytest.approx((10 * model + 3 * people) / 13)
 
 
 def test_tokens_that_hang_together_count_once() -> None:

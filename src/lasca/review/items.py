@@ -12,7 +12,9 @@ the mixture of readings whose own token probabilities are nearest to them (the l
 Σ_i Σ_t p_it log Σ_{r: r_i = t} w_r is raised by EM, all areas at once): tokens that hang together count as one, which a
 product over tokens would count many times. What no reading covers is left over as "something else".
 The expected errors of an area are Σ_r w_r |inferred Δ r|, spans that are wrong plus spans that are missing, plus one
-for something else.
+for something else. What somebody marks along a span is one decision, which models count token by token: they are too
+sure of long areas. So of an area of n tokens the share n / (n + `BELIEVED`) of the belief stays with the people, each
+of whom may be right.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ TRACE = 0.02
 MISSED = 0.15
 """From this probability on that there is a span where nobody marked one, it is asked about."""
 MAX_READINGS = 9
+BELIEVED = 10.0
+"""The tokens of an area of which model and people say half each; by replays (experiments/replay.py), seed 0 alone."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,14 @@ class Area:
         """The expected number of errors in what is inferred here."""
         if self.kind == "token":
             return max(0.0, 1.0 - self.weights[0])
-        known = sum(w * distance(self.readings[0], r) for w, r in zip(self.weights, self.readings))
-        return known + max(0.0, 1.0 - sum(self.weights))
+        apart = [distance(self.readings[0], r) for r in self.readings]
+        known = sum(w * d for w, d in zip(self.weights, apart))
+        model = known + max(0.0, 1.0 - sum(self.weights))
+        if not self.n_voters:
+            return model
+        people = sum(len(v) * d for v, d in zip(self.voters, apart)) / self.n_voters
+        n = self.stop - self.start
+        return (model * BELIEVED + people * n) / (n + BELIEVED)
 
     @property
     def certainty(self) -> float:
