@@ -2,8 +2,10 @@
 
 Nothing is ever changed or removed (the database itself refuses): taking a decision back is an event as well. An event
 is on disk before it is acknowledged (write-ahead log, full synchronisation), so a kill loses at most the one in
-flight; several reviewers, windows and processes may write at once. Decisions name the sequence by its id, positions in
-tokens and types by name, together with what was shown, so that they outlive the run they were made on.
+flight; several reviewers, windows and processes may write at once. A log keeps one connection open: the last one to
+close would move the whole write-ahead log into the file, which takes longer than a decision may. Decisions name the
+sequence by its id, positions in tokens and types by name, together with what was shown, so that they outlive the run
+they were made on.
 
 Who: a name, or with `pseudonyms` R1, R2, … in the order in which reviewers came; of their names only a salted hash is
 kept then.
@@ -16,8 +18,9 @@ import json
 import secrets
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,10 +76,36 @@ class Standing:
     opinions: tuple[Decision, ...]
     """The last word of each reviewer."""
 
+    last: int
+    """The id of the last word."""
+
     @property
     def disputed(self) -> bool:
         """Whether reviewers differ."""
         return len({d.readings for d in self.opinions}) > 1
+
+
+class _Area:
+    """All that is said of an area, and what stands."""
+
+    def __init__(self) -> None:
+        self.said: dict[int, Decision] = {}
+        self.standing: Standing | None = None
+
+    def change(self, d: Decision, *, undone: bool) -> None:
+        """Add a decision, or take it out."""
+        if undone:
+            del self.said[d.id]
+        else:
+            self.said[d.id] = d
+        opinions: dict[str, Decision] = {}
+        for one in self.said.values():
+            opinions.pop(one.who, None)
+            opinions[one.who] = one
+        words = list(opinions.values())
+        votes = [one.readings for one in words]
+        best = max(words, key=lambda one: (votes.count(one.readings), one.id), default=None)
+        self.standing = None if best is None else Standing(best, tuple(words), max(self.said))
 
 
 class Log:
@@ -85,59 +114,68 @@ class Log:
     def __init__(self, folder: str | Path, *, pseudonyms: bool = False) -> None:
         self.path = Path(folder) / FILE
         self.pseudonyms = pseudonyms
+        self._lock = threading.RLock()
         try:
-            with self._open() as base:
-                base.execute("PRAGMA journal_mode=WAL")
-                with _at_once(base):
-                    if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
-                        for statement in _SCHEMA.strip().split(";\n"):
-                            base.execute(statement + (";" if statement.strip().endswith("END") else ""))
-                        about = {"lasca": "decisions", "version": str(VERSION), "salt": secrets.token_hex(16)}
-                        base.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            self._base = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            weakref.finalize(self, self._base.close)
+            self._base.execute("PRAGMA synchronous=FULL")
+            self._base.execute("PRAGMA journal_mode=WAL")
+            with self._at_once() as base:
+                if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
+                    for statement in _SCHEMA.strip().split(";\n"):
+                        base.execute(statement + (";" if statement.strip().endswith("END") else ""))
+                    about = {"lasca": "decisions", "version": str(VERSION), "salt": secrets.token_hex(16)}
+                    base.executemany("INSERT INTO about VALUES (?, ?)", about.items())
                 known = dict(base.execute("SELECT name, value FROM about"))
         except sqlite3.DatabaseError as error:
             raise StoreError("the log of decisions cannot be opened", where=str(self.path), got=str(error)) from error
         if known.get("lasca") != "decisions" or known.get("version") != str(VERSION):
             raise StoreError("this is no log of decisions of this version", where=str(self.path))
         self._salt = known["salt"]
-        self._read: dict[int, Decision] = {}
-        self._undone: set[int] = set()
-        self._lock = threading.Lock()
+        self._names: dict[str, str] = {}
+        self._last = 0
+        self._live: dict[int, Decision] = {}
+        self._areas: dict[tuple[str, int, int, bool], _Area] = {}
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        base = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-        try:
-            base.execute("PRAGMA synchronous=FULL")
-            yield base
-        finally:
-            base.close()
+    def _at_once(self) -> Iterator[sqlite3.Connection]:
+        """Write all or nothing, one at a time."""
+        with self._lock:
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._base
+            except BaseException:
+                self._base.execute("ROLLBACK")
+                raise
+            self._base.execute("COMMIT")
 
     def name_of(self, who: str) -> str:
         """Return under which name a reviewer is kept."""
         who = " ".join(who.split())[:80] or "reviewer"
         if not self.pseudonyms:
             return who
+        if who in self._names:
+            return self._names[who]
         key = hashlib.sha256(f"{self._salt}{who}".encode()).hexdigest()
-        with self._open() as base, _at_once(base):
+        with self._at_once() as base:
             found = base.execute("SELECT name FROM reviewers WHERE hash = ?", (key,)).fetchone()
             if found is None:
                 n = base.execute("SELECT count(*) FROM reviewers").fetchone()[0] + 1
                 base.execute("INSERT INTO reviewers (hash, name) VALUES (?, ?)", (key, f"R{n}"))
                 found = (f"R{n}",)
-        return str(found[0])
+        return self._names.setdefault(who, str(found[0]))
 
     def add(self, decisions: Sequence[Decision]) -> list[int]:
         """Write decisions, all or none; they are on disk when this returns."""
         names = {d.who: self.name_of(d.who) for d in decisions}
-        with self._open() as base, _at_once(base):
+        with self._at_once() as base:
             return [self._insert(base, d, names[d.who], "decide" if d.readings else "skip", None) for d in decisions]
 
     def undo(self, who: str, id: int | None = None) -> list[Decision]:
         """Take back the last decision of a reviewer (or this one) with all of its batch; return what was taken back."""
         name = self.name_of(who)
-        with self._open() as base, _at_once(base):
-            mine = [d for d in self._live(base) if d.who == name and (id is None or d.id == id)]
+        with self._at_once() as base:
+            mine = [d for d in self.live() if d.who == name and (id is None or d.id == id)]
             if not mine:
                 return []
             last = mine[-1]
@@ -162,70 +200,52 @@ class Log:
 
     def live(self) -> list[Decision]:
         """Return what was not taken back, oldest first, skipped ones too."""
-        with self._open() as base:
-            return self._live(base)
+        with self._lock:
+            self._catch_up()
+            return list(self._live.values())
 
-    def _live(self, base: sqlite3.Connection) -> list[Decision]:
+    def _catch_up(self) -> None:
         """Read what is new since the last time: events are never changed, so what was read stays true."""
         columns = "id, at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch"
-        with self._lock:
-            last = max((*self._read, *self._undone), default=0)
-            for row in base.execute(f"SELECT {columns} FROM events WHERE id > ? ORDER BY id", (last,)):
-                if row[3] == "undo":
-                    self._undone |= {row[0], row[11]}
-                else:
-                    self._read[row[0]] = _decision(row)
-            return [d for id, d in self._read.items() if id not in self._undone]
+        for row in self._base.execute(f"SELECT {columns} FROM events WHERE id > ? ORDER BY id", (self._last,)):
+            self._last, undone = row[0], row[3] == "undo"
+            d = self._live.pop(row[11], None) if undone else _decision(row)
+            if d is None:
+                continue
+            if not undone:
+                self._live[d.id] = d
+            if d.readings:
+                area = self._areas.setdefault((d.sequence, d.start, d.stop, d.audit), _Area())
+                area.change(d, undone=undone)
 
     def standing(self) -> list[Standing]:
         """Return what stands about each area, in the order of the last word on it."""
-        groups: dict[tuple[str, int, int, bool], dict[str, Decision]] = {}
-        for d in self.live():
-            if d.readings:
-                opinions = groups.setdefault((d.sequence, d.start, d.stop, d.audit), {})
-                opinions.pop(d.who, None)
-                opinions[d.who] = d
-        made = []
-        for opinions in groups.values():
-            said = list(opinions.values())
-            votes = [d.readings for d in said]
-            best = max(said, key=lambda d: (votes.count(d.readings), d.id))
-            made.append(Standing(best, tuple(said)))
-        return sorted(made, key=lambda s: max(d.id for d in s.opinions))
+        with self._lock:
+            self._catch_up()
+            found = [area.standing for area in self._areas.values() if area.standing is not None]
+        return sorted(found, key=lambda s: s.last)
 
     def agreement(self) -> tuple[int, int]:
         """Return on how many areas several reviewers spoke, and on how many of these they all said the same."""
-        several = [s for s in self.standing() if len(s.opinions) > 1]
+        with self._lock:
+            self._catch_up()
+            found = [area.standing for area in self._areas.values()]
+        several = [s for s in found if s is not None and len(s.opinions) > 1]
         return len(several), sum(not s.disputed for s in several)
 
     def copy(self, folder: str | Path) -> None:
         """Write the whole log beside another run of the same texts."""
-        with self._open() as base:
-            target = sqlite3.connect(Path(folder) / FILE)
-            try:
-                base.backup(target)
-            finally:
-                target.close()
+        with self._lock, closing(sqlite3.connect(Path(folder) / FILE)) as target:
+            self._base.backup(target)
 
     def look(self, fit: str) -> int:
         """Note that a promise was asked of a fit; return the how-manieth different fit it is, from 1."""
-        with self._open() as base, _at_once(base):
+        with self._at_once() as base:
             found = base.execute("SELECT number FROM looks WHERE fit = ?", (fit,)).fetchone()
             if found is None:
                 found = (base.execute("SELECT count(*) FROM looks").fetchone()[0] + 1,)
                 base.execute("INSERT INTO looks VALUES (?, ?)", (fit, found[0]))
         return int(found[0])
-
-
-@contextmanager
-def _at_once(base: sqlite3.Connection) -> Iterator[None]:
-    base.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        base.execute("ROLLBACK")
-        raise
-    base.execute("COMMIT")
 
 
 def _decision(row: tuple[Any, ...]) -> Decision:

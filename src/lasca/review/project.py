@@ -160,14 +160,22 @@ def same_model(truth: Truth) -> TruthModel:
     return made.set_params(**plain)
 
 
-def refit(corpus: CrowdCorpus, truth: Truth, known: Known, progress: Progress | None = None) -> Truth:
+def refit(
+    corpus: CrowdCorpus,
+    truth: Truth,
+    known: Known,
+    progress: Progress | None = None,
+    memory: dict[str, Any] | None = None,
+) -> Truth:
     """Infer the truth anew with what is known, by the same model with the same parameters.
 
-    A model that cannot take known labels is not run again: then decisions change what they are about, and no more.
+    `memory` is for the next time: a model that can goes on from there (`TruthModel.memory`). A model that cannot take
+    known labels is not run again: then decisions change what they are about, and no more.
     """
     model = same_model(truth)
     if not (known.source > 0).any() or "known" not in model.supports:
         return clamped(truth, known)
+    model.memory = memory
     return clamped(model.fit(corpus.with_known(known.allowed), progress=progress), known)
 
 
@@ -237,12 +245,15 @@ class Project:
         """Return what was decided and stands, oldest first."""
         return [s.decision for s in self.log.standing()]
 
-    def fit(self, *, again: bool = True, progress: Progress | None = None) -> Fit:
-        """Return the truth with all decisions but those of the audit; `again` infers the rest anew."""
+    def fit(self, *, again: bool = True, progress: Progress | None = None, memory: dict[str, Any] | None = None) -> Fit:
+        """Return the truth with all decisions but those of the audit; `again` infers the rest anew.
+
+        With `memory` (see `refit`) it depends on the fits before; without it follows from run and log alone.
+        """
         decisions = [d for d in self.standing() if not d.audit]
         corpus, truth = with_labels(self.corpus, self.truth, needed_labels(self.labels, decisions))
         known = known_labels(corpus, decisions, audits=False)
-        made = refit(corpus, truth, known, progress) if again else clamped(truth, known)
+        made = refit(corpus, truth, known, progress, memory) if again else clamped(truth, known)
         text = json.dumps([[d.sequence, d.start, d.stop, d.readings] for d in decisions])
         return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode()).hexdigest())
 

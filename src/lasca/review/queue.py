@@ -119,17 +119,20 @@ class Item:
     area: Area
     question: str
     reason: str
-    errors: float
-    """Errors expected in what was inferred here, corrected by what decisions taught."""
-    gain: float
-    """Errors a decision is expected to remove, here and elsewhere."""
-    elsewhere: float
-    """The part of it elsewhere."""
-    cost: float
     key: str
     """Items alike share it: the same words with the same readings."""
-    alike: int
+    errors: float = 0.0
+    """Errors expected in what was inferred here, corrected by what decisions taught."""
+    gain: float = 0.0
+    """Errors a decision is expected to remove, here and elsewhere."""
+    elsewhere: float = 0.0
+    """The part of it elsewhere."""
+    cost: float = 1.0
+    alike: int = 0
     """How many other items there are like it."""
+    rest: bool = False
+    """Only of audits: whether it is about the rest of the sequence as well."""
+    traits: tuple[str, ...] = ()
 
     @cached_property
     def id(self) -> str:
@@ -179,18 +182,20 @@ def make_queue(
             question = _question(area)
             key = _key(words, int(corpus.offsets[area.sequence]), area)
             reason = _reason(corpus, area, ambiguous)
-            items.append(Item(area, question, reason, area.errors, 0.0, 0.0, COSTS[question], key, 0))
+            traits = traits_of(area, question)
+            items.append(Item(area, question, reason, key, area.errors, cost=COSTS[question], traits=traits))
     return ranked(Queue(tuple(items), sum(area.errors for area in areas if not _open(area))), experience)
 
 
 def ranked(queue: Queue, experience: Experience | None = None) -> Queue:
     """Rank items anew, by what decisions taught so far; nothing else about them changes."""
     learned = experience or Experience()
-    errors = [item.area.errors * learned.factor(traits_of(item.area, item.question)) for item in queue.items]
+    errors = [item.area.errors * learned.factor(item.traits) for item in queue.items]
+    place = np.array([(item.area.start, item.area.sequence) for item in queue.items], np.int64).reshape(-1, 2).T
     groups: dict[str, list[int]] = {}
-    for i in sorted(range(len(errors)), key=lambda i: (-errors[i], *_place(queue.items[i]))):
+    for i in np.lexsort((*place, -np.array(errors))).tolist():
         groups.setdefault(queue.items[i].key, []).append(i)
-    items = []
+    items = list(queue.items)
     for members in groups.values():
         left = sum(errors[i] for i in members)
         for k, i in enumerate(members):
@@ -198,15 +203,9 @@ def ranked(queue: Queue, experience: Experience | None = None) -> Queue:
             share = (1 - SETTLES) ** k
             elsewhere = SETTLES * share * left
             gain = errors[i] * share + elsewhere
-            items.append(
-                replace(queue.items[i], errors=errors[i], gain=gain, elsewhere=elsewhere, alike=len(members) - 1)
-            )
-    items.sort(key=lambda item: (-item.gain / item.cost, *_place(item)))
-    return Queue(tuple(items), queue.outside)
-
-
-def _place(item: Item) -> tuple[int, int]:
-    return item.area.sequence, item.area.start
+            items[i] = replace(items[i], errors=errors[i], gain=gain, elsewhere=elsewhere, alike=len(members) - 1)
+    worth = np.array([item.gain / item.cost for item in items])
+    return Queue(tuple(items[i] for i in np.lexsort((*place, -worth)).tolist()), queue.outside)
 
 
 def order_by(items: Iterable[Item], corpus: CrowdCorpus, truth: Truth, how: str) -> list[Item]:

@@ -21,7 +21,7 @@ from lasca.review.decisions import Decision
 from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
-from lasca.review.queue import REASONS, Item, Queue, found_errors, traits_of
+from lasca.review.queue import REASONS, Item, Queue, found_errors
 
 __all__ = ["Session"]
 
@@ -49,27 +49,29 @@ class Session:
         self._version = 0
         self._changed: dict[str, Any] = {"areas": 0, "examples": []}
         self._failed = ""
+        self._memory: dict[str, Any] = {}
+        self._texts: dict[str, str] = {}
         fit = project.fit(again=False)
         self._use(fit, project.queue(fit, None if (fit.known.source > 0).any() else project.areas))
         if any(not d.audit for d in project.standing()):
             self._start(refit=True)
 
     def _use(self, fit: Fit, queue: Queue) -> None:
-        """Take up a fit and its queue."""
+        """Take up a fit and its queue; only the exchange itself makes others wait."""
+        is_open, order = {item.id for item in queue.items}, self._with_audits(fit, queue)
+        items = dict(order)
         with self._lock:
             self._fit, self._queue, self._version = fit, queue, self._version + 1
-            self._open = {item.id for item in queue.items}
-            self._order = self._with_audits(queue)
-            self._items = dict(self._order)
+            self._open, self._order, self._items = is_open, order, items
 
-    def _with_audits(self, queue: Queue) -> list[tuple[str, Item]]:
+    def _with_audits(self, fit: Fit, queue: Queue) -> list[tuple[str, Item]]:
         """Put an item of the audit behind every so many others, all that are left at the end; name all of them."""
         order: list[tuple[str, Item]] = []
         audits: list[Item] = []
         if self.audit_every:
             known = {(item.area.sequence, item.area.start): item.area for item in queue.items}
             units = self.project.next_audits(max(len(queue) // self.audit_every + 50, 100))
-            audits = [self._audit_item(unit, known.get((unit.sequence, unit.start))) for unit in units]
+            audits = [self._audit_item(fit, unit, known.get((unit.sequence, unit.start))) for unit in units]
         left = iter(audits)
         for i, item in enumerate(queue.items, 1):
             order.append((item.id, item))
@@ -77,8 +79,8 @@ class Session:
                 order += [(self._name(audit), audit) for audit in islice(left, 1)]
         return order + [(self._name(audit), audit) for audit in left]
 
-    def _audit_item(self, unit: Unit, other: Area | None) -> Item:
-        corpus, truth = self._fit.corpus, self._fit.truth
+    def _audit_item(self, fit: Fit, unit: Unit, other: Area | None) -> Item:
+        corpus, truth = fit.corpus, fit.truth
         base = int(corpus.offsets[unit.sequence])
         end = int(corpus.offsets[unit.sequence + 1])
         spans = self.project.labels.of_sequence(truth.labels[base:end].tolist())
@@ -87,7 +89,7 @@ class Session:
         if self.project.labels.scheme is not None and () not in readings:
             readings = (*readings, ())
         area = Area(unit.sequence, unit.start, unit.stop, readings, (0.0,) * len(readings), ((),) * len(readings))
-        return Item(area, "audit", "audit", 0.0, 0.0, 0.0, 1.0, f"audit {unit.id}", 0)
+        return Item(area, "audit", "audit", f"audit {unit.id}", rest=unit.rest)
 
     @staticmethod
     def _name(item: Item) -> str:
@@ -155,8 +157,11 @@ class Session:
             return {"version": self._version, "total": len(found) + len(more), "items": rows}
 
     def _searched(self, item: Item) -> str:
-        short = self._short(item)
-        return f"{short['words']} {short['sequence']} {item.reason}".casefold()
+        name = self._name(item)
+        if name not in self._texts:
+            short = self._short(item)
+            self._texts[name] = f"{short['words']} {short['sequence']}".casefold()
+        return f"{self._texts[name]} {item.reason}"
 
     def _decided_by_others(self, done: dict[str, set[str]]) -> list[dict[str, Any]]:
         found = []
@@ -176,7 +181,7 @@ class Session:
         area = Area(
             self.project.places[d.sequence], d.start, d.stop, readings, (0.0,) * len(readings), ((),) * len(readings)
         )
-        return Item(area, "reading", str(d.shown.get("reason", "people disagree")), 0.0, 0.0, 0.0, 1.0, "", 0)
+        return Item(area, "reading", str(d.shown.get("reason", "people disagree")), "")
 
     def _short(self, item: Item) -> dict[str, Any]:
         corpus, area = self._fit.corpus, item.area
@@ -205,7 +210,6 @@ class Session:
                     said = [corpus.annotators[v] for v in area.voters[i]]
                     candidate |= {"votes": said, "probability": round(area.weights[i], 3)}
                 candidates.append(candidate)
-            unit = next((u for u in self.project.units if u.id == item.id), None) if item.reason == "audit" else None
             return self._short(item) | {
                 "why": REASONS.get(item.reason, item.reason),
                 "start": area.start,
@@ -215,7 +219,7 @@ class Session:
                 "types": list(self.project.labels.types),
                 "scheme": self.project.labels.scheme,
                 "audit": item.reason == "audit",
-                "rest": bool(unit is not None and unit.rest),
+                "rest": item.rest,
             }
 
     def alike(self, name: str) -> list[dict[str, Any]]:
@@ -283,7 +287,7 @@ class Session:
         if audit:
             shown["unit"] = item.id
         elif item.errors and readings:
-            shown["lesson"] = [traits_of(area, item.question), area.errors, found_errors(area, readings)]
+            shown["lesson"] = [item.traits, area.errors, found_errors(area, readings)]
         kept = tuple(tuple(sorted(r)) for r in dict.fromkeys(tuple(r) for r in readings))
         return Decision(
             self._fit.corpus.sequence_ids[area.sequence], start, stop, kept, who=who, audit=audit,
@@ -317,7 +321,7 @@ class Session:
             before = self._fit
             self._use(before, self.project.ranked(self._queue))
             if refit:
-                fit = self.project.fit()
+                fit = self.project.fit(memory=self._memory)
                 changed = self._compare(before, fit)
                 self._use(fit, self.project.queue(fit))
                 with self._lock:

@@ -17,6 +17,10 @@ members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimit
 
 `confusion`, `clusters` and `reliability` are those of the mean: expected counts under its probabilities. Nothing here
 looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.md).
+
+A *warm* fit (`memory`: the same texts with more labels known) begins where the last one ended: every member from its
+own state with a few steps more, the text models from their weights with one round; where the text had nothing to say
+it is not asked again.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
 from lasca.truth.overruling import Asked, HiddenVotes, released
-from lasca.truth.robust_chain import Member, Structure, member
+from lasca.truth.robust_chain import Member, MemberState, Structure, member
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
 from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
 from lasca.truth.tempering import referee
@@ -89,6 +93,8 @@ LEAST_SAY = 0.05
 MANY, LONG = 2000, 3.0
 """Marks, and length of their runs, from which a member without memory overcounts: an annotator's votes along a span are
 one decision."""
+WARM = 5
+"""Steps of each member in a warm fit: the next one goes on from there."""
 MOST_STATES = 40
 LEAST_AGREEMENT = 0.4
 DOUBT = 0.02
@@ -137,25 +143,31 @@ class RobustSequence(TruthModel):
             run = _Average(self, corpus, votes, Path(temporary), progress)
             run.members(0, 0.05, 0.35)
             told, agreement = self._told(run, reader) if reader is not None and self.rounds else (False, None)
+            if self.memory is not None:
+                self.memory.update(labels=corpus.labels, ended=run.ended, crossfit=run.crossfit, free=run.free)
             progress(0.97, "result")
             return self._posterior(run, told, agreement)
 
     def _told(self, run: _Average, reader: TextModel) -> tuple[bool, float | None]:
         """Let the text have its say, if it has earned one; return whether it has, and how well it agrees."""
         run.progress(0.4, "text")
-        crossfit, agreement = self._crossfit(run, reader)
+        warm = run.before is not None
+        crossfit, agreement = (run.crossfit, None) if warm else self._crossfit(run, reader)
         if crossfit is None:
             return False, agreement
-        for done in range(self.rounds):
-            begin = 0.4 + 0.55 * done / self.rounds
+        rounds = 1 if warm else self.rounds
+        for done in range(rounds):
+            begin = 0.4 + 0.55 * done / rounds
             run.progress(begin, f"text, round {done + 1}")
             run.hear(done + 1, crossfit(run.means()))
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
+                run.crossfit = None
                 return False, agreement
-            if done == 0:
+            if done == 0 and not warm:
                 run.release()
             run.members(done + 1, begin + 0.2, begin + 0.5)
+        run.crossfit = crossfit
         return True, agreement
 
     def _crossfit(self, run: _Average, reader: TextModel) -> tuple[CrossFit | None, float | None]:
@@ -268,7 +280,11 @@ class _Average:
         self.rules = StateSpace.of(corpus.labels)
         self.warnings: list[str] = []
         self.fits: list[Fitted] = []
-        self.free: tuple[int, ...] = ()
+        kept = model.memory if model.memory and model.memory["labels"] == corpus.labels else {}
+        self.before: dict[str, MemberState] | None = kept.get("ended")
+        self.ended: dict[str, MemberState] = {}
+        self.crossfit: CrossFit | None = kept.get("crossfit")
+        self.free: tuple[int, ...] = kept.get("free", ())
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
         progress(0.0, "families")
@@ -344,9 +360,13 @@ class _Average:
             fitted: Fitted = read_record(ended)
             return fitted
         learner = self._member(structure, others, self.crowd, self.free)
+        name = f"{structure.name}, {len(others)} others"
+        if self.before is not None and name in self.before:
+            learner = replace(learner, begin=self.before[name])
         checkpoint = None if model.place is None else Checkpoint(self.scratch / "checkpoint", model.place.every)
         run, said = self._run(learner, keep.name, averaging, checkpoint, report)
         self._beside(said)
+        self.ended[name] = run.state
         found = Fitted(structure.name, run.trace, run.converged, run.state.held)
         if checkpoint is not None:
             write_record(found, ended)
@@ -361,7 +381,8 @@ class _Average:
         self, learner: Member, name: str, finish: Any, checkpoint: Checkpoint | None, report: Progress
     ) -> tuple[Any, list[Any]]:
         """Run a member to its end; return the run, and what `finish` makes of what it says of each block."""
-        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": self.model.max_iter, "tol": 0.0}
+        steps = self.model.max_iter if learner.begin is None else min(WARM, self.model.max_iter)
+        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": steps, "tol": 0.0}
         locals = self.scratch / f"locals-{name}"
         locals.mkdir(exist_ok=True)
         with self.model._work(learner, self.blocks, locals) as work:  # one chain in memory at a time

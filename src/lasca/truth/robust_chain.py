@@ -161,6 +161,8 @@ class Member(ChainLearner):
     """A run ends when probabilities move by less than this."""
     free: tuple[int, ...] = ()
     """Labels that may be found where people who agree mark nothing."""
+    begin: MemberState | None = None
+    """Where an earlier run on the same votes ended, to go on from there."""
     remembers: ClassVar[bool] = True
 
     @cached_property
@@ -169,7 +171,9 @@ class Member(ChainLearner):
         return Rates(self.crowd) if self.crowd.outside >= 0 else None
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> MemberState:
-        """Begin at the start, with nobody asleep and nothing held."""
+        """Begin at the start, with nobody asleep and nothing held; or where an earlier run ended."""
+        if self.begin is not None:
+            return self.begin
         first = super().start(summary, rng)
         A, K = self.crowd.own.shape
         return MemberState(**vars(first), asleep=np.full(A, FIRST_ASLEEP), held=np.zeros(K))
@@ -226,7 +230,7 @@ class Member(ChainLearner):
         *counted, moved, marks, slept, said, other = statistics
         new, objective = super().update(state, tuple(counted))
         sleeps, held = state.asleep, state.held
-        if state.start is None and self.rates is not None:
+        if state.start is None and self.rates is not None and np.isfinite(moved):  # else it is the first visit
             sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other)
         return MemberState(**vars(new), asleep=sleeps, held=held, moved=moved / max(1.0, marks)), objective
 
