@@ -54,6 +54,8 @@ def test_what_one_person_said_is_worth_a_second_vote_and_only_of_who_may() -> No
     assert pairs == {(who, document) for who in "yz" for document in ("1", "2")}
     may = np.array([[True] * 3, [True, True, False], [False] * 3])
     assert {(a.annotator, a.document) for a in assign(corpus, certain, 20, may=may)} == {("y", "1")}
+    settled = np.array([False, False, True, True, False, False])  # somebody decided all of the second document
+    assert {a.document for a in assign(corpus, certain, 20, settled=settled)} == {"2"}
 
 
 def test_budget_and_the_most_for_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from lasca import formats
 from lasca.corpus import CrowdCorpus
 from lasca.review.decisions import Decision
+from lasca.review.finish import card_of
 from lasca.review.project import Project
 from lasca.review.queue import make_queue, write_queue
 from test_cli import run
@@ -210,3 +212,18 @@ def test_finish_says_where_every_label_comes_from(lasca_: Any, folder: Path, tmp
     assert "drawn at random" in text
     assert lasca_("finish", folder, "-o", target, "--names", "--overwrite") == 0
     assert "Ann Other" in (target / "card.md").read_text(encoding="utf-8")
+
+
+def test_warnings_on_the_card_count_families_and_name_nobody(tmp_path: Path) -> None:
+    project = Project(run_folder(tmp_path / "out"))
+    family = ["Ann Other", "Bob"]
+    project.truth = replace(
+        project.truth,
+        warnings=("Ann Other, Bob repeat each other", "label 'X' is never inferred"),
+        diagnostics={**project.truth.diagnostics, "families": [family]},
+    )
+    fit = project.fit(again=False)
+    card = card_of(project, fit, fit.known.source)
+    assert card["warnings"] == ["2 annotators repeat each other", "label 'X' is never inferred"]
+    named = card_of(project, fit, fit.known.source, names=True)
+    assert named["warnings"][0] == "Ann Other, Bob repeat each other"

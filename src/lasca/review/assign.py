@@ -61,10 +61,12 @@ def assign(
     annotators: Sequence[str] | None = None,
     most: int | None = None,
     may: npt.NDArray[np.bool_] | None = None,
+    settled: npt.NDArray[np.bool_] | None = None,
 ) -> list[Assignment]:
     """Hand out `budget` documents, the best first; `most` is how many one annotator may get.
 
     `may` says who may get what: (annotators, documents), in the order in which they are named and of `documents_of`.
+    `settled` marks tokens that somebody decided: no vote is needed there.
     """
     if budget < 1:
         raise ParameterError("budget", budget, "at least 1")
@@ -76,7 +78,7 @@ def assign(
     tokens = np.bincount(of_token, minlength=len(names))
     proba = _doubted(corpus, truth)
     best = proba.max(axis=1)
-    open_tokens = np.flatnonzero(best < SURE)
+    open_tokens = np.flatnonzero(best < SURE if settled is None else (best < SURE) & ~settled)
     code = {name: a for a, name in enumerate(corpus.annotators)}
     seen = np.zeros((corpus.n_annotators, len(names)), bool)
     seen[corpus.annotation_annotator, of_token[corpus.annotation_token]] = True

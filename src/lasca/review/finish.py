@@ -20,6 +20,7 @@ from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
 from lasca.review.project import Fit, Project, clamped, known_labels, needed_labels, with_labels
 from lasca.review.spans import Labels
+from lasca.truth import Truth
 
 __all__ = ["SOURCES", "card_of", "finish"]
 
@@ -134,7 +135,7 @@ def card_of(
         "spans_and_areas": len(areas),
         "audited_error_rate": None,
         "promise": None if promise is None else dict(promise),
-        "warnings": list(dict.fromkeys([*project.truth.warnings, *fit.truth.warnings])),
+        "warnings": list(dict.fromkeys([*_warnings(project.truth, names), *_warnings(fit.truth, names)])),
     }
     if audited:
         n = len(audited)
@@ -146,6 +147,15 @@ def card_of(
     if names:
         card["names"] = {"annotators": list(corpus.annotators), "reviewers": people}
     return card
+
+
+def _warnings(truth: Truth, names: bool) -> list[str]:
+    """Return what a fit warned of; the families it names are only counted where names are not asked for."""
+    said = list(truth.warnings)
+    for family in () if names else truth.diagnostics.get("families", ()):
+        shown = ", ".join(family[:8])
+        said = [warning.replace(shown, f"{len(family[:8])} annotators") for warning in said]
+    return said
 
 
 def _written(card: Mapping[str, Any]) -> str:

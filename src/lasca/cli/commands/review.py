@@ -212,7 +212,8 @@ def next_votes(
     project = Project(folder)
     fit = project.fit(again=False)
     names = None if annotators is None else [name.strip() for name in annotators.split(",") if name.strip()]
-    made = assign(fit.corpus, fit.truth, budget, annotators=names, most=most)
+    settled = fit.known.source > 0
+    made = assign(fit.corpus, fit.truth, budget, annotators=names, most=most, settled=settled)
     rows = [
         {
             "annotator": a.annotator, "document": a.document, "tokens": a.tokens, "gain": round(a.gain, 4),
