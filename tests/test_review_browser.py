@@ -199,6 +199,32 @@ def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Ca
     browser.find_element("id", "search").clear()
 
 
+def test_the_same_for_all_alike_shows_them_first(browser: Any, tmp_path: Path, serve: Callable[..., Server]) -> None:
+    tokens = [["Paris", "is", "far", "."] for _ in range(4)]
+    people = {"a": [["B-LOC", "O", "O", "O"]] * 4, "b": [["B-PER", "O", "O", "O"]] * 4}
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "alike")
+    resize(browser, 1440)
+    ready(browser, serve("--audit", "0", place=tmp_path / "alike").url)
+    keys(browser, "b")
+    until(lambda: browser.find_element("id", "all").get_attribute("open"))
+    assert len(browser.find_elements("css selector", "#others li")) == 3
+    assert decided(browser) == 0
+    keys(browser, ESCAPE)  # no
+    until(lambda: not browser.find_element("id", "all").get_attribute("open"))
+    assert decided(browser) == 0
+    keys(browser, "b")
+    until(lambda: browser.find_element("id", "all").get_attribute("open"))
+    keys(browser, ENTER)
+    until(lambda: decided(browser) == 4)
+    idle(browser)
+    keys(browser, "u")
+    until(lambda: decided(browser) == 0)
+    idle(browser)
+    browser.find_elements("css selector", "#candidates button")[0].click()  # by mouse
+    until(lambda: decided(browser) == 1)
+
+
 def test_two_windows_side_by_side(browser: Any, folder: Path, serve: Callable[..., Server]) -> None:
     resize(browser, 1440)
     server = serve()
