@@ -269,7 +269,7 @@ def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: npt.NDArray[
     warnings = []
     if not_converged:
         stages = " and ".join(not_converged)
-        warnings.append(f"the search for ambiguous tokens had not settled in {stages}: raise its max_iter")
+        warnings.append(f"the search for ambiguous tokens had not settled in {stages}; its ranks may still move")
     middle = np.searchsorted(np.cumsum(sizes), (np.array([sizes.sum() - 1, sizes.sum()]) // 2), side="right")
     if middle.mean() < 3:
         warnings.append(

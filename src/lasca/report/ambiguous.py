@@ -56,6 +56,7 @@ def ambiguous_section(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, g
         "rows": rows,
         "listed": listed,
         "total": len(ambiguity.tokens),
+        "likely": int((ambiguity.score[ambiguity.tokens] >= 0.5).sum()),
         "pairs": [{"pair": [i, j], "n": n} for (i, j), n in sorted(counted.items(), key=lambda x: (-x[1], x[0]))],
         "examples": examples,
         "unranked": {reason: n for reason, n in ambiguity.unranked.items() if n},

@@ -17,7 +17,7 @@ from lasca.truth import Truth
 
 __all__ = ["first_items", "headline", "next_steps", "span_scores", "warnings_on_top"]
 
-FIRST = 6
+FIRST, READINGS = 6, 3
 SIDE = 42
 
 
@@ -155,8 +155,8 @@ def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
                 "words": clean(" ".join(words[area.start : area.stop]), 120),
                 "after": _words_of(after, SIDE),
                 "sequence": clean(corpus.sequence_ids[area.sequence], 40),
-                "candidates": [clean(said(words, reading), 100) for reading in area.readings[:4]],
-                "more": max(len(area.readings) - 4, 0),
+                "candidates": [clean(said(words, reading), 100) for reading in area.readings[:READINGS]],
+                "more": max(len(area.readings) - READINGS, 0),
                 "why": REASONS[item.reason],
                 "gain": item.gain,
                 "alike": item.alike,

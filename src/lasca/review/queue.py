@@ -322,8 +322,15 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
 
 
 def said(words: Sequence[str], reading: Reading) -> str:
-    """Write a reading for people: "PER: Ada Lovelace; LOC: Paris", or "none"."""
-    return "; ".join(f"{kind or 'span'}: {' '.join(words[s:e])}" for s, e, kind in reading) or "none"
+    """Write a reading for people: "PER: Ada; Charles; LOC: Paris", or "none"; a type is named where it changes."""
+    before = [None, *(kind for _, _, kind in reading)]
+    return (
+        "; ".join(
+            ("" if kind == last else f"{kind or 'span'}: ") + " ".join(words[s:e])
+            for (s, e, kind), last in zip(reading, before)
+        )
+        or "none"
+    )
 
 
 def write_queue(corpus: CrowdCorpus, queue: Queue, folder: Path) -> None:

@@ -84,7 +84,8 @@
 
   function words(spans) {
     if (!spans.length) return current.scheme ? "none" : "–";
-    return spans.map(([start, stop, kind]) => `${kind || "span"}: ${current.tokens.slice(start, stop).join(" ")}`).join("; ");
+    const type = (kind, i) => (i && spans[i - 1][2] === kind ? "" : `${kind || "span"}: `);  // named where it changes
+    return spans.map(([start, stop, kind], i) => type(kind, i) + current.tokens.slice(start, stop).join(" ")).join("; ");
   }
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -125,6 +126,8 @@
     }));
     byId("taken").textContent = words(reading).slice(0, 60);
     byId("edit").hidden = !reading.length;
+    document.querySelector("[data-key=a]").hidden = current.candidates.length < 2;
+    document.querySelector("[data-key=b]").hidden = !current.alike;
     if (reading[active]) byId("type").value = reading[active][2];
   }
 
