@@ -1,13 +1,14 @@
 """Replay a review with gold as the reviewer, through the server's own endpoints: errors left against decisions made.
 
-    python experiments/replay.py --data mturk --model robust --refit 400 --seeds 5 -o build/replay-mturk.json
+    python experiments/replay.py --data mturk --model robust --share 0.3 --refit 100 -o build/replay-mturk.json
 
-Orders: the queue as the server gives it, and posterior entropy and vote entropy (each of the worst token of an item)
-over the items that the server offers. All of them get refits with what was decided after every `--refit` decisions;
-the queue is also ranked anew by what decisions taught, as the server does. Each order goes on until the errors are
-halved (`--most` decisions at most). Errors are spans that are wrong plus spans that are missing; "unseen" are those in
-sequences of which nothing was shown. Seeds draw a `--share` of the sequences with gold each; first fits are kept in
-`--fits`. docs/review-replays.md is made of the results by experiments/review_page.py.
+Every seed draws a `--share` of the documents, and holds a fifth of those apart: they are in the corpus, and nobody is
+ever asked about them. Orders: the queue as the server gives it, and posterior entropy and vote entropy (each of the
+worst token of an item) over the items that the server offers. All of them get the server's own refits, after every
+`--refit` decisions; the queue is also ranked anew by what decisions taught, as the server does. Each order goes on
+until the errors of the documents that are shown are halved (`--most` decisions at most). Errors are spans that are
+wrong plus spans that are missing. First fits are kept in `--fits`. docs/review-replays.md is made of the results by
+experiments/review_page.py.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from starlette.testclient import TestClient
 
 from crowds.corpora import pico
 from lasca.corpus import CrowdCorpus
 from lasca.pipeline.folder import save_truth
 from lasca.pipeline.source import read
+from lasca.review.assign import documents_of
 from lasca.review.project import Project
-from lasca.review.queue import order_by
+from lasca.review.queue import Item, order_by
 from lasca.review.server import Address, make_app
 from lasca.review.session import RANK_AFTER, Session
 from lasca.review.spans import Labels
@@ -37,6 +40,10 @@ from lasca.truth import model_class
 
 ORDERS = ("queue", "posterior-entropy", "vote-entropy")
 GOLD = "gold"
+APART = 5
+"""One document of so many is held apart."""
+STEP = 10
+"""Errors are counted after so many decisions, and after every refit."""
 
 
 def with_gold(name: str) -> CrowdCorpus:
@@ -49,17 +56,19 @@ def with_gold(name: str) -> CrowdCorpus:
     return corpus.select(sequences=keep & (unknown == 0))
 
 
-def drawn(corpus: CrowdCorpus, share: float, seed: int) -> CrowdCorpus:
-    """Return a part of the sequences, drawn at random."""
-    order = np.random.default_rng(seed).permutation(corpus.n_sequences)
-    return corpus.select(sequences=np.sort(order[: int(share * corpus.n_sequences)]))
+def drawn(corpus: CrowdCorpus, share: float, seed: int) -> tuple[CrowdCorpus, npt.NDArray[np.bool_]]:
+    """Return a part of the documents, drawn at random, and which of its sequences are held apart."""
+    document, names = documents_of(corpus)
+    order = np.random.default_rng(seed).permutation(len(names))[: int(share * len(names))]
+    kept = np.isin(document, order)
+    return corpus.select(sequences=kept), np.isin(document, order[: len(order) // APART])[kept]
 
 
 def fitted(name: str, share: float, model: str, seed: int, folder: Path) -> Path:
     """Return the folder of a first fit, made where it is not there."""
     made = folder / f"{name}-{share:g}-{model}-{seed}"
     if not made.is_dir():
-        part = drawn(with_gold(name), share, seed)
+        part, _ = drawn(with_gold(name), share, seed)
         save_truth(part, model_class(model)().fit(part), made)
     return made
 
@@ -70,61 +79,72 @@ def spans_of(labels: Labels, codes: Any, corpus: CrowdCorpus) -> set[tuple[int, 
     return set(zip(found.start.tolist(), found.stop.tolist(), found.kind.tolist()))
 
 
-def replay(folder: Path, order: str, refit: int, most: int) -> list[dict[str, int]]:
-    """Decide items in one order until half of the errors are gone; return the errors left after every few decisions."""
-    project = Project(folder)
-    session = Session(project, refit_after=0, audit_every=0, rank_after=RANK_AFTER if order == "queue" else 0)
-    client = TestClient(make_app(session, Address(8000, "t")), base_url="http://127.0.0.1:8000")
-    corpus, labels = project.corpus, project.labels
-    gold = spans_of(labels, corpus.golds[GOLD], corpus)
-    by_sequence: dict[int, list[tuple[int, int, str]]] = {}
-    for a, b, k in gold:
-        s = int(corpus.token_sequence[a])
-        base = int(corpus.offsets[s])
-        by_sequence.setdefault(s, []).append((a - base, b - base, labels.types[k]))
-    shown: set[int] = set()
-    done: set[str] = set()
-    decided: list[tuple[int, int]] = []
-    curve: list[dict[str, int]] = []
-    first_wrong: set[tuple[int, int, int]] = set()
+class Replay:
+    """One review by somebody who knows the gold."""
 
-    def measure() -> int:
-        inferred = np.array(session._fit.truth.labels)
-        for start, stop in decided:
-            inferred[start:stop] = corpus.golds[GOLD][start:stop]
-        wrong = spans_of(labels, inferred, corpus) ^ gold
-        first_wrong.update(wrong if not curve else ())
-        unseen, unseen_before = (
-            sum(int(corpus.token_sequence[a]) not in shown for a, _, _ in found) for found in (wrong, first_wrong)
-        )
-        curve.append({"decisions": len(done), "errors": len(wrong), "unseen": unseen, "unseen_before": unseen_before})
-        return len(wrong)
+    def __init__(self, folder: Path, apart: npt.NDArray[np.bool_], order: str, refit: int) -> None:
+        project = Project(folder)
+        rank = RANK_AFTER if order == "queue" else 0
+        self.session = Session(project, refit_after=refit, audit_every=0, rank_after=rank)
+        self.client = TestClient(make_app(self.session, Address(8000, "t")), base_url="http://127.0.0.1:8000")
+        self.corpus, self.labels, self.order, self.apart = project.corpus, project.labels, order, apart
+        self.gold = spans_of(self.labels, self.corpus.golds[GOLD], self.corpus)
+        self.by_sequence: dict[int, list[tuple[int, int, str]]] = {}
+        for a, b, k in self.gold:
+            s = int(self.corpus.token_sequence[a])
+            base = int(self.corpus.offsets[s])
+            self.by_sequence.setdefault(s, []).append((a - base, b - base, self.labels.types[k]))
+        self.decided: list[tuple[int, int]] = []
+        self.curve: list[dict[str, int]] = []
 
-    first = measure()
-    left = first
-    while left > first / 2 and len(done) < most:
-        queue = [item for item in session._queue.items if item.id not in done]
-        if order != "queue":
-            queue = order_by(queue, session._fit.corpus, session._fit.truth, order)
-        if not queue:
-            break
-        for item in queue[: min(RANK_AFTER, refit - len(done) % refit) if refit else RANK_AFTER]:
-            area = item.area
-            spans = [s for s in by_sequence.get(area.sequence, []) if s[0] < area.stop and s[1] > area.start]
-            body = {"who": "gold", "item": item.id, "readings": [[list(s) for s in sorted(spans)]]}
-            answer = client.post("/t/api/decide", json=body)
-            assert answer.status_code == 200, answer.text
-            base = int(corpus.offsets[area.sequence])
-            ends = [area.start, area.stop, *(end for span in spans for end in span[:2])]
-            decided.append((base + min(ends), base + max(ends)))
-            shown.add(area.sequence)
+    def measure(self) -> int:
+        """Note how many errors are left where items are shown, and how many in the documents held apart."""
+        inferred = np.array(self.session._fit.truth.labels)
+        for start, stop in self.decided:
+            inferred[start:stop] = self.corpus.golds[GOLD][start:stop]
+        wrong = spans_of(self.labels, inferred, self.corpus) ^ self.gold
+        apart = sum(bool(self.apart[self.corpus.token_sequence[a]]) for a, _, _ in wrong)
+        self.curve.append({"decisions": len(self.decided), "errors": len(wrong) - apart, "apart": apart})
+        return len(wrong) - apart
+
+    def open_items(self) -> list[Item]:
+        """Return what may be asked, in the order that is replayed."""
+        found = [item for item in self.session._queue.items if not self.apart[item.area.sequence]]
+        if self.order != "queue":
+            found = order_by(found, self.session._fit.corpus, self.session._fit.truth, self.order)
+        return found
+
+    def decide(self, item: Item) -> None:
+        """Say what gold says of an item, and wait for what the server makes of it."""
+        area = item.area
+        spans = [s for s in self.by_sequence.get(area.sequence, []) if s[0] < area.stop and s[1] > area.start]
+        body = {"who": "gold", "item": item.id, "readings": [[list(s) for s in sorted(spans)]]}
+        answer = self.client.post("/t/api/decide", json=body)
+        assert answer.status_code == 200, answer.text
+        base = int(self.corpus.offsets[area.sequence])
+        ends = [area.start, area.stop, *(end for span in spans for end in span[:2])]
+        self.decided.append((base + min(ends), base + max(ends)))
+        self.session.wait()
+        assert not self.session._failed, self.session._failed
+
+    def run(self, most: int) -> list[dict[str, int]]:
+        """Decide until half of the errors are gone; return the errors left after every few decisions."""
+        goal = self.measure() / 2
+        version, queue, done = 0, iter(()), set[str]()
+        while self.curve[-1]["errors"] > goal and len(self.decided) < most:
+            if version != self.session._version:
+                version = self.session._version
+                queue = iter([item for item in self.open_items() if item.id not in done])
+            item = next(queue, None)
+            if item is None:
+                break
             done.add(item.id)
-        session.wait()
-        left = measure()
-        if refit and (len(done) % refit == 0 or (left <= first / 2 and order == "queue")):  # last: what was never shown
-            session.renew(refit=True)
-            left = measure()
-    return curve
+            self.decide(item)
+            if len(self.decided) % STEP == 0 or version != self.session._version:
+                self.measure()
+        self.session.renew(refit=True)  # what was learned of documents never shown, from all that was decided
+        self.measure()
+        return self.curve
 
 
 def half(curve: list[dict[str, int]]) -> float | None:
@@ -141,10 +161,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", choices=("mturk", "pico"), default="mturk")
     parser.add_argument("--model", default="robust")
-    parser.add_argument("--share", type=float, default=0.9, help="the share of the sequences that each seed draws")
+    parser.add_argument("--share", type=float, default=0.9, help="the share of the documents that each seed draws")
     parser.add_argument("--most", type=int, default=4000)
-    parser.add_argument("--refit", type=int, default=400, help="0: none, the queue learns by itself alone")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--refit", type=int, default=100, help="decisions between refits")
+    parser.add_argument("--seeds", default="0-4", help="the first and the last")
     parser.add_argument("--orders", default=",".join(ORDERS))
     parser.add_argument("--fits", type=Path, default=Path("build/fits"))
     parser.add_argument("-o", "--output", type=Path, required=True)
@@ -156,19 +176,21 @@ def main() -> None:
         before = json.loads(asked.output.read_text(encoding="utf-8"))
         results = before["results"] if before["settings"] == settings else []
     known = {(r["seed"], r["order"]) for r in results}
-    for seed in range(asked.seeds):
+    first, last = map(int, asked.seeds.split("-"))
+    for seed in range(first, last + 1):
         if all((seed, order) in known for order in asked.orders.split(",")):
             continue
+        _, apart = drawn(with_gold(asked.data), asked.share, seed)
         made = fitted(asked.data, asked.share, asked.model, seed, asked.fits)
         for order in (o for o in asked.orders.split(",") if (seed, o) not in known):
             began = time.process_time()
             with tempfile.TemporaryDirectory() as scratch:
                 shutil.copytree(made, Path(scratch) / "run")
-                curve = replay(Path(scratch) / "run", order, asked.refit, asked.most)
+                curve = Replay(Path(scratch) / "run", apart, order, asked.refit).run(asked.most)
             results.append({"seed": seed, "order": order, "half": half(curve), "curve": curve})
             print(
                 f"{asked.data} {asked.model} seed {seed} {order}: {curve[0]['errors']} errors, half at {half(curve)}, "
-                f"unseen {curve[-1]['unseen_before']} -> {curve[-1]['unseen']}, "
+                f"apart {curve[0]['apart']} -> {curve[-1]['apart']}, "
                 f"{time.process_time() - began:.0f} CPU s",
                 flush=True,
             )

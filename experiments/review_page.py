@@ -1,12 +1,13 @@
 # ruff: noqa: E501  the text of a page
 """Make docs/review-replays.md of replays: what the queue, the promise and `lasca next` are worth on real crowds.
 
-    python experiments/replay.py --data pico --refit 60 -o build/replay-pico.json
-    python experiments/replay.py --data mturk --refit 0 --most 1500 -o build/replay-mturk.json
+    python experiments/replay.py --data mturk --share 0.3 --refit 100 -o build/replay-mturk.json
+    python experiments/replay.py --data pico --refit 20 -o build/replay-pico.json
     python experiments/collect.py -o build/collect.json
-    python experiments/review_page.py build/replay-mturk.json build/replay-pico.json --collect build/collect.json --fit build/fits/mturk-0.9-robust-0
+    python experiments/review_page.py build/replay-mturk.json build/replay-pico.json --collect build/collect.json
 
-`--fit` is a run of data with gold, of which 500 audits are drawn. The curves are docs/images/review-replays.png.
+Several files of the same data (other seeds) are read as one. The promise is about a fit of MTurk val, of which 500
+audits are drawn. The curves are docs/images/review-replays.png.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from lasca.review.project import Project
 from lasca.review.promise import certainty_of, make_promise
 from lasca.review.spans import Span
-from replay import GOLD, ORDERS, half
+from replay import GOLD, ORDERS, fitted, half
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -36,47 +37,45 @@ CONFIDENCE = 0.95
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
-def queue_part(path: Path, figure: Any) -> list[str]:
+def read_replays(paths: list[Path]) -> list[tuple[dict[str, Any], dict[tuple[int, str], Any]]]:
+    """Return the settings and the results (by seed and order) of each data set; only seeds with all orders."""
+    found: dict[str, tuple[dict[str, Any], dict[tuple[int, str], Any]]] = {}
+    for path in paths:
+        one = json.loads(path.read_text(encoding="utf-8"))
+        asked, results = found.setdefault(one["settings"]["data"], (one["settings"], {}))
+        assert asked == one["settings"], f"{path} has other settings"
+        results |= {(r["seed"], r["order"]): r for r in one["results"]}
+    for _, results in found.values():
+        for seed in {seed for seed, _ in results if not all((seed, order) in results for order in ORDERS)}:
+            for order in ORDERS:
+                results.pop((seed, order), None)
+    return list(found.values())
+
+
+def queue_part(asked: dict[str, Any], by: dict[tuple[int, str], Any], figure: Any) -> list[str]:
     """Return the table of a replay, and draw its curves."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    asked, results = found["settings"], found["results"]
-    seeds = sorted({r["seed"] for r in results})
-    seeds = [s for s in seeds if {r["order"] for r in results if r["seed"] == s} == set(ORDERS)]
-    by = {(r["seed"], r["order"]): r for r in results}
+    seeds = sorted({seed for seed, _ in by})
     lines = [
-        f"### {asked['data']}: model `{asked['model']}`, {100 * asked['share']:g} % of the sequences per seed, "
-        + (
-            f"a refit every {asked['refit']} decisions"
-            if asked["refit"]
-            else "no refits: the queue learns by itself alone"
-        ),
+        f"### {asked['data']}: model `{asked['model']}`, {100 * asked['share']:g} % of the documents per seed, a refit "
+        f"every {asked['refit']} decisions",
         "",
         "| seed | errors | queue | posterior entropy | vote entropy | queue / posterior | queue / vote | errors never shown |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    ratios: list[tuple[float, float]] = []
+    ratios: list[list[float]] = []
     for s in seeds:
         needed = {order: half(by[s, order]["curve"]) for order in ORDERS}
-        most = {order: needed[order] or by[s, order]["curve"][-1]["decisions"] for order in ORDERS}
-        own = needed["queue"]
-        ratio = [float("nan") if own is None else own / most[order] for order in ORDERS[1:]]
-        ratios.append((ratio[0], ratio[1]))
-        last = by[s, "queue"]["curve"][-1]
-        cells = [f"{most[o]:.0f}" if needed[o] is not None else f"> {most[o]:.0f}" for o in ORDERS]
-        less = ["" if needed[o] is not None else "< " for o in ORDERS[1:]]
-        shares = [f"{sign}{100 * r:.0f} %" for sign, r in zip(less, ratio)]
+        assert all(n is not None for n in needed.values()), f"seed {s} was stopped before half of the errors were gone"
+        own, *others = (float(needed[order] or 0) for order in ORDERS)
+        ratios.append([own / other for other in others])
+        curve = by[s, "queue"]["curve"]
+        cells = [f"{own:.0f}", *(f"{n:.0f}" for n in others), *(f"{100 * own / n:.0f} %" for n in others)]
         lines.append(
-            f"| {s} | {by[s, 'queue']['curve'][0]['errors']} | {' | '.join(cells)} | {' | '.join(shares)} | "
-            + (f"{last['unseen_before']} → {last['unseen']} |" if asked["refit"] else "– |")
+            f"| {s} | {curve[0]['errors']} | {' | '.join(cells)} | {curve[0]['apart']} → {curve[-1]['apart']} |"
         )
     mean = np.mean(ratios, axis=0)
-    less = ["" if all(half(by[s, o]["curve"]) is not None for s in seeds) else "< " for o in ORDERS[1:]]
-    before, after = (sum(by[s, "queue"]["curve"][-1][k] for s in seeds) for k in ("unseen_before", "unseen"))
-    lines += [
-        f"| mean | | | | | **{less[0]}{100 * mean[0]:.0f} %** | **{less[1]}{100 * mean[1]:.0f} %** | "
-        + (f"{before} → {after} |" if asked["refit"] else "– |"),
-        "",
-    ]
+    before, after = (sum(by[s, "queue"]["curve"][i]["apart"] for s in seeds) for i in (0, -1))
+    lines += [f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | {before} → {after} |", ""]
     for order, colour in zip(ORDERS, ("#0b6e4f", "#c2571a", "#5b5b8c")):
         for s in seeds:
             curve = by[s, order]["curve"]
@@ -181,10 +180,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("replays", type=Path, nargs="+")
     parser.add_argument("--collect", type=Path, required=True)
-    parser.add_argument("--fit", type=Path, required=True)
+    parser.add_argument("--fits", type=Path, default=Path("build/fits"))
     asked = parser.parse_args()
-    figure, axes = plt.subplots(1, len(asked.replays), figsize=(5 * len(asked.replays), 3.4), squeeze=False)
-    tables = [line for path, axis in zip(asked.replays, axes[0]) for line in queue_part(path, axis)]
+    found = read_replays(asked.replays)
+    figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 3.4), squeeze=False)
+    tables = [line for (settings, by), axis in zip(found, axes[0]) for line in queue_part(settings, by, axis)]
     figure.tight_layout()
     figure.savefig(DOCS / "images" / "review-replays.png", dpi=90)
     text = [
@@ -194,20 +194,22 @@ def main() -> None:
         "",
         "## The queue",
         "",
-        "Decisions go through the server's own endpoints; errors are spans that are wrong plus spans that are missing. All orders are over",
-        "the items the server offers, and get the same refits with what was decided. The numbers are decisions until half of the errors are",
-        "gone; “>” is where a replay was stopped before. “Never shown” are errors in sequences of which no item was decided, before and after",
-        "what was learned from the others. Five seeds are meant; those that are missing were not run.",
+        "Decisions go through the server's own endpoints, with its own refits in the background (warm ones: the default goes on from where",
+        "it was). Errors are spans that are wrong plus spans that are missing. All orders are over the items the server offers, and get the",
+        "same refits with what was decided. The numbers are decisions until half of the errors are gone. Every seed draws its own documents,",
+        "and a fifth of these is held apart: they are in the corpus, and nobody is asked about them. “Never shown” are the errors there,",
+        "before, and after a refit with what the queue had decided elsewhere.",
         "",
-        "The traits and the strength of what is learned (`lasca.review.queue`), and where the promise begins (`lasca.review.promise`),",
-        "were chosen on seed 0 of MTurk, which is shown here: on other data they may do less. What the promise says does not rest on them.",
+        "The traits and the strength of what is learned (`lasca.review.queue`), how far the people's own readings count",
+        "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0; the other seeds were not looked",
+        "at before. What the promise says does not rest on them.",
         "",
         "![errors left against decisions made](images/review-replays.png)",
         "",
         *tables,
         "## The promise",
         "",
-        *promise_part(asked.fit),
+        *promise_part(fitted("mturk", 0.9, "robust", 0, asked.fits)),
         "## Who labels next",
         "",
         *collect_part(asked.collect),
