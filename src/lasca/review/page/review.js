@@ -46,16 +46,30 @@
   }
 
   function list() {
-    const rows = items.map((item, i) => {
+    byId("queue").replaceChildren(...items.map((item) => {
       const row = make("li", "", make("bdi", "", item.words), make("small", "", item.reason === item.question ? item.reason : `${item.reason} · ${item.question}`));
-      if (i === at) row.setAttribute("aria-current", "true");
-      row.addEventListener("click", () => { at = i; list(); show(); });
+      row.addEventListener("click", () => { at = items.indexOf(item); here(); show(); });
       return row;
-    });
-    byId("queue").replaceChildren(...rows);
+    }));
+    here();
+  }
+
+  /** Say which row is at hand, and nothing else: to make all rows anew takes longer than a decision may. */
+  function here() {
     byId("count").textContent = total ? `${total.toLocaleString("en")} in the list, audits among them` : "";
+    for (const row of byId("queue").querySelectorAll("[aria-current]")) row.removeAttribute("aria-current");
     const row = byId("queue").children[at];
-    if (row) byId("queue").scrollTop = Math.max(row.offsetTop - byId("queue").offsetTop - 80, 0);
+    if (!row) return;
+    row.setAttribute("aria-current", "true");
+    byId("queue").scrollTop = Math.max(row.offsetTop - byId("queue").offsetTop - 80, 0);
+  }
+
+  function drop(gone) {
+    [...byId("queue").children].forEach((row, i) => { if (gone.has(items[i].item)) row.remove(); });
+    items = items.filter((item) => !gone.has(item.item));
+    total = Math.max(total - gone.size, 0);
+    at = Math.min(at, Math.max(items.length - 1, 0));
+    here();
   }
 
   async function show() {
@@ -163,13 +177,10 @@
       const body = { item: current.item, readings, votes, alike, missed: byId("missed").checked };
       const answer = await send("decide", body);
       notice("");
-      const gone = new Set([current.item, ...alike]);
-      items = items.filter((item) => !gone.has(item.item));
-      total = Math.max(total - gone.size, 0);
-      at = Math.min(at, Math.max(items.length - 1, 0));
+      drop(new Set([current.item, ...alike]));
       progress({ ...answer.state, title: undefined });
       if (answer.state.version !== version || (items.length < 20 && total > items.length)) await load();
-      else { list(); await show(); }
+      else await show();
     } catch (error) { notice(`Not taken: ${error.message}`); }
     working(false);
   }
@@ -235,7 +246,7 @@
     else if (name === "j" || name === "J" || name === "k" || name === "K") {
       const step = name.toLowerCase() === "j" ? 1 : -1;
       at = Math.min(Math.max(at + step, 0), items.length - 1);
-      list(); show();
+      here(); show();
     }
     else if (name === "v" || name === "V") { votes = !votes; const kept = reading, place = active; show().then(() => { reading = kept; active = place; draw(); }); }
     else if (name === "m" || name === "M") { if (current.rest) byId("missed").checked = !byId("missed").checked; }
