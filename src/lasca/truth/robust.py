@@ -164,7 +164,7 @@ class RobustSequence(TruthModel):
             if agreement < LEAST_AGREEMENT:
                 run.crossfit = None
                 return False, agreement
-            if done == 0 and not warm:
+            if done == 0:
                 run.release()
             run.members(done + 1, begin + 0.2, begin + 0.5)
         run.crossfit = crossfit
@@ -284,7 +284,8 @@ class _Average:
         self.before: dict[str, MemberState] | None = kept.get("ended")
         self.ended: dict[str, MemberState] = {}
         self.crossfit: CrossFit | None = kept.get("crossfit")
-        self.free: tuple[int, ...] = kept.get("free", ())
+        self.free: tuple[int, ...] = ()
+        self.freed: tuple[int, ...] = kept.get("free", ())
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
         progress(0.0, "families")
@@ -340,6 +341,9 @@ class _Average:
 
     def release(self) -> None:
         """Ask hidden votes by which types of marks the text may overrule people who agree that there is nothing."""
+        if self.before is not None:
+            self.free = self.freed
+            return
         hiding = HiddenVotes(**vars(self.crowd.families))
         if self.crowd.outside < 0 or self.asked(hiding)[0] == 0:
             return
