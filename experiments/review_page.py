@@ -181,6 +181,7 @@ def main() -> None:
     parser.add_argument("replays", type=Path, nargs="+")
     parser.add_argument("--collect", type=Path, required=True)
     parser.add_argument("--fits", type=Path, default=Path("build/fits"))
+    parser.add_argument("--state", default="", help="which state of the code was measured, for the page")
     asked = parser.parse_args()
     found = read_replays(asked.replays)
     figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 3.4), squeeze=False)
@@ -190,7 +191,8 @@ def main() -> None:
     text = [
         "# What the loop is worth: replays with gold as the reviewer",
         "",
-        "Made by `experiments/review_page.py`, which says how; about the commands: [review.md](review.md).",
+        "Made by `experiments/review_page.py`, which says how; about the commands: [review.md](review.md)."
+        + (f" Measured: {asked.state}." if asked.state else ""),
         "",
         "## The queue",
         "",
@@ -201,8 +203,8 @@ def main() -> None:
         "before, and after a refit with what the queue had decided elsewhere.",
         "",
         "The traits and the strength of what is learned (`lasca.review.queue`), how far the people's own readings count",
-        "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0; the other seeds were not looked",
-        "at before. What the promise says does not rest on them.",
+        "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0 of larger draws; all seeds draw",
+        "from the same documents, so on other crowds they may do less. What the promise says does not rest on them.",
         "",
         "![errors left against decisions made](images/review-replays.png)",
         "",
