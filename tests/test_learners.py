@@ -11,11 +11,14 @@ import naive
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks, cut_into_shards, document_cuts
-from lasca.engine import Processes, Threads
+from lasca.engine import Processes, Threads, added
 from lasca.errors import ModelError
 from lasca.kernels.special import expected_log
+from lasca.schemes import transitions
 from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class, supporting
 from lasca.truth.dawid_skene import DawidSkene
+from lasca.truth.evidence import RowCounts
+from lasca.truth.glad import GladLearner, State
 from lasca.truth.mace import Mace
 from truth_cases import big_crowd, crowd, triples
 
@@ -277,20 +280,34 @@ def test_soft_counts_equal_the_sum_over_what_the_vote_may_have_been() -> None:
 # --- history ------------------------------------------------------------------------------------------------------
 
 
-def test_statistics_of_two_halves_add_up_to_the_whole() -> None:
+class Spy(Threads):
+    """Remembers the last learner it was given, and its blocks."""
+
+    def open(self, learner: Any, blocks: Any, scratch: Any = None) -> Any:
+        self.seen = learner, list(blocks)
+        return super().open(learner, blocks, scratch)
+
+
+@pytest.mark.parametrize("name", supporting("update"))
+def test_statistics_of_two_halves_add_up_to_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = rich_crowd()
-    votes = Votes.of(corpus)
-    learner = DawidSkene()._learner(votes)
-    blocks = cut_into_blocks(votes, 1000)
+    if "soft" not in model_class(name).supports:
+        corpus = corpus.select(annotators=corpus.annotators[:-1])
+    module = __import__(model_class(name).__module__, fromlist=["blocks_of"])
+    monkeypatch.setattr(module, "blocks_of", lambda votes: cut_into_blocks(votes, 1000))
+    model, engine = model_class(name)(max_iter=1), Spy(1)
+    model.engine = engine
+    model.fit(corpus)
+    learner, blocks = engine.seen
     work = Threads(1).open(learner, blocks)
     state = learner.start(work.summary(), None)
     whole = work.sum(state)
     halves = [Threads(1).open(learner, part).visits(state) for part in (blocks[:6], blocks[6:])]
-    total = list(halves[0][0])
-    for part in [*halves[0][1:], *halves[1]]:
-        total = [a + b for a, b in zip(total, part)]
+    total = added([*halves[0], *halves[1]])
+    assert len(blocks) > 12
     for a, b in zip(whole, total):
-        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        a, b = (x.table() if isinstance(x, RowCounts) else np.asarray(x) for x in (a, b))
+        assert a.tobytes() == b.tobytes()
 
 
 def test_history_equals_naive_incremental_em() -> None:
@@ -322,6 +339,68 @@ def test_history_of_mace_equals_naive_incremental_em(variational: bool) -> None:
     np.testing.assert_allclose(after.proba, proba, atol=1e-6)
     assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
     assert after.statistics["knowing"].sum() == pytest.approx(corpus.n_annotations)
+
+
+CHAINS = [
+    *[("hmm-crowd", {"crowd": kind, "variational": flag}) for kind in ("matrix", "vector") for flag in (True, False)],
+    *[("bsc", {"annotator_model": kind}) for kind in ("seq", "cm", "cv", "acc", "spam")],
+]
+
+
+@pytest.mark.parametrize(("name", "options"), CHAINS)
+def test_history_of_chains_equals_naive_incremental_em(name: str, options: dict[str, Any], tmp_path: Any) -> None:
+    """Old sequences stay as they were, the new ones are enumerated; some words, and an annotator, occur only once."""
+    corpus = crowd(n_sequences=40, n_annotators=3, coverage=0.9, seed=2)
+    short = np.flatnonzero(np.diff(corpus.offsets) <= 6)[:7]  # paths are enumerated
+    corpus = corpus.select(sequences=short)
+    old, new = corpus.select(sequences=np.arange(4)), corpus.select(sequences=np.arange(4, 7))
+    assert set(old.tokens) - set(new.tokens)
+    model = model_class(name)(max_iter=3, tol=0, **options)
+    if name == "bsc":
+        model.set_params(prior_correct=4.0, prior_wrong=2.0, lone_votes=True)
+    before = model.fit(old)
+    before.save(tmp_path / "before")
+    after = model.fit(new, history=Truth.load(tmp_path / "before"))
+    kept = before.statistics
+    frozen = (4, before.proba.astype(float), kept["starts"], kept["moves"])
+    rules, start = transitions(corpus.labels), np.zeros((corpus.n_tokens, 3))
+    if name == "bsc":
+        settings = (options["annotator_model"], start, rules, 4.0, 2.0, 1.0, 1.0)
+        q, _ = naive.bayesian_sequence(corpus, *settings, steps=5, frozen=frozen)
+    else:
+        settings = (options["crowd"], options["variational"], start, rules, 1.0, 0.1, 0.1)
+        q, _ = naive.hmm_crowd(corpus, *settings, steps=5, frozen=frozen)
+    np.testing.assert_allclose(after.proba, q[old.n_tokens :], atol=2e-5)
+    assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
+    assert after.statistics["starts"].sum() == pytest.approx(7)
+    assert after.statistics["rows"].sum() == pytest.approx(corpus.n_annotations)
+    assert after.statistics["words"].sum() == pytest.approx(corpus.n_tokens)
+
+
+def test_history_of_glad_is_a_normal_prior_of_what_was_learned() -> None:
+    """One M step by hand: sums of old and new together; the objective, with the old bound in it, never falls."""
+    corpus = crowd(n_sequences=60, n_annotators=4)
+    old, new = corpus.select(sequences=np.arange(40)), corpus.select(sequences=np.arange(40, 60))
+    model = model_class("glad")(max_iter=6, tol=0, class_prior="learned")
+    before = model.fit(old)
+    after = model.fit(new, history=before)
+    own = after.statistics["sums"] - before.statistics["sums"]
+    votes = Votes.of(new)
+    block = Block(votes, 0, votes.n_tokens)
+    prior = model._prior()
+    learner = GladLearner(4, 3, prior)
+    past, totals = before.statistics["sums"], before.statistics["totals"]
+    ability = (past[:, 0] + prior.ability_mean) / (past[:, 1] + 1)  # sd 1
+    state, local = State(ability, np.full(3, -np.log(3))), None
+    for _ in range(6):
+        (sums, n, _, _), local = learner.visit(state, block, local)
+        ability = (past[:, 0] + sums[:, 0] + 1) / (past[:, 1] + sums[:, 1] + 1)
+        label = totals + n + 0.01
+        state = State(ability, np.log(label / label.sum()))
+    np.testing.assert_allclose(after.diagnostics["ability"], state.ability, rtol=1e-9)
+    (sums, _, _, _), _ = learner.visit(state, block, local)
+    np.testing.assert_allclose(own, sums, rtol=1e-9)
+    assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -113,11 +113,13 @@ def bayesian_sequence(
     shows: list[int] | None = None,
     label_rules=None,
     known=None,
+    frozen=None,
 ) -> tuple[np.ndarray, list[float]]:
     """Variational Bayes by enumeration from log evidence `start`: the posterior and the ELBO of each step.
 
     Where there are more states than labels, `rules` are those of the states, `shows` is the label of each state, and
-    `label_rules` are those of the labels. `known` (token, label) is False where a label is ruled out.
+    `label_rules` are those of the labels. `known` (token, label) is False where a label is ruled out. `frozen` (number
+    of sequences, their posterior, first states, moves): the first sequences stay as they were, the run begins there.
     """
     T, L, bounds = corpus.n_labels, corpus.n_annotators, corpus.offsets.tolist()
     first, allowed, last = (np.asarray(r, float) for r in rules)
@@ -133,7 +135,11 @@ def bayesian_sequence(
         if known is not None:
             evidence = np.where(known[:, shows], evidence, -np.inf)
         q, n_first, n_moves, log_sum = np.zeros((corpus.n_tokens, K)), np.zeros(K), np.zeros((K, K)), 0.0
+        if frozen is not None:
+            q[: bounds[frozen[0]]], n_first, n_moves = frozen[1], frozen[2].copy(), frozen[3].copy()
         for lo, hi in itertools.pairwise(bounds):
+            if frozen is not None and (step == 0 or lo < bounds[frozen[0]]):
+                continue
             part, q[lo:hi], expected = chain_sums(chain_paths(evidence[lo:hi], pi, A, last), K)
             log_sum, n_moves = log_sum + part, n_moves + expected
             n_first += q[lo]
@@ -217,11 +223,12 @@ def hmm_crowd(
     steps: int,
     trust: float = 0.0,
     soft=(),
+    frozen=None,
 ) -> tuple[np.ndarray, list[float]]:
     """HMM-Crowd by enumeration: the posterior and the objective of each step, with all variable terms of the priors.
 
     `trust` are more pseudo-counts of right labels; `soft` are votes (token, annotator, probabilities of labels), whose
-    label is summed over (at the start by its probability alone).
+    label is summed over (at the start by its probability alone). `frozen` is as in `bayesian_sequence`.
     """
     T, L, bounds = corpus.n_labels, corpus.n_annotators, corpus.offsets.tolist()
     triples = sequence_annotations(corpus)
@@ -245,7 +252,11 @@ def hmm_crowd(
 
     for step in range(steps + 1):
         q, n_first, n_moves, log_sum = np.zeros((corpus.n_tokens, T)), np.zeros(T), np.zeros((T, T)), 0.0
+        if frozen is not None:
+            q[: bounds[frozen[0]]], n_first, n_moves = frozen[1], frozen[2].copy(), frozen[3].copy()
         for lo, hi in itertools.pairwise(bounds):
+            if frozen is not None and (step == 0 or lo < bounds[frozen[0]]):
+                continue
             part, q[lo:hi], expected = chain_sums(chain_paths(evidence[lo:hi], pi, A, last), T)
             log_sum, n_moves = log_sum + part, n_moves + expected
             n_first += q[lo]

@@ -90,6 +90,10 @@ class VoteRows:
         found = [numbered(np.concatenate(empty._codes(block.load())[:2]), empty.n_codes)[0] for block in blocks]
         return replace(empty, code=np.unique(np.concatenate(found)))
 
+    def with_code(self, code: npt.NDArray[np.int64]) -> VoteRows:
+        """Return these rows and others."""
+        return replace(self, code=np.union1d(self.code, code))
+
     def forgetful(self) -> VoteRows:
         """Return the rows of the same votes without memory."""
         annotator, _, given = self.parts
@@ -425,10 +429,9 @@ ANNOTATOR_MODELS = ("acc", "spam", "cv", "cm", "seq")
 
 
 def make_annotators(
-    name: str, blocks: Sequence[Block], shows: Labels, labels: Sequence[str], correct: float, wrong: float
+    name: str, rows: VoteRows, shows: Labels, labels: Sequence[str], correct: float, wrong: float
 ) -> Annotators:
     """Return an annotator model by its name."""
-    rows = VoteRows.of(blocks, memory=name == "seq")
     if name in ("cm", "seq"):
         return Matrices.of(rows, shows, labels, ((correct, wrong),))
     models: dict[str, type[Annotators]] = {"acc": Accuracy, "spam": Spam, "cv": ConfusionVector}

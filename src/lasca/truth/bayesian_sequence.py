@@ -29,7 +29,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.estimator import choice, flag, number, seeds, threads, whole
-from lasca.truth.annotator_models import ANNOTATOR_MODELS, make_annotators
+from lasca.truth.annotator_models import ANNOTATOR_MODELS, VoteRows, make_annotators
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.chain import (
     DECODERS,
@@ -37,10 +37,11 @@ from lasca.truth.chain import (
     StateSpace,
     blocks_of,
     check_known,
-    fit_chain,
     with_words,
 )
+from lasca.truth.chain_history import ChainHistory, fit_chain
 from lasca.truth.evidence import Source, Words
+from lasca.truth.result import Truth
 from lasca.truth.starts import dawid_skene_start, judged_start, trust
 
 __all__ = ["BayesianSequence"]
@@ -59,7 +60,7 @@ class BayesianSequence(TruthModel):
 
     name = "bsc"
     summary = "Bayesian sequence combination: annotators with a memory, label transitions, words"
-    supports = frozenset({"known", "soft", "engine", "shards"})
+    supports = frozenset({"known", "soft", "update", "engine", "shards"})
 
     annotator_model: str = choice("what an annotator does (see the docs)", ANNOTATOR_MODELS, default="seq")
     prior_correct: float | None = number(
@@ -95,6 +96,14 @@ class BayesianSequence(TruthModel):
     n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        return self._fitted(corpus, votes, None, progress)
+
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        once = self.checked()
+        once.restarts = 1  # there is one start: where the history ended
+        return once._fitted(corpus, votes, history, progress)
+
+    def _fitted(self, corpus: CrowdCorpus, votes: Votes, truth: Truth | None, progress: Progress) -> Posterior:
         correct, wrong = PRIORS[self.annotator_model]
         wrong = min(wrong, 1.25 * max(votes.n_labels - 1, 1))  # no more per wrong label than with the published nine
         if self.prior_correct is not None:
@@ -104,12 +113,14 @@ class BayesianSequence(TruthModel):
         plain = StateSpace.of(corpus.labels, constrained=self.constrained)
         space = StateSpace.of(corpus.labels, constrained=self.constrained, singles=self.singles)
         check_known(corpus, votes, space)
-        votes, n_words = with_words(corpus, votes) if self.words else (votes, 0)
+        history = ChainHistory.of(truth, corpus, self, space)
+        votes = with_words(corpus, votes)[0] if self.words else votes
         blocks = blocks_of(votes)
+        rows = VoteRows.of(blocks, memory=self.annotator_model == "seq").with_code(history.code)
         correct += trust(votes) + (0.0 if self.lone_votes else BELIEVED * votes.lonely)
-        annotators = make_annotators(self.annotator_model, blocks, space.shows, corpus.labels, correct, wrong)
-        words = Words(n_words, self.word_prior)
+        annotators = make_annotators(self.annotator_model, rows, space.shows, corpus.labels, correct, wrong)
+        words = Words(len(history.vocabulary), self.word_prior)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=False) if self.lone_votes else judged_start(self, votes)
         learner = ChainLearner(space, sources, start, self.transition_prior, decode=self.decode, rules=plain)
-        return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)
+        return fit_chain(self, learner, annotators, blocks, votes, progress, history)

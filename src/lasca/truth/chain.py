@@ -32,8 +32,6 @@ from lasca.errors import ModelError
 from lasca.kernels import lattice
 from lasca.kernels.special import dirichlet_kl, expected_log
 from lasca.schemes import detect, split_label, transitions
-from lasca.truth.annotator_models import Annotators
-from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.evidence import Floats, Source
 
 __all__ = [
@@ -48,7 +46,6 @@ __all__ = [
     "blocks_of",
     "check_known",
     "decoded",
-    "fit_chain",
     "with_words",
 ]
 
@@ -279,13 +276,17 @@ class ChainLearner:
     """"viterbi": the most probable path of states; "marginal": the legal path with the most labels expected right."""
     rules: StateSpace | None = None
     """For "marginal": the rules for labels."""
+    past: tuple[Any, ...] | None = None
+    """Statistics of an earlier fit, without their log sum: they count as seen before, and the start is made of them."""
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return nothing: the start is another learner's."""
         return ()
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> ChainState:
-        """Begin with all moves alike, from the start, or from a noisy copy of it."""
+        """Begin with all moves alike, from the start, or from a noisy copy of it; with a past, where that ended."""
+        if self.past is not None:
+            return self._made(self.past, (None,) * len(self.sources))
         noise = None if rng is None else int(rng.integers(2**63))
         return ChainState(self.space.flat(), (None,) * len(self.sources), 0.0, self.first, noise)
 
@@ -297,14 +298,27 @@ class ChainLearner:
 
     def update(self, state: ChainState, statistics: tuple[Any, ...]) -> tuple[ChainState, float]:
         """Add the counts to the priors; the objective is that of the state given."""
-        log_sum, starts, moves, *counts = statistics
+        log_sum, *counts = statistics
+        for k, before in enumerate(self.past or ()):
+            counts[k] += before
+        return self._made(tuple(counts), state.tables), float(log_sum) - state.penalty
+
+    def _made(self, counts: tuple[Any, ...], tables: tuple[Any, ...]) -> ChainState:
+        """Return the state after these counts; `tables` are those they were made with."""
+        starts, moves, *own = counts
         chain, penalty = self.space.learned(starts, moves, self.transition_prior, self.variational)
-        tables = []
-        for source, own, table in zip(self.sources, counts, state.tables):
-            new, cost = source.update(own, table)
-            tables.append(new)
+        made = []
+        for source, n, table in zip(self.sources, own, tables):
+            new, cost = source.update(n, table)
+            made.append(new)
             penalty += cost
-        return ChainState(chain, tuple(tables), penalty), float(log_sum) - state.penalty
+        if self.past is not None:  # what was seen before is part of the objective
+            starts, moves, *own = self.past
+            with np.errstate(divide="ignore"):
+                logs = [np.log(chain.start), np.log(chain.move), *made]
+            for before, log in zip([starts, moves, *(n.table() for n in own)], logs):
+                penalty -= float((before[before > 0] * log[before > 0]).sum())
+        return ChainState(chain, tuple(made), penalty)
 
     def describe(
         self, state: ChainState, block: Block, local: Any, out: Any
@@ -383,18 +397,3 @@ def decoded(
 def blocks_of(votes: Votes) -> list[Block]:
     """Cut votes into blocks whose posteriors fit into a cache; no more than a few hundred."""
     return cut_into_blocks(votes, max(20_000, votes.n_tokens // 256), by_tokens=True)
-
-
-def fit_chain(
-    model: TruthModel,
-    learner: ChainLearner,
-    annotators: Annotators,
-    blocks: Sequence[Block],
-    votes: Votes,
-    progress: Progress,
-    n_words: int,
-) -> Posterior:
-    """Run a chain learner, whose first source are annotators, on the engine of a model."""
-    _, posterior, statistics = model._learned(learner, blocks, votes, progress, decodes=True, settle=True)
-    confusion = annotators.confusion(statistics[3].table())
-    return replace(posterior, confusion=confusion, diagnostics={**posterior.diagnostics, "n_words": n_words})

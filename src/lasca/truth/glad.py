@@ -14,6 +14,8 @@ EM to the posterior mode; the objective is the log posterior up to a constant an
 (O in entities) a learned γ and free eases explain every minority vote as a hard token of the frequent label; on the
 CoNLL-2003 MTurk corpus recall falls by a third.
 
+A history (`history=`) is incremental EM: the sums that abilities were made of stay as they were.
+
 Differences from the paper: several labels; conjugate gradients over all parameters at once are replaced by the two
 steps above.
 """
@@ -31,6 +33,8 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import choice, number, seeds, threads, whole
 from lasca.kernels.glad import glad_pass
 from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.dawid_skene import matched
+from lasca.truth.result import Truth
 from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Glad"]
@@ -59,19 +63,23 @@ class Local:
 
 @dataclass(frozen=True)
 class Prior:
-    """Means and precisions of ability and log ease; what is added to label counts (None: γ stays uniform)."""
+    """Means and precisions of ability and log ease; what is added to label counts (None: γ stays uniform).
 
-    ability_mean: float
-    ability_precision: float
+    A history makes those of abilities and label counts arrays: the bound of what was seen before is one more normal
+    density of each ability, the one it had when that fit ended.
+    """
+
+    ability_mean: float | Floats
+    ability_precision: float | Floats
     ease_mean: float
     ease_precision: float
-    smoothing: float | None
+    smoothing: float | Floats | None
 
     def log_density(self, state: State, distance: float) -> float:
         """Return ln p(α, ln β, γ) up to a constant; `distance` is Σ (ln β − mean)² over tokens that have votes."""
-        ability = self.ability_precision * ((state.ability - self.ability_mean) ** 2).sum()
+        ability = (self.ability_precision * (state.ability - self.ability_mean) ** 2).sum()
         ease = self.ease_precision * distance
-        gamma = 0.0 if self.smoothing is None else self.smoothing * state.log_gamma.sum()
+        gamma = 0.0 if self.smoothing is None else (self.smoothing * state.log_gamma).sum()
         return float(gamma - 0.5 * (ability + ease))
 
 
@@ -91,7 +99,7 @@ class GladLearner:
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
         """Return abilities at the prior mean, or drawn around it."""
-        ability = np.full(self.n_annotators, self.prior.ability_mean)
+        ability = np.zeros(self.n_annotators) + self.prior.ability_mean
         if rng is not None:
             ability = self.prior.ability_mean + 0.5 * rng.standard_normal(self.n_annotators)
         return State(ability, np.full(self.n_labels, -np.log(self.n_labels)))
@@ -112,10 +120,10 @@ class GladLearner:
         return State(ability, log_gamma), evidence + prior.log_density(state, distance)
 
     def describe(self, state: State, block: Block, local: Local | None, out: Any) -> tuple[None, tuple[Any, ...]]:
-        """Write the posterior of each token to `out`; return how many tokens that have votes are how easy."""
+        """Write the posterior of each token to `out`; return how many tokens that have votes are how easy, and sums."""
         local = local or self._local(block)
-        self._pass(state, block, local, out)
-        return None, (np.histogram(local.log_ease[local.voted], EASES)[0],)
+        (sums, totals, _, _), _ = self._pass(state, block, local, out)
+        return None, (np.histogram(local.log_ease[local.voted], EASES)[0], sums, totals)
 
     def _local(self, block: Block) -> Local:
         per_token = np.diff(block.votes.start[block.first : block.last + 1])
@@ -143,7 +151,7 @@ class Glad(TruthModel):
 
     name = "glad"
     summary = "GLAD: one ability per annotator, one ease per token"
-    supports = frozenset({"known", "engine", "shards"})
+    supports = frozenset({"known", "update", "engine", "shards"})
 
     ability_mean: float = number("mean of the normal prior of ability", default=1.0)
     ability_sd: float = number("its standard deviation", default=1.0, low=0, open_low=True)
@@ -173,14 +181,33 @@ class Glad(TruthModel):
         )
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        prior = self._prior()
-        T = votes.n_labels
+        return self._fitted(votes, progress, np.zeros((votes.n_annotators, 2)), np.zeros(votes.n_labels))
+
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        label, people = matched(history, corpus, "sums")
+        sums, totals = np.zeros((corpus.n_annotators, 2)), np.zeros(corpus.n_labels)
+        totals[label] = history.statistics["totals"]
+        for old, new in people:
+            sums[new] = history.statistics["sums"][old]
+        return self._fitted(votes, progress, sums, totals)
+
+    def _fitted(self, votes: Votes, progress: Progress, past: Floats, past_totals: Floats) -> Posterior:
+        """Fit; `past` are sums that abilities are made of, and label counts, of an earlier fit: they stay."""
+        prior, T, fresh = self._prior(), votes.n_labels, not past.any()
         if T == 1:  # there is nothing to be wrong about
             return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
+        if not fresh:
+            precision = prior.ability_precision + past[:, 1]
+            mean = (prior.ability_precision * prior.ability_mean + past[:, 0]) / precision
+            counts = None if prior.smoothing is None else prior.smoothing + past_totals
+            prior = replace(prior, ability_mean=mean, ability_precision=precision, smoothing=counts)
         learner = GladLearner(votes.n_annotators, T, prior)
-        run, posterior, (spread,) = self._learned(learner, blocks_of(votes), votes, progress, counts=True)
+        run, posterior, (spread, sums, totals) = self._learned(
+            learner, blocks_of(votes), votes, progress, is_fresh=fresh, counts=True
+        )
         more = {"ability": run.state.ability.tolist(), "ease_quantiles": _quantiles(spread)}
-        return replace(posterior, diagnostics=run.diagnostics() | more)
+        kept = {"sums": sums + past, "totals": totals + past_totals}
+        return replace(posterior, diagnostics=run.diagnostics() | more, statistics=kept)
 
 
 EASES = np.linspace(-25.0, 25.0, 20_001)

@@ -31,10 +31,11 @@ from lasca.truth.chain import (
     StateSpace,
     blocks_of,
     check_known,
-    fit_chain,
     with_words,
 )
+from lasca.truth.chain_history import ChainHistory, fit_chain
 from lasca.truth.evidence import Floats, Source, Words
+from lasca.truth.result import Truth
 from lasca.truth.starts import dawid_skene_start, trust
 
 __all__ = ["HmmCrowd"]
@@ -80,7 +81,7 @@ class HmmCrowd(TruthModel):
 
     name = "hmm-crowd"
     summary = "HMM-Crowd: label transitions, and one confusion matrix per annotator"
-    supports = frozenset({"known", "soft", "engine", "shards"})
+    supports = frozenset({"known", "soft", "update", "engine", "shards"})
 
     crowd: str = choice("an accuracy per annotator and label, or a confusion matrix", CROWDS, default="matrix")
     variational: bool = flag("the HMM by Variational Bayes; False: EM", default=True)
@@ -103,20 +104,29 @@ class HmmCrowd(TruthModel):
     n_threads: int | None = threads(default=None)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        return self._fitted(corpus, votes, None, progress)
+
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        once = self.checked()
+        once.restarts = 1  # there is one start: where the history ended
+        return once._fitted(corpus, votes, history, progress)
+
+    def _fitted(self, corpus: CrowdCorpus, votes: Votes, truth: Truth | None, progress: Progress) -> Posterior:
         smoothing = self.smoothing
         space = StateSpace.of(corpus.labels, constrained=self.constrained)
         check_known(corpus, votes, space)
-        votes, n_words = with_words(corpus, votes) if self.words else (votes, 0)
+        history = ChainHistory.of(truth, corpus, self, space)
+        votes = with_words(corpus, votes)[0] if self.words else votes
         blocks = blocks_of(votes)
-        rows, right = VoteRows.of(blocks), smoothing + trust(votes)
+        rows, right = VoteRows.of(blocks).with_code(history.code), smoothing + trust(votes)
         annotators: Annotators
         if self.crowd == "vector":
             annotators = EvenErrors(rows, space.shows, right, smoothing)
         else:
             level = (right, smoothing * (votes.n_labels - 1))
             annotators = Matrices.of(rows, space.shows, corpus.labels, [level], variational=False)
-        words = Words(n_words, self.word_prior, variational=self.variational)
+        words = Words(len(history.vocabulary), self.word_prior, variational=self.variational)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=True)
         learner = ChainLearner(space, sources, start, self.transition_prior, self.variational, self.decode, space)
-        return fit_chain(self, learner, annotators, blocks, votes, progress, n_words)
+        return fit_chain(self, learner, annotators, blocks, votes, progress, history)
