@@ -12,6 +12,7 @@ from lasca.engine import chunks, run_ordered, run_summed
 from lasca.errors import FormatError, LascaError, ParameterError, StoreError, excerpt
 from lasca.estimator import Estimator, check_choice, check_int, check_number, generator
 from lasca.files import whole_file, whole_folder
+from lasca.truth import MODEL_NAMES, TruthModel, model_class
 
 
 def test_a_message_says_what_where_got_and_what_to_do() -> None:
@@ -120,3 +121,11 @@ def test_sums_are_taken_in_order(threads: int) -> None:
         expected += row
     assert sums.tobytes() == expected.tobytes()
     assert total == expected[0]
+
+
+def test_no_parameter_hides_what_all_models_share() -> None:
+    """A warm refit once wrote its memory over hc-seq's parameter of that name."""
+    shared = {name for name in vars(TruthModel) if not name.startswith("_")}
+    assert {"engine", "place", "warm"} <= shared
+    for name in MODEL_NAMES:
+        assert not shared & set(model_class(name)().get_params()), name

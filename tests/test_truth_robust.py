@@ -331,7 +331,7 @@ def test_a_warm_fit_goes_on_from_the_last_one() -> None:
     some[np.arange(first), gold[:first]] = True
     some[first:] = True
     model = RobustSequence()
-    model.memory = {}
+    model.warm = {}
     before = model.fit(corpus)
     assert before.proba.tobytes() == RobustSequence().fit(corpus).proba.tobytes()  # an empty memory changes nothing
     warm, cold = model.fit(corpus, known=some), RobustSequence().fit(corpus, known=some)

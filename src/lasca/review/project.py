@@ -169,13 +169,13 @@ def refit(
 ) -> Truth:
     """Infer the truth anew with what is known, by the same model with the same parameters.
 
-    `memory` is for the next time: a model that can goes on from there (`TruthModel.memory`). A model that cannot take
+    `memory` is for the next time: a model that can goes on from there (`TruthModel.warm`). A model that cannot take
     known labels is not run again: then decisions change what they are about, and no more.
     """
     model = same_model(truth)
     if not (known.source > 0).any() or "known" not in model.supports:
         return clamped(truth, known)
-    model.memory = memory
+    model.warm = memory
     return clamped(model.fit(corpus.with_known(known.allowed), progress=progress), known)
 
 

@@ -143,8 +143,8 @@ class RobustSequence(TruthModel):
             run = _Average(self, corpus, votes, Path(temporary), progress)
             run.members(0, 0.05, 0.35)
             told, agreement = self._told(run, reader) if reader is not None and self.rounds else (False, None)
-            if self.memory is not None:
-                self.memory.update(labels=corpus.labels, ended=run.ended, crossfit=run.crossfit, free=run.free)
+            if self.warm is not None:
+                self.warm.update(labels=corpus.labels, ended=run.ended, crossfit=run.crossfit, free=run.free)
             progress(0.97, "result")
             return self._posterior(run, told, agreement)
 
@@ -280,7 +280,7 @@ class _Average:
         self.rules = StateSpace.of(corpus.labels)
         self.warnings: list[str] = []
         self.fits: list[Fitted] = []
-        kept = model.memory if model.memory and model.memory["labels"] == corpus.labels else {}
+        kept = model.warm if model.warm and model.warm["labels"] == corpus.labels else {}
         self.before: dict[str, MemberState] | None = kept.get("ended")
         self.ended: dict[str, MemberState] = {}
         self.crossfit: CrossFit | None = kept.get("crossfit")
