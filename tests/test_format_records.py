@@ -93,6 +93,53 @@ def test_tags_by_annotator(said: dict[str, Any]) -> None:
     assert list(corpus.tokens) == WORDS
 
 
+@pytest.mark.parametrize("more", [{}, {"text": TEXT}])
+def test_who_marked_nothing_beside_tags_gave_o(more: dict[str, Any]) -> None:
+    row = {"id": 1, "tokens": WORDS, **more, "annotations": {"ann": ANN, "ben": []}}
+    corpus = records.read(source("x.jsonl", json.dumps(row).encode()))
+    assert votes(corpus) == {"ann": ANN, "ben": ["O", "O", "O"]}
+    assert corpus.load_report.counts == {"texts in which somebody marked nothing, all O": 1}
+
+
+def test_who_marked_nothing_beside_spans_gave_no_tags() -> None:
+    row = {"id": 1, "tokens": WORDS, "text": TEXT, "annotations": {"ann": [PER], "ben": []}}
+    corpus = records.read(source("x.jsonl", json.dumps(row).encode()))
+    assert votes(corpus) == {"ann": ["B-PER", "O", "O"], "ben": ["O", "O", "O"]}
+
+
+def test_tokens_that_were_left_out_are_missing() -> None:
+    row = {"id": 1, "tokens": WORDS, "annotations": {"ann": ["B-PER", -100, "O"], "ben": [None, "O", "O"]}}
+    corpus = records.read(source("x.jsonl", json.dumps(row).encode()))
+    assert votes(corpus) == {"ann": ["B-PER", "O"], "ben": ["O", "O"]}
+
+
+def test_most_records_must_say_who_said_what() -> None:
+    said, nobody = {"text": TEXT, "annotations": {"ann": [PER], "ben": []}}, {"text": TEXT}
+    for rows, sure in (((said, nobody), False), ((said, said, nobody), True)):
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        assert (records.sniff(source("x.jsonl", data)) > 0) == sure
+
+
+def test_a_list_of_one_label_is_a_label_and_an_empty_label_is_none() -> None:
+    span = {"start": 0, "end": 3, "labels": ["PER"], "annotator": "ann"}
+    assert votes(load({"id": 1, "text": TEXT, "spans": [span]})) == {"ann": ["B-PER", "O", "O"]}
+    rows = [{"id": k, "text": TEXT + "!" * k, "annotators": ["ann", "ben"], "labels": ["good", ""]} for k in range(3)]
+    assert votes(load(*rows)) == {"ann": ["good"] * 3}
+
+
+def test_a_post_and_its_reply_are_lines() -> None:
+    said = {"annotators": ["ann", "ben"], "labels": ["good", "bad"]}
+    corpus = load({"id": 1, "text": {"post": "Ada left", "reply": "so nice"}, **said})
+    assert "Ada left\nso nice" in {*corpus.tokens[:], *(str(v) for column in corpus.metadata.values() for v in column)}
+
+
+def test_columns_of_different_kinds_are_no_annotators() -> None:
+    kinds = {"pos": ["NNP", "VBD", "NNP"], "ner": ANN}
+    for names, found in ((("pos", "ner"), []), (("one", "other"), ["one", "other"])):
+        row = dict(zip(names, kinds.values() if not found else (ANN, BEN)))
+        assert records._columns({"tokens": WORDS, **row}) == found
+
+
 def test_golds_and_models_by_their_names() -> None:
     corpus = load({"id": 1, "tokens": WORDS, "gold": ANN, "gpt-4": BEN, "ann": ANN, "majority": BEN})
     assert sorted(corpus.golds) == ["gold", "majority"]

@@ -10,7 +10,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import READERS, read, span_table
 from lasca.formats.choose import choose
-from mutations import MANY, assert_only_lasca_errors, source
+from mutations import MANY, assert_only_lasca_errors, source, sources
 
 SAMPLE = (span_table.__doc__ or "").split("```")[1].strip() + "\n"
 
@@ -43,6 +43,39 @@ def test_columns_in_any_order_under_other_names(order: tuple[int, ...], delimite
     name = "x.tsv" if delimiter == "\t" else "x.csv"
     assert choose(READERS, source(name, data), name) == "span-table"
     assert votes(span_table.read(source(name, data))) == {"ann": {"so": "O", "Ada": "B-PER", "left": "O"}}
+
+
+def test_of_two_answers_the_later_one_counts() -> None:
+    header = b"id,text,start,end,label,annotator,timestamp\n"
+    files = {
+        "a.csv": header + b"1,Ada left,0,3,PER,ann,2024-01-02\n",
+        "b.csv": header + b"1,Ada left,0,3,LOC,ann,2024-01-01\n",
+    }
+    assert votes(span_table.read(sources(files))) == {"ann": {"Ada": "B-PER", "left": "O"}}
+
+
+def test_texts_without_ids_are_told_apart_by_their_files() -> None:
+    files = dict.fromkeys(("a.csv", "b.csv"), b"text,start,end,label,annotator\nAda left,0,3,PER,ann\n")
+    corpus = span_table.read(sources(files))
+    assert [id.split("/")[0] for id in corpus.sequence_ids] == ["a", "b"]
+    assert "/" not in span_table.read(source("a.csv", files["a.csv"])).sequence_ids[0]
+
+
+def test_what_pandas_writes_for_nothing_is_no_span() -> None:
+    corpus = span_table.read(source("x.csv", b"text,start,end,label,annotator\nAda left,nan,NaN,nan,ann\n"))
+    assert votes(corpus) == {"ann": {"Ada": "O", "left": "O"}}
+
+
+def test_blanks_at_the_start_of_a_text_count_and_columns_left_out_are_named() -> None:
+    data = b"text,start,end,label,annotator,mood\n  Ada left,2,5, PER ,ann,fine\n"
+    corpus = span_table.read(source("x.csv", data))
+    assert votes(corpus) == {"ann": {"Ada": "B-PER", "left": "O"}}
+    assert corpus.load_report.counts["columns left out"] == 1
+
+
+def test_a_column_that_was_named_plays_no_other_part() -> None:
+    data = b"entity,start,end,label,annotator\nAda left,0,3,PER,ann\n"  # else the words that are marked
+    assert votes(span_table.read(source("x.csv", data), text="entity")) == {"ann": {"Ada": "B-PER", "left": "O"}}
 
 
 def test_without_annotators_it_is_a_gold() -> None:

@@ -92,6 +92,11 @@ def test_a_record_is_not_taken_for_a_list_of_its_entities(tmp_path: Path) -> Non
             load(tmp_path, "x.json", data)
 
 
+def test_objects_by_numbers_that_hold_numbers_are_no_columns() -> None:
+    said = [words for words, _ in dresses(source("x.json", b'{"7": {"0": "a", "1": "b"}, "9": {"0": "c", "1": "d"}}'))]
+    assert not any("rows of a table" in words for words in said)
+
+
 @pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])
 def test_mutations_give_files_or_nothing(examples: int | None) -> None:
     more = {} if examples is None else {"max_examples": examples}

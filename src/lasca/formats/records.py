@@ -29,6 +29,7 @@ from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
+from lasca.schemes import OUTSIDE
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -141,9 +142,11 @@ class _Said:
             self.collector.count("records that nobody labelled", 1, where)
             yield Answer(id, whole, where, metadata=metadata)
         self._count_further(row, where)
+        by_tags = tokens is not None and (text is None or any(_is_tags(value, tokens) for _, _, value in voices))
         for role, name, value in voices:
             if value == []:
                 self.collector.count("texts in which somebody marked nothing, all O", 1, f"{where}: {name}")
+                value = [OUTSIDE] * len(tokens) if tokens is not None and by_tags else value
             if tokens is not None and _is_tags(value, tokens):
                 self._tagged(id, tokens, value, role, name, metadata, where)
             elif isinstance(value, list) and all(isinstance(entry, list | dict) for entry in value):

@@ -25,7 +25,7 @@ from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile, natural_key
 from lasca.formats.names import END, NAMES, QUOTES, START, named
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, text_id
+from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, as_time, text_id
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -144,8 +144,8 @@ def _answers(file: SourceFile, rows: list[tuple[int, list[str]]], places: dict[s
             )
         )
     return [
-        Answer(id, text, first[id, text, who][0], who or "gold", given, "annotator" if who else "gold")
-        for (id, text, who), given in marks.items()
+        Answer(key[0], key[1], where, key[2] or "gold", marks[key], "annotator" if key[2] else "gold", as_time(time))
+        for key, (where, time) in first.items()
     ]
 
 

@@ -1,0 +1,144 @@
+"""What members of the default say together, where they begin, and whom they believe: by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lasca.corpus import CrowdCorpus
+from lasca.corpus.evidence import SoftVotes
+from lasca.corpus.votes import Block
+from lasca.truth import Votes
+from lasca.truth.annotator_models import VoteRows
+from lasca.truth.average import Averaging, Ending, Keep, Said, Verdict
+from lasca.truth.chain import StateSpace
+from lasca.truth.families import Families
+from lasca.truth.guards import Crowd, Look, Rates, unanimous
+from lasca.truth.robust import RobustSequence
+from lasca.truth.robust_chain import LEAST_PSEUDO, LearnedMatrices, Structure, member
+from lasca.truth.starts import DawidSkeneStart, LevelStart, Thirds, WeighedStart, judged_start
+from lasca.truth.tempering import advised, tempered
+
+IN_MEMORY = Keep(None, "said")
+
+
+def block_of(corpus: CrowdCorpus) -> Block:
+    votes = Votes.of(corpus)
+    return Block(votes, 0, votes.n_tokens)
+
+
+def corpus_of(*said: str) -> CrowdCorpus:
+    """Return a sequence with a letter for each label, "." for none: a word for each annotator."""
+    people = {f"a{k}": [[None if c == "." else c for c in word]] for k, word in enumerate(said)}
+    return CrowdCorpus.from_sequences([[f"w{i}" for i in range(len(said[0]))]], people, labels=["O", "X", "Y"])
+
+
+def test_the_mean_is_by_what_members_say_and_differences_are_remembered() -> None:
+    block = block_of(corpus_of("OOX"))
+    one = np.array([[0.8, 0.1, 0.1], [0.6, 0.4, 0.0], [0.1, 0.9, 0.0]], np.float32)
+    two = np.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5], [0.0, 1.0, 0.0]], np.float32)
+    three = one  # agrees with the first: what the second said stays
+    said = None
+    for say, proba in ((0.5, one), (0.3, two), (0.2, three)):
+        said = Averaging(say, said is None, 0, IN_MEMORY)(0, replace(block, beside=said), proba, None, ())
+    assert isinstance(said, Said)
+    np.testing.assert_allclose(said.mean, 0.7 * one + 0.3 * two, rtol=1e-6)
+    np.testing.assert_array_equal(said.apart, [False, True, False])
+    np.testing.assert_array_equal(said.marked, [False, True, True])
+
+
+def test_a_verdict_is_mixed_with_the_texts_own_word() -> None:
+    plain = np.array([[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]], np.float32)
+    text = np.array([[0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], np.float32)
+    confusion = np.log(np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]]))
+    without = advised(tempered(plain.astype(float), 0.8), text.astype(float), confusion)
+    found = Verdict(0.8, confusion, share=0.1).proba(Said(plain=plain, text=text))
+    np.testing.assert_allclose(found, 0.9 * without + 0.1 * text, rtol=1e-6)
+
+
+def test_the_text_overrules_where_it_takes_a_label_that_fewer_gave() -> None:
+    corpus = corpus_of("XX.XO", "XY.XO")
+    block = block_of(corpus)
+    mean, plain = np.eye(3, dtype=np.float32)[[2, 2, 2, 1, 0]], np.eye(3, dtype=np.float32)[[1, 1, 1, 2, 0]]
+    marked, apart = np.array([True, True, True, False, False]), np.array([True, False, True, True, False])
+    said = Said(mean=mean, plain=plain, first=None, apart=apart, marked=marked)
+    out = np.empty((5, 3), np.float32)
+    ending = Ending(StateSpace.of(corpus.labels))
+    labels, (counted, sums) = ending.describe(None, replace(block, beside=said), None, out)
+    np.testing.assert_array_equal(labels, [2, 2, 2, 1, 0])
+    np.testing.assert_array_equal(out, mean)
+    assert sums.tolist() == [4, 1, 2, 1]  # of the second token as many said the one as the other
+    expected = np.zeros((2, 3, 3))  # annotator, given, inferred
+    for annotator, word in enumerate(("XX.XO", "XY.XO")):
+        for token, label in enumerate(word):
+            if label != ".":
+                expected[annotator, corpus.labels.index(label)] += mean[token]
+    np.testing.assert_allclose(counted.table().reshape(2, 3, 3), expected)
+
+
+def test_members_begin_at_hard_votes_and_families_tell_what_is_easy() -> None:
+    plain = corpus_of("X", "X", "O", ".")
+    soft = SoftVotes(np.zeros(1, np.int64), np.full(1, 3, np.int32), np.array([[0.0, 0.0, 1.0]], np.float32))
+    families = Families(np.array([0, 0, 2, 3]), np.array([1.0, 1.0, 0.0, 0.0]))
+    for corpus in (plain, replace(plain, soft=soft)):
+        begins, easy = WeighedStart(None, 1.0, families).shares(block_of(corpus))
+        np.testing.assert_allclose(begins, np.array([[1, 2, 0]]) / 3 + 1e-3)
+        np.testing.assert_allclose(easy, [[0.5, 0.5, 0]])
+
+
+def test_votes_are_judged_where_they_have_two_beside_them() -> None:
+    some, all_three = corpus_of("XXX", ".XX", "..O"), corpus_of("XXX", "OXX", "OOO")
+    assert Thirds().summarise(block_of(some)) == (3.0, 6.0)
+    begins = judged_start(RobustSequence(), Votes.of(some))
+    assert isinstance(begins, LevelStart)
+    assert begins.meet == pytest.approx(0.5)
+    assert isinstance(judged_start(RobustSequence(), Votes.of(all_three)), DawidSkeneStart)
+
+
+def test_people_are_believed_by_their_weight() -> None:
+    block = block_of(corpus_of("OXO", "OXO", "OXX"))
+    token, label, _ = unanimous(block, np.ones(9))
+    assert (token.tolist(), label.tolist()) == ([0, 1], [0, 1])
+    copies = np.ones(9)
+    copies[:3] = 1 / 3  # those of the first token are one family
+    assert unanimous(block, copies)[0].tolist() == [1]
+
+
+def known(*said: str) -> Crowd:
+    corpus = corpus_of(*said)
+    look = Look(corpus.labels, Families(np.arange(len(said)), np.zeros(len(said))))
+    return look.crowd(look.summarise(block_of(corpus)))
+
+
+def test_marks_of_one_annotator_are_the_mean_over_votes() -> None:
+    assert known("X" * 9, "XXX" + "." * 6).marks_each == pytest.approx(12 * (0.75**2 + 0.25**2))
+
+
+def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:
+    """Of own marks per expected mark: (1 .. 4 + 1) / (4 + 1)."""
+    four = Rates(known("XOOOO", "XXOOO", "XXXOO", "XXXXO"))
+    said = np.full((4, four.own.shape[1]), 4.0)
+    assert four.ratios(said, 0 * said)[0] == pytest.approx((0.8 + 1.0) / 2)
+    assert four.least_ratio == 0.75
+    two = Rates(known("XOOOO", "XXXXO"))
+    assert two.ratios(said[:2], 0 * said[:2])[0] == pytest.approx((0.4 + 1.0) / 2)
+    assert two.held(np.zeros(two.own.shape[1]), said[:2], 0 * said[:2])[0] == pytest.approx(np.log(1 / 0.7))
+
+
+def test_the_base_speaks_as_far_as_votes_do_not_meet_and_no_pseudo_count_is_tiny() -> None:
+    corpus = corpus_of("OXY.", "O..X")
+    structure = Structure("learned", False, ((5.0, 0.5),), learned=True)
+    rows = VoteRows.of([block_of(corpus)], memory=True)
+    made = member(structure, known("OXY.", "O..X"), rows, (), LevelStart(None, 1.0), trust=0.0, tol=1e-3)
+    learned = made.sources[0]
+    assert isinstance(learned, LearnedMatrices)
+    assert (learned.own, learned.meet) == (pytest.approx(0.6), pytest.approx(0.4))
+    anchor = replace(learned, own=0.1)
+    given = anchor.rows.parts[2]
+    counts = 1000.0 * (np.asarray(anchor.shows)[None, :] == given[:, None])
+    prior, totals, _ = anchor.pooled(counts, np.full((anchor.rows.contexts, 3), 10.0))
+    assert prior.min() == LEAST_PSEUDO
+    first = slice(anchor.rows.borders[0], anchor.rows.borders[1])  # who gave every label
+    np.testing.assert_allclose(prior[first].sum(axis=0), totals[0])
