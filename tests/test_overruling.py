@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,9 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.chain import StateSpace
-from lasca.truth.guards import Crowd, Look, ruled_out
+from lasca.truth.guards import Crowd, Look, ruled_out, unanimous
 from lasca.truth.overruling import Asked, HiddenVotes, released
+from lasca.truth.starts import WeighedStart
 
 NOBODY = HiddenVotes(np.arange(5), np.zeros(5))
 LABELS = ("B-LOC", "B-PER", "I-LOC", "I-PER", "O")
@@ -107,3 +110,51 @@ def test_what_is_released_is_possible_only_where_people_agree_on_nothing() -> No
     _, out = ruled_out(whole, np.ones(whole.n_votes), space, NOTHING, PER)
     np.testing.assert_array_equal(out.states[NOTHING], [True, False, True, False, False])
     np.testing.assert_array_equal(out.states[1], [True, False, True, True, True])
+
+
+def test_where_there_is_one_type_all_marks_are_released() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"ann": [["B-X", "I-X"]], "ben": [["O", "O"]]})
+    look = Look(corpus.labels, HiddenVotes(np.arange(2), np.zeros(2)))
+    votes = Votes.of(corpus)
+    crowd = look.crowd(look.summarise(Block(votes, 0, votes.n_tokens)))
+    counts = np.array([[[100, 50]], [[1000, 500]], [[10_000, 100]]], float)
+    assert released(counts, crowd) == tuple(corpus.labels.index(label) for label in ("B-X", "I-X"))
+    for case in range(3):
+        few = counts.copy()
+        few[case] *= 19 / counts[case, 0, 0]
+        assert released(few, crowd) == ()
+
+
+def test_another_block_hides_others() -> None:
+    corpus = CrowdCorpus.from_sequences([["a"]], {name: [["X"]] for name in PEOPLE})
+    votes = Votes.of(corpus)
+    hidden = [int(np.flatnonzero(NOBODY.hidden(Block(votes, 0, 1, number=number)))[0]) for number in range(5)]
+    assert sorted(hidden) == [0, 1, 2, 3, 4]
+
+
+def test_nobody_is_asked_where_fewer_than_three_others_voted() -> None:
+    """Four look at the sequence, so one is hidden; on the token in question two of the others said nothing at all."""
+    said = {"ann": ["O", "O"], "ben": ["O", "O"], "cyd": ["O", None], "dan": ["O", None]}
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {n: [row] for n, row in said.items()}, labels=["B-X", "O"])
+    votes, four = Votes.of(corpus), HiddenVotes(np.arange(4), np.zeros(4))
+    whole, look = Block(votes, 0, 2), Look(corpus.labels, four)
+    crowd = look.crowd(look.summarise(whole))
+    assert four.hidden(whole)[[0, 4]].all()  # ann, on both tokens
+    counts = Asked(four, crowd)(0, whole, np.eye(2)[[0, 0]], None, ())
+    np.testing.assert_array_equal(counts, [[[1, 0]], [[0, 0]], [[0, 0]]])
+
+
+def test_what_the_hidden_ones_said_is_not_heard() -> None:
+    """Neither where members begin nor in what people who agree rule out: other labels there change nothing."""
+    whole, _ = block()
+    hidden = NOBODY.hidden(whole)
+    found = []
+    for other in range(len(LABELS)):
+        label = np.where(hidden, other, whole.votes.label).astype(np.int16)
+        label.flags.writeable = False
+        changed = replace(whole, votes=replace(whole.votes, label=label))
+        begins, easy = WeighedStart(None, 0.5, NOBODY).shares(changed)
+        token, agreed, _ = unanimous(changed, NOBODY.weights(changed))
+        found.append((begins.tolist(), easy.tolist(), token.tolist(), agreed.tolist()))
+    assert all(each == found[0] for each in found)
+    assert found[0][2] == [0, 2, 5]

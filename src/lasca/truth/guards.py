@@ -153,10 +153,11 @@ def ruled_out(
 
 def unanimous(block: Block, weight: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], float | Floats]:
     """Return where enough voices agree – a family is one –, on which label, and by how much they are believed."""
-    votes = block.votes
-    start = votes.start[block.first : block.last + 1] - votes.start[block.first]
-    label = votes.label[votes.start[block.first] : votes.start[block.last]]
-    voices = np.bincount(np.repeat(np.arange(len(block)), np.diff(start)), weight, len(block))
+    votes, heard = block.votes, weight > 0  # votes that are hidden have no weight (`overruling`)
+    n = np.diff(votes.start[block.first : block.last + 1])
+    token = np.repeat(np.arange(len(block)), n)[heard]
+    label = votes.label[votes.start[block.first] : votes.start[block.last]][heard]
+    start, voices = np.searchsorted(token, np.arange(len(block) + 1)), np.bincount(token, weight[heard], len(block))
     many = np.flatnonzero(voices >= UNANIMOUS - 1e-6)
     if len(many) == 0:
         return many, np.zeros(0, np.int16), BELIEVED

@@ -152,7 +152,8 @@ class WeighedStart(LevelStart):
     def shares(self, block: Block) -> tuple[Floats, Floats]:
         """Return the shares of hard votes."""
         hard = replace(block, votes=replace(block.votes, soft=None))
-        return vote_shares(hard) + LEAST_SHARE, vote_shares(hard, self.families.weights(block))
+        weight = self.families.weights(block)
+        return vote_shares(hard, (weight > 0).astype(np.float64)) + LEAST_SHARE, vote_shares(hard, weight)
 
 
 def vote_shares(block: Block, weight: Floats | None = None) -> Floats:
