@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
+from lasca.truth.cluster_draws import Draws
 from lasca.truth.cluster_sampler import Local, StateLearner, Sweep
 from lasca.truth.special import special_tokens
 
@@ -48,3 +51,11 @@ def test_chains_that_do_not_count_have_no_part_in_the_labels() -> None:
     np.testing.assert_allclose(out, good / 2)
     np.testing.assert_array_equal(totals, [1, 1, 0])
     np.testing.assert_array_equal(counts[2], [[1, 0, 0], [0, 0, 1], [0, 0, 0]])
+
+
+def test_tables_are_of_the_annotators_they_were_drawn_for() -> None:
+    nothing: Any = None  # neither blocks nor moves are asked
+    draws = Draws(nothing, nothing, np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]), 1, 1)  # the second gave no label
+    log_psi = np.log(np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.3, 0.7]]]))
+    table = draws._tables(log_psi, np.log([0.5, 0.5])).log_psi
+    np.testing.assert_array_equal(table, [log_psi[0].T, np.zeros((2, 2)), log_psi[1].T])

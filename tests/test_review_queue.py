@@ -13,8 +13,20 @@ import pytest
 
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.review.items import distance, find_items
-from lasca.review.queue import Experience, found_errors, make_queue, order_by, rows, traits_of, write_queue
+from lasca.review.items import Area, distance, find_items
+from lasca.review.queue import (
+    SETTLES,
+    Experience,
+    Item,
+    Queue,
+    found_errors,
+    make_queue,
+    order_by,
+    ranked,
+    rows,
+    traits_of,
+    write_queue,
+)
 from lasca.review.spans import Labels, said_by_everybody
 from lasca.truth import Truth, model_class
 from report_cases import NASTY, nasty_corpus
@@ -265,3 +277,17 @@ def test_errors_found_are_spans_that_differ_from_the_nearest_reading_that_was_ch
     assert found_errors(item.area, [inferred]) == 0
     assert found_errors(item.area, [((1, 2, "Y"),)]) == len(inferred) + 1
     assert found_errors(item.area, [((1, 2, "Y"),), inferred]) == 0
+
+
+def test_errors_are_between_model_and_people_and_those_alike_count_once() -> None:
+    """An area of ten tokens: half of the belief is the model's, half is that of each of three people."""
+    reading = ((0, 10, "PER"),)
+    one = Area(0, 0, 10, (reading, ()), (0.9, 0.1), ((0, 1), (2,)))
+    assert one.errors == pytest.approx((0.1 + 1 / 3) / 2)
+    less = Area(1, 0, 10, (reading, ()), (0.95, 0.05), ((0, 1), (2,)))
+    alike = tuple(Item(area, "whether", "people disagree", "the same") for area in (less, one))
+    first, second = ranked(Queue(alike, 0.0)).items
+    assert (first.area, second.area) == (one, less)
+    assert first.elsewhere == pytest.approx(SETTLES * less.errors)
+    assert first.gain == pytest.approx(one.errors + SETTLES * less.errors)
+    assert (second.elsewhere, second.gain) == (pytest.approx(0, abs=1e-12), pytest.approx((1 - SETTLES) * less.errors))
