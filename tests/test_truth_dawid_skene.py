@@ -128,7 +128,7 @@ def test_the_m_step_is_a_maximum() -> None:
 
 @pytest.mark.parametrize("variational", [False, True])
 def test_threads_change_no_byte(variational: bool) -> None:
-    corpus = big_crowd()
+    corpus = big_crowd(100_000)
     runs = [DawidSkene(variational=variational, max_iter=5, n_threads=n).fit(corpus) for n in (1, 2)]
     assert len(blocks_of(Votes.of(corpus))) > 1
     assert runs[0].proba.tobytes() == runs[1].proba.tobytes()

@@ -67,6 +67,12 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, list[list[str | 
         {},
         {"ann": [PER]},
     ),
+    "label studio, in an object": ({"x.json": json.dumps({"tasks": [task(SPAN)]})}, {}, {"1": [PER]}),
+    "Argilla 1, told who": (
+        {"x.jsonl": lines({"prediction": None, "text": TEXT, "annotation": "a", "annotation_agent": "b"})},
+        {"annotator": "annotation_agent"},
+        {"b": [["a"]]},
+    ),
     "doccano, a label": ({"ann.jsonl": lines({"label": "good", "text": TEXT, "id": 1})}, {}, {"ann": [["good"]]}),
     "classification with annotators": (
         {"x.jsonl": lines(*({"label": v, "annotator": a, "text": TEXT} for a, v in (("ann", "good"), ("ben", "bad"))))},
@@ -123,7 +129,6 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"x.json": json.dumps([{"tone": "good", "text": TEXT, "annotator": 1, "annotation_id": 2, "id": 1}])},
         ("tone: good", "-r unit=document -r control=tone"),
     ),
-    "label studio, in an object": ({"x.json": json.dumps({"tasks": [task(SPAN)]})}, ("the keys tasks",)),
     "a comma too many": ({"x.json": json.dumps([task(SPAN)])[:-1] + ",]"}, ("comma behind the last object",)),
     "commas between lines": (
         {"x.jsonl": lines({"label": [[0, 3, "PER"]], "text": TEXT}).replace("}\n", "},\n") * 2},
@@ -140,7 +145,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "Datasaur": ({"x": json.dumps({"labelSets": [], "sentences": [{"tokens": ["a"]}]})}, ("export of Datasaur",)),
     "Argilla 1": (
         {"x.jsonl": lines({"prediction": None, "text": TEXT, "annotation": "a", "annotation_agent": "b"})},
-        ("export of Argilla 1",),
+        ("no column for annotator", "annotation_agent", "annotator=NAME"),
     ),
     "PubAnnotation": ({"x.json": json.dumps({"denotations": [], "text": TEXT})}, ("export of PubAnnotation",)),
     "BioC in JSON": ({"x.json": json.dumps({"documents": [{"id": 1}], "source": "x"})}, ("export of BioC",)),

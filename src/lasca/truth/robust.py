@@ -443,7 +443,7 @@ def _say(crowd: Crowd, structure: Structure) -> float:
         return 1.0 if structure.learned else 1.0 - _few(crowd)
     if not structure.learned:
         return _few(crowd)
-    return 1.0 / (1.0 + (crowd.marks / MANY * max(0.0, 1.0 - LONG / crowd.run_length)) ** 2)
+    return 1.0 / (1.0 + (crowd.marks / MANY * max(0.0, 1.0 - LONG / max(1.0, crowd.run_length))) ** 2)
 
 
 def _judged(crowd: Crowd) -> float:
