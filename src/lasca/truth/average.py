@@ -2,7 +2,7 @@
 
 Members are learners that come one after the other; the mean of what they say, the text, and what is asked of both lies
 where the blocks are: in memory, or in files of a folder (`Keep`). Questions are learners with `summarise` alone, whose
-answers add up over the blocks (`TruthModel._asked`).
+answers add up over the blocks (`Work.summary`).
 """
 
 from __future__ import annotations
