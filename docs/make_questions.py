@@ -21,10 +21,10 @@ from lasca import simulate
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "experiments"))
 
-from reproduction.__main__ import plan, scope_of  # noqa: E402
 from reproduction.jobs import Results  # noqa: E402
 from reproduction.pages import ambiguity as found_ambiguity  # noqa: E402
 from reproduction.pages import beyond  # noqa: E402
+from reproduction.run import plan, scope_of  # noqa: E402
 
 PAGES = [HERE.parent / "README.md", *sorted((HERE / "questions").glob("*.md"))]
 MADE = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -16,12 +16,12 @@ from scipy.stats import ttest_rel
 
 import lasca
 from lasca.truth import MODEL_NAMES
-from reproduction import __main__ as whole
 from reproduction import ambiguity, beyond, clusters, entities, tagging, tweets
-from reproduction.__main__ import MEASURES, blocks_of, kept, measure, plan, scope_of, split
+from reproduction import run as whole
 from reproduction.jobs import MODELS, NEWER, Job, Results, Scope, rounded
 from reproduction.page import Heading, Picture, Table, markdown
 from reproduction.paper import CROWDS, TABLE_1, TABLE_2, TABLE_3
+from reproduction.run import MEASURES, blocks_of, kept, measure, plan, scope_of, split
 from reproduction.statistics import mean, paired
 
 DOCS = Path(__file__).parent.parent / "docs"

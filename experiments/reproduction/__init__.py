@@ -1,5 +1,5 @@
 """The paper's tables and figures, and ours beside them, measured anew by one command: `make reproduction`.
 
 Measuring (`tweets`, `entities`, `ambiguity`, `clusters`, `beyond`, `figures`) is cut into jobs (`jobs`), which
-`__main__` runs in processes; `pages` puts what they measured into words and tables, `pictures` draws.
+`run` runs in processes; `pages` puts what they measured into words and tables, `pictures` draws.
 """
