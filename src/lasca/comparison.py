@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools
 from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.errors import CorpusError
 from lasca.evaluate import Scores
@@ -81,7 +81,7 @@ def _with_seed(model: str | TruthModel, seed: int) -> TruthModel:
     return estimator
 
 
-def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, npt.NDArray[np.bool_]]:
+def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, Bools]:
     annotated = corpus.annotated_sequences
     parts = {"all": annotated}
     if by is not None:

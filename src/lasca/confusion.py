@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca.ambiguity import Ambiguity
+from lasca.arrays import Array, Floats, readonly
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError
 from lasca.estimator import check_choice
@@ -40,7 +40,7 @@ DISAGREEMENTS = {"agreement": "confusion", "agreement-f1": "f1"}
 class LabelConfusion:
     """How often two labels compete, between 0 (never) and 1 (always)."""
 
-    matrix: npt.NDArray[np.float64]
+    matrix: Floats
     """(T, T), symmetric, diagonal 0."""
     labels: tuple[str, ...]
     source: str = ""
@@ -56,8 +56,7 @@ class LabelConfusion:
         good = np.isfinite(matrix).all() and (matrix >= 0).all() and (matrix <= 1 + 1e-12).all()
         if not good or not np.array_equal(matrix, matrix.T) or np.diag(matrix).any():
             raise ParameterError("matrix", "something else", "symmetric, in [0, 1], with a diagonal of 0")
-        matrix.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "matrix", readonly(matrix))
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
 
     def __repr__(self) -> str:
@@ -140,9 +139,7 @@ def expected_confusion(ambiguity: Ambiguity, n_ranked: int) -> LabelConfusion:
     return LabelConfusion(matrix, ambiguity.label_names, ambiguity.method, counts)
 
 
-def disagreement(
-    corpus: CrowdCorpus, kind: str = "confusion", *, golds: tuple[str, str] | None = None
-) -> npt.NDArray[np.float64]:
+def disagreement(corpus: CrowdCorpus, kind: str = "confusion", *, golds: tuple[str, str] | None = None) -> Floats:
     """Return how little two people agree, [label taken, right label]: 1 − γ of Plank, Hovy & Søgaard (EACL 2014).
 
     "confusion": the confusion probability of two labels, the mean of P(one says i | the other says j) and the converse.
@@ -165,7 +162,7 @@ def disagreement(
     return np.asarray(found)
 
 
-def _gold_pairs(corpus: CrowdCorpus, first: str, second: str) -> npt.NDArray[np.float64]:
+def _gold_pairs(corpus: CrowdCorpus, first: str, second: str) -> Floats:
     for name in (first, second):
         if name not in corpus.golds:
             raise CorpusError(f"there is no such gold (known: {', '.join(corpus.golds) or 'there is none'})", got=name)
@@ -175,7 +172,7 @@ def _gold_pairs(corpus: CrowdCorpus, first: str, second: str) -> npt.NDArray[np.
     return np.bincount(a[both] * T + b[both], minlength=T * T).reshape(T, T).astype(np.float64)
 
 
-def _annotator_pairs(corpus: CrowdCorpus) -> npt.NDArray[np.float64]:
+def _annotator_pairs(corpus: CrowdCorpus) -> Floats:
     """Count (label of one, label of the other) over all ordered pairs of votes on a token: Σ n nᵀ − diag(n)."""
     votes, T = Votes.of(corpus), corpus.n_labels
     found = np.zeros((T, T))
@@ -198,7 +195,7 @@ def _counted(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity) -> tuple[A
     return both, held.sum(axis=0, dtype=np.float64) + np.bincount(others[others >= 0], minlength=T)
 
 
-def _confusion(both: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _confusion(both: Array, labels: Array) -> Floats:
     p = both / np.maximum(labels, 1e-300)[:, None]
     p[labels <= 0] = 0.0
     matrix = np.minimum((p + p.T) / 2, 1.0)

@@ -36,14 +36,7 @@ class LascaWarning(UserWarning):
 class LascaError(Exception):
     """The base of all errors LASCA raises on purpose."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        where: str | None = None,
-        got: object = None,
-        hint: str | None = None,
-    ) -> None:
+    def __init__(self, what: str, *, where: str | None = None, got: object = None, hint: str | None = None) -> None:
         self.what, self.where, self.got, self.hint = what, where, got, hint
         message = what if where is None else f"{where}: {what}"
         if got is not None:

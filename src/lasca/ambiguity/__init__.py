@@ -8,6 +8,7 @@ import numpy as np
 
 from lasca.ambiguity.ranking import Ranking, flagged, pick_candidates
 from lasca.ambiguity.record import Ambiguity, Candidates
+from lasca.arrays import borders
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import check_choice, check_int, check_number
@@ -114,7 +115,7 @@ def _candidates(ranking: Ranking, truth: Truth, tokens: Any, best_pair: Any) -> 
         parts.append(pick_candidates(ranking.label_scores(tokens[block]), truth.labels[tokens[block]], best_two))
     counts = np.concatenate([np.diff(start) for start, _, _ in parts])
     return {
-        "candidate_start": np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        "candidate_start": borders(counts),
         "candidate_label": np.concatenate([label for _, label, _ in parts]),
         "candidate_score": np.concatenate([score for _, _, score in parts]),
     }

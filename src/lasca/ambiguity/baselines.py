@@ -26,9 +26,9 @@ Differences from the paper:
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca.ambiguity.ranking import Ranking, vote_scores
+from lasca.arrays import Bools
 from lasca.engine import chunks, run_ordered
 from lasca.evaluate.crowdtruth_scores import crowdtruth_rounds
 from lasca.kernels import agreement
@@ -42,7 +42,7 @@ MAX_ITER, TOL = 1000, 1e-10
 LEAST_GAP = 0.05
 
 
-def reliable_annotators(truth: Truth, votes: Votes) -> npt.NDArray[np.bool_]:
+def reliable_annotators(truth: Truth, votes: Votes) -> Bools:
     """Return who belongs to the reliable cluster, or above the split of the reliabilities where there is none."""
     gave = np.bincount(votes.annotator, minlength=votes.n_annotators) > 0
     if truth.clusters is not None:

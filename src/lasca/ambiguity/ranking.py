@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lasca.corpus.reshape import ranges
+from lasca.arrays import Array, Codes, Floats, Ints, borders, ranges
 from lasca.truth.base import Votes
 
 __all__ = ["Ranking", "flagged", "pick_candidates", "vote_scores"]
 
-Floats = npt.NDArray[np.float64]
-LabelScores = Callable[[npt.NDArray[np.int64]], Floats]
+LabelScores = Callable[[Ints], Floats]
 """From tokens to a score per label, (n, n_labels); -inf where a label does not compete."""
 
 
@@ -28,15 +26,13 @@ class Ranking:
     unranked: Mapping[str, int]
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the `Ambiguity`."""
-    pairs: Callable[[npt.NDArray[np.int64]], Mapping[str, Any]] | None = None
+    pairs: Callable[[Ints], Mapping[str, Any]] | None = None
     """From flagged tokens to their pair fields; the candidates are then the best pair."""
     least: float = -np.inf
     """Tokens of this score or less are not ambiguous, whatever fraction is asked for."""
 
 
-def flagged(
-    score: Floats, entropy: npt.NDArray[Any], fraction: float | None, threshold: float, least: float = -np.inf
-) -> npt.NDArray[Any]:
+def flagged(score: Floats, entropy: Array, fraction: float | None, threshold: float, least: float = -np.inf) -> Array:
     """Return the most ambiguous tokens: a fraction of those with a score, or all whose score is above a threshold.
 
     A score of `least` or less is a clear no. Ties go to the larger entropy of the posterior, then to the earlier token.
@@ -58,7 +54,7 @@ def vote_scores(votes: Votes, weight: Floats, *, mean: bool) -> LabelScores:
     Votes of weight nan do not count.
     """
 
-    def scores(tokens: npt.NDArray[np.int64]) -> Floats:
+    def scores(tokens: Ints) -> Floats:
         at = ranges(votes.start[tokens], votes.start[tokens + 1])
         row = np.repeat(np.arange(len(tokens)), np.diff(votes.start)[tokens])
         counts = ~np.isnan(weight[at])
@@ -73,9 +69,7 @@ def vote_scores(votes: Votes, weight: Floats, *, mean: bool) -> LabelScores:
     return scores
 
 
-def pick_candidates(
-    scores: Floats, truth: npt.NDArray[Any], best_two: npt.NDArray[Any] | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], Floats]:
+def pick_candidates(scores: Floats, truth: Array, best_two: Array | None = None) -> tuple[Ints, Codes, Floats]:
     """Return, as CSR arrays, the two best labels of each row and the inferred truth, best first, then by code.
 
     `best_two` names the two instead (-1 = none). A label that does not compete but is the truth scores 0.
@@ -93,5 +87,5 @@ def pick_candidates(
     values = np.where(chosen, np.maximum(scores, 0.0), -np.inf)
     order = np.argsort(-values, axis=1, kind="stable")
     keep = np.take_along_axis(chosen, order, axis=1)
-    start = np.concatenate(([0], np.cumsum(chosen.sum(axis=1)))).astype(np.int64)
+    start = borders(chosen.sum(axis=1))
     return start, order[keep].astype(np.int16), np.take_along_axis(values, order, axis=1)[keep]

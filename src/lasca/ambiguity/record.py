@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 from safetensors.numpy import load_file
 
+from lasca.arrays import Bools, Codes, Floats, Ints
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.records import Record, frame, loading, read_header, save_folder
@@ -26,9 +26,7 @@ _OPTIONAL = ("unambiguity", "pair_weight", "pair_count", "label_count", "pair_la
 class Candidates(Sequence[dict[int, float]]):
     """The competing labels of each ambiguous token: a mapping from label code to score, the best one first."""
 
-    def __init__(
-        self, start: npt.NDArray[np.int64], label: npt.NDArray[np.int16], score: npt.NDArray[np.float64]
-    ) -> None:
+    def __init__(self, start: Ints, label: Codes, score: Floats) -> None:
         self._start, self._label, self._score = start, label, score
 
     def __len__(self) -> int:
@@ -60,34 +58,34 @@ class Ambiguity(Record):
     method: str
     params: Mapping[str, Any]
     label_names: tuple[str, ...]
-    score: npt.NDArray[np.float64]
+    score: Floats
     """Per token, higher = more ambiguous; nan where it cannot be known. A probability for two-truths, -μ for rank-1."""
-    tokens: npt.NDArray[np.int64]
+    tokens: Ints
     """The ambiguous tokens, most ambiguous first."""
-    candidate_start: npt.NDArray[np.int64]
-    candidate_label: npt.NDArray[np.int16]
-    candidate_score: npt.NDArray[np.float64]
-    unambiguity: npt.NDArray[np.float64] | None = None
+    candidate_start: Ints
+    candidate_label: Codes
+    candidate_score: Floats
+    unambiguity: Floats | None = None
     """μ per token: the agreement an average reliable annotator meets there (rank-1 only)."""
     share: float | None = None
     """The share of tokens with two truths, as learned (two-truths only)."""
     hard_share: float | None = None
     """The share of tokens on which votes are right less than ⅔ as often as on easy ones (two-truths only)."""
-    pair_weight: npt.NDArray[np.float64] | None = None
+    pair_weight: Floats | None = None
     """κ: how often two labels are the two readings of an ambiguous token, (T, T), symmetric, adds up to 1."""
-    pair_count: npt.NDArray[np.float64] | None = None
+    pair_count: Floats | None = None
     """The expected number of tokens with each pair of truths, (T, T), symmetric (two-truths only)."""
-    label_count: npt.NDArray[np.float64] | None = None
+    label_count: Floats | None = None
     """The expected number of tokens where each label is a truth, alone or as one of two (two-truths only)."""
-    pair_label: npt.NDArray[np.int16] | None = None
+    pair_label: Codes | None = None
     """(n_ambiguous, 5, 2): the most probable pairs of each ambiguous token, larger share first; -1 = no more."""
-    pair_proba: npt.NDArray[np.float64] | None = None
+    pair_proba: Floats | None = None
     """(n_ambiguous, 5): their probabilities, given that there are two truths."""
-    pair_share: npt.NDArray[np.float64] | None = None
+    pair_share: Floats | None = None
     """(n_ambiguous, 5): π, the share of annotators who see the first label of the pair."""
     unranked: Mapping[str, int] = field(default_factory=dict)
     """How many tokens got no score, by reason."""
-    trace: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    trace: Floats = field(default_factory=lambda: np.zeros(0))
     """The objective of each iteration (of the last stage)."""
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -105,7 +103,7 @@ class Ambiguity(Record):
         return Candidates(self.candidate_start, self.candidate_label, self.candidate_score)
 
     @property
-    def mask(self) -> npt.NDArray[np.bool_]:
+    def mask(self) -> Bools:
         """Whether each token is among the ambiguous ones."""
         flags = np.zeros(len(self.score), np.bool_)
         flags[self.tokens] = True

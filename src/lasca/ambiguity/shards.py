@@ -13,24 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lasca.ambiguity.ranking import Floats, pick_candidates
+from lasca.ambiguity.ranking import pick_candidates
 from lasca.ambiguity.record import Ambiguity
-from lasca.ambiguity.steps import (
-    PairCounts,
-    PairLearner,
-    PairParameters,
-    PairPasses,
-    e_step,
-    many_voted,
-    pair_counts,
-)
+from lasca.ambiguity.steps import PairCounts, PairLearner, PairParameters, PairPasses, e_step, many_voted, pair_counts
 from lasca.ambiguity.two_truths import LEAST, Fitted, Start, believable, fields_of, fit, label_scores, mass_of, start_of
 from lasca.ambiguity.write import Row, arrow_table, rows
-from lasca.corpus.reshape import ranges
+from lasca.arrays import Bools, Floats, Ints, borders, ranges, readonly
 from lasca.corpus.votes import Votes
 from lasca.engine import Engine, Threads, Work
 from lasca.errors import ModelError
@@ -61,10 +52,10 @@ class Found(NamedTuple):
 class Look(NamedTuple):
     """What the start needs of a block."""
 
-    sizes: npt.NDArray[np.int64]
+    sizes: Ints
     """How many tokens have no vote, one, two, …"""
-    mass: npt.NDArray[np.int64]
-    given: npt.NDArray[np.int64]
+    mass: Ints
+    given: Ints
     """How many votes each annotator gave."""
 
 
@@ -111,7 +102,7 @@ class Scoring:
     parameters: PairParameters
     near: Any
 
-    def __call__(self, block: Any) -> tuple[npt.NDArray[np.int64], Floats]:
+    def __call__(self, block: Any) -> tuple[Ints, Floats]:
         """Return the tokens of a block that can be ranked, and their scores."""
         tokens = many_voted(block)
         if not len(tokens):
@@ -120,7 +111,7 @@ class Scoring:
         return tokens, believable(block.votes, tokens, proba, float(self.parameters.kinds[1]))
 
 
-def _bins(score: Floats) -> npt.NDArray[np.int64]:
+def _bins(score: Floats) -> Ints:
     return np.asarray(score.view(np.int64) >> BIN)
 
 
@@ -146,7 +137,7 @@ class Cut:
     entropy: float = -np.inf
     token: int = -1
 
-    def passed(self, score: Any, entropy: Any, token: Any) -> npt.NDArray[np.bool_]:
+    def passed(self, score: Any, entropy: Any, token: Any) -> Bools:
         """Say which tokens are flagged: ties go to the larger entropy, then to the earlier token."""
         tie = (entropy > self.entropy) | ((entropy == self.entropy) & (token <= self.token))
         return np.asarray((score > LEAST) & ((score > self.score) | ((score == self.score) & tie)))
@@ -229,10 +220,8 @@ def two_truths_in_shards(
 def _sampled(parts: list[tuple[Any, ...]], truth: TruthOnDisk, start: Start) -> PairPasses:
     """Put the sampled tokens into one crowd in memory."""
     n, annotator, label = (np.concatenate(arrays) for arrays in zip(*parts))
-    ends = np.concatenate(([0], np.cumsum(n)))
-    for array in (ends, annotator, label):  # as those of a corpus are: kernels are compiled for one kind only
-        array.flags.writeable = False
-    votes = Votes(ends, annotator, label, truth.corpus.n_annotators, truth.corpus.n_labels, ends)
+    ends = readonly(borders(n))
+    votes = Votes(ends, readonly(annotator), readonly(label), truth.corpus.n_annotators, truth.corpus.n_labels, ends)
     return PairPasses(votes, np.arange(len(n)), start.near, Threads().n_threads, CHUNK)
 
 
@@ -262,7 +251,7 @@ def _found(
     fitted: Fitted,
     counts: PairCounts,
     every: int,
-    sizes: npt.NDArray[np.int64],
+    sizes: Ints,
     written: list[Any],
 ) -> Found:
     best = sorted(pair for _, pairs in written for pair in pairs)[:TOP] if written else []

@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
-from lasca.ambiguity.ranking import Floats
+from lasca.arrays import Array, Codes, Floats, Ints
 from lasca.engine import added
 from lasca.engine.threads import each_ordered
 from lasca.kernels import ambiguity as kernels
@@ -98,8 +97,8 @@ class PairPrior:
 
 
 def e_step(
-    votes: Votes, tokens: npt.NDArray[np.int64], near: Any, p: PairParameters, *, learn: bool = True
-) -> tuple[list[npt.NDArray[np.int64]], Floats, Floats]:
+    votes: Votes, tokens: Ints, near: Any, p: PairParameters, *, learn: bool = True
+) -> tuple[list[Ints], Floats, Floats]:
     """Return expected counts (as whole numbers; zero unless `learn`), log evidence and probability of two truths."""
     L, T, D = votes.n_annotators, votes.n_labels, len(p.levels)
     sums = [np.zeros(shape, np.int64) for shape in ((L, D, T, T), (D, T), (D,), (T, T, kernels.GRID))]
@@ -129,7 +128,7 @@ def pair_counts(sums: Sequence[Any]) -> PairCounts:
     return PairCounts(counts, one, two, pairs, sums[-1] / 2**52)
 
 
-def many_voted(block: Any) -> npt.NDArray[np.int64]:
+def many_voted(block: Any) -> Ints:
     """Return the tokens of a block that have two votes or more."""
     return np.asarray(np.flatnonzero(np.diff(block.votes.start[block.first : block.last + 1]) >= 2) + block.first)
 
@@ -148,7 +147,7 @@ class PairLearner:
 class PairPasses:
     """E steps over some tokens in memory, in chunks and threads; the result does not depend on either."""
 
-    def __init__(self, votes: Votes, tokens: npt.NDArray[np.int64], near: Any, n_threads: int, chunk_size: int) -> None:
+    def __init__(self, votes: Votes, tokens: Ints, near: Any, n_threads: int, chunk_size: int) -> None:
         self.votes, self.tokens, self.near, self.n_threads = votes, tokens, near, n_threads
         self.chunks = list(pairwise([*range(0, len(tokens), chunk_size), len(tokens)]))
         self.size = float(np.diff(votes.start)[tokens].sum())
@@ -164,10 +163,10 @@ class PairPasses:
 
         return pair_counts(added(each_ordered(work, self.chunks, self.n_threads))), proba
 
-    def pairs(self, p: PairParameters, tokens: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    def pairs(self, p: PairParameters, tokens: Ints) -> dict[str, Array]:
         """Return the most probable pairs of the tokens, given that they are ambiguous."""
         T = self.votes.n_labels
-        found: dict[str, npt.NDArray[Any]] = {
+        found: dict[str, Array] = {
             "pair_label": np.full((len(tokens), TOP_PAIRS, 2), -1, np.int16),
             "pair_proba": np.zeros((len(tokens), TOP_PAIRS)),
             "pair_share": np.full((len(tokens), TOP_PAIRS), np.nan),
@@ -185,7 +184,7 @@ class PairPasses:
         return found
 
 
-def _rank_pairs(weight: Floats, part: Floats, label: npt.NDArray[np.int16], proba: Floats, share: Floats) -> None:
+def _rank_pairs(weight: Floats, part: Floats, label: Codes, proba: Floats, share: Floats) -> None:
     """Fill in the pairs of most weight, (n, TOP_PAIRS): of equal ones the first, the label with the larger share first.
 
     Weights are those of `two_truths_pass`. Labels stay -1 where there are fewer pairs.

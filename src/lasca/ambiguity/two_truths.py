@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from lasca.ambiguity.ranking import Floats, Ranking
+from lasca.ambiguity.ranking import Ranking
 from lasca.ambiguity.steps import (
     PAIRS,
     PI,
@@ -55,6 +55,7 @@ from lasca.ambiguity.steps import (
     shares,
     strengths,
 )
+from lasca.arrays import Array, Bools, Codes, Floats, Ints
 from lasca.engine import available_threads
 from lasca.kernels.ambiguity import SCALE
 from lasca.learn.em import EmRun, run_from
@@ -85,10 +86,10 @@ class Start:
     parameters: PairParameters
     prior: PairPrior
     strengths: Floats
-    near: npt.NDArray[np.int16]
+    near: Codes
 
 
-def mass_of(proba: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def mass_of(proba: Array) -> Ints:
     """Return how much probability each label has, as multiples of 1/SCALE: whole numbers add up in any order."""
     rows = range(0, len(proba), ROWS_AT_A_TIME)
     parts = [np.rint(proba[a : a + ROWS_AT_A_TIME] * SCALE).astype(np.int64).sum(axis=0) for a in rows]
@@ -101,9 +102,7 @@ def first_parameters(votes: Votes, truth: Truth) -> Start:
     return start_of(n, mass_of(truth.proba), votes.n_tokens, truth.confusion)
 
 
-def start_of(
-    n: npt.NDArray[np.int64], mass: npt.NDArray[np.int64], n_tokens: int, confusion: npt.NDArray[Any]
-) -> Start:
+def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> Start:
     """Make the start from the annotators' numbers of votes, the labels' mass (`mass_of`), and the confusions."""
     T = len(mass)
     mean: Floats = mass / SCALE / n_tokens
@@ -170,7 +169,7 @@ def two_truths(
     )
 
 
-def believable(votes: Votes, tokens: npt.NDArray[np.int64], proba: npt.NDArray[np.floating], share: float) -> Floats:
+def believable(votes: Votes, tokens: Ints, proba: npt.NDArray[np.floating], share: float) -> Floats:
     """Return probabilities that votes can bear: 0 where all agree, and no surer than `INDEPENDENT` votes make them.
 
     Where nobody gave a second reading there is none to speak of, whatever the model expects of the word. And people
@@ -253,14 +252,14 @@ def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Prog
     return max(tried, key=lambda fitted: fitted.evidence)
 
 
-def _hard_levels(found: PairCounts) -> npt.NDArray[np.bool_]:
+def _hard_levels(found: PairCounts) -> Bools:
     """Return the levels on which votes are right less than `HARD` times as often as on the easiest common level."""
     right, n = np.einsum("ldtt->d", found.counts), found.counts.sum(axis=(0, 2, 3))
     rate = right / np.maximum(n, 1e-300)
     return np.asarray(rate < HARD * rate[n >= 0.1 * n.sum()].max())
 
 
-def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: npt.NDArray[np.int64]) -> dict[str, Any]:
+def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: Ints) -> dict[str, Any]:
     """Return the fields of the `Ambiguity` beside scores; `sizes[k]` is how many tokens with k votes were ranked."""
     p, (one, two) = fitted.parameters, fitted.runs
     pairs = found.pairs.sum(axis=2)
@@ -299,7 +298,7 @@ def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: npt.NDArray[
     }
 
 
-def label_scores(pairs: Mapping[str, npt.NDArray[Any]], n_labels: int) -> Floats:
+def label_scores(pairs: Mapping[str, Array], n_labels: int) -> Floats:
     """Return how probable it is that each label is one of the two truths, from the most probable pairs."""
     label, proba = pairs["pair_label"], pairs["pair_proba"]
     scores = np.zeros((len(label), n_labels))

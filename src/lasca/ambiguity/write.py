@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.ambiguity.record import Ambiguity
+from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.reshape import ranges
 from lasca.files import whole_folder
 from lasca.formats.label_studio_write import tasks
 from lasca.formats.write_tables import people_table

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Codes, Ints, Ints32, borders
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError
 
 __all__ = ["from_sequences", "index_range", "label_names", "sorted_by_token"]
 
 
-def index_range(n: int) -> npt.NDArray[np.int32] | npt.NDArray[np.int64]:
+def index_range(n: int) -> Ints32 | Ints:
     """Return 0..n-1 in the smallest index type that holds n."""
     return np.arange(n, dtype=np.int32) if n < 2**31 else np.arange(n, dtype=np.int64)
 
@@ -39,7 +40,7 @@ def sorted_by_token(
         "offsets": np.asarray(offsets),
         "annotation_annotator": annotator[order].astype(np.int32),
         "annotation_label": label[order].astype(np.int16),
-        "token_start": np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        "token_start": borders(counts),
     }
 
 
@@ -56,7 +57,7 @@ def from_sequences(
 ) -> dict[str, Any]:
     """Turn lists of labels into the fields of a corpus: labels and annotators are sorted by name."""
     lengths = [len(sequence) for sequence in tokens]
-    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    offsets = borders(lengths)
     annotators = sorted(annotations)
     given = [_flatten(f"annotator {name!r}", annotations[name], lengths, offsets) for name in annotators]
     expert = {name: _flatten(f"gold {name!r}", rows, lengths, offsets) for name, rows in golds.items()}
@@ -79,9 +80,7 @@ def from_sequences(
     }
 
 
-def _flatten(
-    whose: str, rows: Rows, lengths: list[int], offsets: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _flatten(whose: str, rows: Rows, lengths: list[int], offsets: Ints) -> tuple[Ints, list[str]]:
     """Return the tokens that have a label and these labels."""
     if not isinstance(rows, Mapping) and len(rows) != len(lengths):
         raise CorpusError(f"{whose} must have one entry per sequence ({len(lengths)})", got=len(rows))
@@ -111,15 +110,13 @@ def _flatten(
     return np.array(at, np.int64), flat
 
 
-def _gold(at: npt.NDArray[np.int64], column: list[str], code: dict[str, int], n_tokens: int) -> npt.NDArray[np.int16]:
+def _gold(at: Ints, column: list[str], code: dict[str, int], n_tokens: int) -> Codes:
     gold = np.full(n_tokens, -1, np.int16)
     gold[at] = [code[x] for x in column]
     return gold
 
 
-def label_names(
-    codes: npt.NDArray[Any], offsets: npt.NDArray[np.int64], labels: Sequence[str]
-) -> list[list[str | None]]:
+def label_names(codes: Array, offsets: Ints, labels: Sequence[str]) -> list[list[str | None]]:
     """Turn one code per token into lists of names, one list per sequence; -1 becomes None."""
     if len(codes) != offsets[-1]:
         raise CorpusError(f"one label code per token is needed ({offsets[-1]})", got=len(codes))

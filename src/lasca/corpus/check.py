@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Array, Ints, Ints32, readonly
 from lasca.corpus.evidence import SoftVotes, known_labels
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError
@@ -15,7 +15,7 @@ from lasca.errors import CorpusError
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["KINDS", "ROLES", "checked", "equal", "free_text", "kinds_of", "need_corpus", "readonly"]
+__all__ = ["KINDS", "ROLES", "checked", "equal", "free_text", "kinds_of", "need_corpus"]
 
 KINDS = ("person", "rule", "model")
 ROLES = {"annotator": "person", "model": "model"}
@@ -23,14 +23,6 @@ ROLES = {"annotator": "person", "model": "model"}
 MAX_LABELS = 2**15 - 1
 MANY_LABELS = 300  # more labels than any tag set has …
 FREE_TEXT = 4  # … and more than one for every so many tokens: words, not labels
-Array = TypeVar("Array", bound=npt.NDArray[Any])
-
-
-def readonly(array: Array) -> Array:
-    """Return a view that cannot be written through."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def need_corpus(given: object, taker: str) -> None:
@@ -120,13 +112,7 @@ def kinds_of(roles: Sequence[str]) -> tuple[str, ...]:
     return tuple(ROLES[role] for role in roles)
 
 
-def _soft(
-    soft: SoftVotes | None,
-    annotator: npt.NDArray[np.int32],
-    start: npt.NDArray[np.int64],
-    n_annotators: int,
-    n_labels: int,
-) -> SoftVotes | None:
+def _soft(soft: SoftVotes | None, annotator: Ints32, start: Ints, n_annotators: int, n_labels: int) -> SoftVotes | None:
     if soft is None or len(soft) == 0:
         return None
     soft = soft.checked(len(start) - 1, n_annotators, n_labels)
@@ -169,7 +155,7 @@ def _first_repeat(names: Any) -> str:
     return ""
 
 
-def _offsets(name: str, values: Any, length: int | None, total: int) -> npt.NDArray[np.int64]:
+def _offsets(name: str, values: Any, length: int | None, total: int) -> Ints:
     array = _integers(name, values, np.int64)
     if length is not None and len(array) != length:
         raise CorpusError(f"{name} must have {length} entries", got=len(array))
@@ -178,9 +164,7 @@ def _offsets(name: str, values: Any, length: int | None, total: int) -> npt.NDAr
     return readonly(array)
 
 
-def _codes(
-    name: str, values: Any, dtype: Any, bound: int, *, low: int = 0, length: int | None = None
-) -> npt.NDArray[Any]:
+def _codes(name: str, values: Any, dtype: Any, bound: int, *, low: int = 0, length: int | None = None) -> Array:
     array = _integers(name, values, dtype)
     if length is not None and len(array) != length:
         raise CorpusError(f"{name} must have {length} entries", got=len(array))
@@ -190,7 +174,7 @@ def _codes(
     return readonly(array)
 
 
-def _integers(name: str, values: Any, dtype: Any) -> npt.NDArray[Any]:
+def _integers(name: str, values: Any, dtype: Any) -> Array:
     array = np.asarray(values)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise CorpusError(f"{name} must be a one-dimensional array of whole numbers", got=array.dtype)
@@ -202,7 +186,7 @@ def _integers(name: str, values: Any, dtype: Any) -> npt.NDArray[Any]:
     return array.astype(dtype)
 
 
-def _strictly_sorted(annotator: npt.NDArray[np.int32], start: npt.NDArray[np.int64]) -> None:
+def _strictly_sorted(annotator: Ints32, start: Ints) -> None:
     if len(annotator) < 2:
         return
     rises = annotator[1:] > annotator[:-1]
@@ -218,7 +202,7 @@ def _strictly_sorted(annotator: npt.NDArray[np.int32], start: npt.NDArray[np.int
         )
 
 
-def _chars(values: Any, n_tokens: int) -> npt.NDArray[np.int32] | None:
+def _chars(values: Any, n_tokens: int) -> Ints32 | None:
     if values is None:
         return None
     array = np.ascontiguousarray(values, dtype=np.int32)

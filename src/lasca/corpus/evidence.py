@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Bools, Codes, Ints, Ints32, Proba, ranges, readonly
 from lasca.errors import CorpusError
 
 __all__ = ["KnownLabels", "SoftVotes", "known_labels"]
@@ -21,28 +22,20 @@ __all__ = ["KnownLabels", "SoftVotes", "known_labels"]
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a soft vote may be from 1 (rounded numbers); they are normalised
 
 
-def _readonly(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def _rows_of(kept: npt.NDArray[np.int64], token: npt.NDArray[np.int64]) -> tuple[Any, Any]:
+def _rows_of(kept: Ints, token: Ints) -> tuple[Ints, Ints]:
     """Return which rows stand at the kept tokens (in their order), and where these tokens are then."""
     first = np.searchsorted(token, kept, side="left")
-    count = np.searchsorted(token, kept, side="right") - first
-    total = int(count.sum())
-    rows = np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) + np.arange(total)
-    return rows, np.repeat(np.arange(len(kept), dtype=np.int64), count)
+    last = np.searchsorted(token, kept, side="right")
+    return ranges(first, last), np.repeat(np.arange(len(kept), dtype=np.int64), last - first)
 
 
 @dataclass(frozen=True, eq=False)
 class SoftVotes:
     """Distributions that annotators gave tokens, sorted by token, then annotator."""
 
-    token: npt.NDArray[np.int64]
-    annotator: npt.NDArray[np.int32]
-    proba: npt.NDArray[np.float32]
+    token: Ints
+    annotator: Ints32
+    proba: Proba
     """(n, n_labels): rows sum to 1. A uniform row says nothing, a one-hot row is as good as a hard vote."""
 
     def __len__(self) -> int:
@@ -85,19 +78,20 @@ class SoftVotes:
             )
         if proba.dtype != np.float32:
             proba = (proba / total[:, None]).astype(np.float32)
-        return SoftVotes(_readonly(token), _readonly(annotator), _readonly(proba))
+        columns: list[Any] = [np.ascontiguousarray(column) for column in (token, annotator, proba)]
+        return SoftVotes(*map(readonly, columns))
 
-    def take(self, tokens: npt.NDArray[np.int64]) -> SoftVotes:
+    def take(self, tokens: Ints) -> SoftVotes:
         """Return the votes on these tokens, which are numbered anew in their order."""
         rows, place = _rows_of(tokens, self.token)
         return SoftVotes(place, self.annotator[rows], self.proba[rows])
 
-    def keep(self, code: npt.NDArray[np.int32]) -> SoftVotes:
+    def keep(self, code: Ints32) -> SoftVotes:
         """Return the votes of annotators whose new code is not negative."""
         stays = code[self.annotator] >= 0
         return SoftVotes.of(self.token[stays], code[self.annotator[stays]], self.proba[stays])
 
-    def recoded(self, code: npt.NDArray[Any], n_labels: int) -> SoftVotes:
+    def recoded(self, code: Array, n_labels: int) -> SoftVotes:
         """Return the votes over other labels: label t becomes code[t]."""
         proba = np.zeros((len(self), n_labels), np.float32)
         proba[:, code] = self.proba
@@ -114,8 +108,8 @@ class SoftVotes:
 class KnownLabels:
     """What is known beforehand: the tokens (rising) of which something is known, and the labels allowed there."""
 
-    token: npt.NDArray[np.int64]
-    allowed: npt.NDArray[np.bool_]
+    token: Ints
+    allowed: Bools
     """(n, n_labels): at least one label of each row is allowed, and not all are."""
 
     def __len__(self) -> int:
@@ -135,27 +129,27 @@ class KnownLabels:
         says = ~allowed.all(axis=1) | (len(labels) == 1)
         if not says.any():
             return None
-        return KnownLabels(_readonly(token[says]), _readonly(allowed[says]))
+        return KnownLabels(readonly(token[says]), readonly(allowed[says]))
 
-    def mask(self, n_tokens: int) -> npt.NDArray[np.bool_]:
+    def mask(self, n_tokens: int) -> Bools:
         """Return one row per token: which labels it may have (all of them where nothing is known)."""
         result = np.ones((n_tokens, self.allowed.shape[1]), np.bool_)
         result[self.token] = self.allowed
         return result
 
-    def codes(self, n_tokens: int) -> npt.NDArray[np.int16]:
+    def codes(self, n_tokens: int) -> Codes:
         """Return the label of each token where exactly one is allowed, else -1."""
         result = np.full(n_tokens, -1, np.int16)
         one = self.allowed.sum(axis=1) == 1
         result[self.token[one]] = self.allowed[one].argmax(axis=1)
         return result
 
-    def take(self, tokens: npt.NDArray[np.int64]) -> KnownLabels:
+    def take(self, tokens: Ints) -> KnownLabels:
         """Return what is known of these tokens, which are numbered anew in their order."""
         rows, place = _rows_of(tokens, self.token)
         return KnownLabels(place, self.allowed[rows])
 
-    def recoded(self, code: npt.NDArray[Any], n_labels: int) -> KnownLabels:
+    def recoded(self, code: Array, n_labels: int) -> KnownLabels:
         """Return what is known over other labels: label t becomes code[t]; new labels are not allowed."""
         allowed = np.zeros((len(self), n_labels), np.bool_)
         allowed[:, code] = self.allowed
@@ -191,6 +185,6 @@ def known_labels(given: Any, n_tokens: int, labels: Sequence[str]) -> KnownLabel
     )
 
 
-def _check_range(what: str, values: npt.NDArray[Any], bound: int) -> None:
+def _check_range(what: str, values: Array, bound: int) -> None:
     if values.size and (values.min() < 0 or values.max() >= bound):
         raise CorpusError(f"{what} must lie in 0..{bound - 1}", got=int(values.max()))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Bools, Codes, Ints, Ints32, readonly
 from lasca.corpus import build, check, reshape, store
 from lasca.corpus.evidence import KnownLabels, SoftVotes, known_labels
 from lasca.corpus.report import LoadReport
@@ -38,14 +39,14 @@ class CrowdCorpus(Record):
     """
 
     tokens: Strings
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     labels: tuple[str, ...]
     annotators: tuple[str, ...]
-    annotation_annotator: npt.NDArray[np.int32]
-    annotation_label: npt.NDArray[np.int16]
-    token_start: npt.NDArray[np.int64]
+    annotation_annotator: Ints32
+    annotation_label: Codes
+    token_start: Ints
     sequence_ids: Strings
-    golds: Mapping[str, npt.NDArray[np.int16]] = field(default_factory=dict)
+    golds: Mapping[str, Codes] = field(default_factory=dict)
     """Labels given by experts: int16 per token, -1 where there is none."""
     kinds: tuple[str, ...] = ()
     """One per annotator: "person", "rule" or "model" (predictions that came with the export). Left out: people."""
@@ -61,7 +62,7 @@ class CrowdCorpus(Record):
     """Columns of strings, one entry per sequence: "document", "text", … whatever the format carried."""
     token_metadata: Mapping[str, Strings] = field(default_factory=dict)
     """Columns of strings, one entry per token: parts of speech, lemmas, … whatever the format carried."""
-    token_chars: npt.NDArray[np.int32] | None = None
+    token_chars: Ints32 | None = None
     """Where each token stands in its sequence's text, (n_tokens, 2), code points, half-open; None if unknown."""
     load_report: LoadReport = field(default_factory=LoadReport)
 
@@ -104,22 +105,22 @@ class CrowdCorpus(Record):
         return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
 
     @cached_property
-    def annotation_token(self) -> npt.NDArray[Any]:
+    def annotation_token(self) -> Array:
         """The token of each annotation (made from `token_start` when first asked for)."""
-        return check.readonly(np.repeat(build.index_range(self.n_tokens), np.diff(self.token_start)))
+        return readonly(np.repeat(build.index_range(self.n_tokens), np.diff(self.token_start)))
 
     @cached_property
-    def token_sequence(self) -> npt.NDArray[Any]:
+    def token_sequence(self) -> Array:
         """The sequence of each token."""
-        return check.readonly(np.repeat(build.index_range(self.n_sequences), np.diff(self.offsets)))
+        return readonly(np.repeat(build.index_range(self.n_sequences), np.diff(self.offsets)))
 
     @cached_property
-    def annotated_sequences(self) -> npt.NDArray[np.bool_]:
+    def annotated_sequences(self) -> Bools:
         """Whether anybody labelled any token of the sequence."""
         found = np.diff(self.token_start[self.offsets]) > 0
         if self.soft is not None:
             found[self.token_sequence[self.soft.token]] = True
-        return check.readonly(found)
+        return readonly(found)
 
     def __len__(self) -> int:
         """How many sequences there are."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lasca.arrays import Array, Codes, Ints, borders, ranges
 from lasca.corpus.build import index_range, sorted_by_token
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.report import LoadReport
@@ -21,17 +22,9 @@ from lasca.records import frame
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["concat", "named", "pseudonymise", "ranges", "select", "split_indices", "to_table"]
+__all__ = ["concat", "named", "pseudonymise", "select", "split_indices", "to_table"]
 
 ABOUT_ANNOTATORS = ("annotators", "kinds", "families", "votes")
-
-
-def ranges(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the numbers of all half-open ranges [start, stop) behind each other."""
-    lengths = stops - starts
-    total = int(lengths.sum())
-    shift = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-    return np.arange(total, dtype=np.int64) + shift
 
 
 def select(corpus: CrowdCorpus, sequences: npt.ArrayLike | None, annotators: Iterable[str] | None) -> dict[str, Any]:
@@ -51,7 +44,7 @@ def select(corpus: CrowdCorpus, sequences: npt.ArrayLike | None, annotators: Ite
     new_code = np.full(len(position), -1, np.int32)
     new_code[kept] = np.arange(len(kept), dtype=np.int32)
     stays = new_code[annotator] >= 0
-    before = np.concatenate(([0], np.cumsum(stays)))
+    before = borders(stays)
     soft = fields.get("soft", corpus.soft)
     return fields | {
         **{name: tuple(getattr(corpus, name)[i] for i in kept) for name in ABOUT_ANNOTATORS},
@@ -70,11 +63,11 @@ def _select_sequences(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> dict[str
     at = ranges(corpus.token_start[tokens], corpus.token_start[tokens + 1])
     return {
         "tokens": corpus.tokens.take(tokens),
-        "offsets": np.concatenate(([0], np.cumsum(lengths))),
+        "offsets": borders(lengths),
         "sequence_ids": corpus.sequence_ids.take(chosen),
         "annotation_annotator": corpus.annotation_annotator[at],
         "annotation_label": corpus.annotation_label[at],
-        "token_start": np.concatenate(([0], np.cumsum(votes))),
+        "token_start": borders(votes),
         "golds": {name: gold[tokens] for name, gold in corpus.golds.items()},
         "soft": None if corpus.soft is None else corpus.soft.take(tokens),
         "known": None if corpus.known is None else corpus.known.take(tokens),
@@ -84,7 +77,7 @@ def _select_sequences(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> dict[str
     }
 
 
-def _sequence_indices(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def _sequence_indices(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> Ints:
     given = np.asarray(sequences)
     if given.size == 0 and given.dtype != np.bool_:
         return np.zeros(0, np.int64)
@@ -112,7 +105,7 @@ def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:
     labels = sorted({label for c in corpora for label in c.labels})
     who = _same_people(corpora)
     annotators = sorted(who)
-    starts = np.concatenate(([0], np.cumsum([c.n_tokens for c in corpora])))
+    starts = borders([c.n_tokens for c in corpora])
     gold_names = sorted({name for c in corpora for name in c.golds})
     label_code = [_recode(c.labels, labels, np.int16) for c in corpora]
     annotator_code = [_recode(c.annotators, annotators, np.int32) for c in corpora]
@@ -183,12 +176,12 @@ def _columns(given: list[tuple[Mapping[str, Strings], int]]) -> dict[str, String
     return {name: _joined([cs.get(name, Strings([""] * n)) for cs, n in given]) for name in names}
 
 
-def _recode(names: Sequence[str], all_names: list[str], dtype: Any) -> npt.NDArray[Any]:
+def _recode(names: Sequence[str], all_names: list[str], dtype: Any) -> Array:
     position = {name: i for i, name in enumerate(all_names)}
     return np.array([position[name] for name in names], dtype)
 
 
-def _gold(corpus: CrowdCorpus, name: str, code: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+def _gold(corpus: CrowdCorpus, name: str, code: Codes) -> Codes:
     if name not in corpus.golds:
         return np.full(corpus.n_tokens, -1, np.int16)
     return np.append(code, np.int16(-1))[corpus.golds[name]]
@@ -200,12 +193,12 @@ def _joined(columns: list[Strings]) -> Strings:
 
 def split_indices(
     corpus: CrowdCorpus, fractions: Sequence[float], seed: int | np.random.Generator, by: str | None
-) -> list[npt.NDArray[np.int64]]:
+) -> list[Ints]:
     """Return the sequence indices of each part, in rising order."""
     shares = [check_number("fractions", f, low=0, high=1) for f in fractions]
     if not shares or sum(shares) > 1 + 1e-9:
         raise ParameterError("fractions", tuple(fractions), "at least one number, adding up to at most 1")
-    group: npt.NDArray[Any]
+    group: Array
     if by is None:
         group = np.arange(corpus.n_sequences)
     elif by in corpus.metadata:
@@ -258,7 +251,7 @@ def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> 
     return pa.array(rows, pa.list_(pa.large_string()))
 
 
-def named(codes: npt.NDArray[Any], names: Sequence[str]) -> Any:
+def named(codes: Array, names: Sequence[str]) -> Any:
     """Return the names that codes stand for as an Arrow column; what is below 0 is null."""
     given = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.array(names, pa.large_string()).take(given)

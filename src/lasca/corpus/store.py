@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lasca.arrays import borders
 from lasca.corpus.check import kinds_of
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.report import LoadReport
@@ -127,9 +128,7 @@ def load(path: str | Path) -> dict[str, Any]:
         }
     except OSError as error:
         raise StoreError(
-            "there is no corpus to load",
-            where=str(folder),
-            hint="Expected a folder that CrowdCorpus.save wrote",
+            "there is no corpus to load", where=str(folder), hint="Expected a folder that CrowdCorpus.save wrote"
         ) from error
     except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError("the saved corpus is damaged", where=str(folder), got=str(error)) from error
@@ -186,7 +185,7 @@ def numbers_of(table: Any, name: str) -> Any:
 
 
 def _cumulated(table: Any, name: str) -> Any:
-    return np.concatenate(([0], np.cumsum(numbers_of(table, name), dtype=np.int64)))
+    return borders(numbers_of(table, name))
 
 
 def _token_chars(tokens: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lasca.arrays import Ints32
 from lasca.errors import CorpusError
 
 __all__ = ["Strings"]
@@ -74,7 +75,7 @@ class Strings(Sequence[str]):
         """Return the entries at these positions, in this order."""
         return Strings(self.arrow.take(pa.array(np.asarray(indices, dtype=np.int64))))
 
-    def codes(self) -> tuple[npt.NDArray[np.int32], Strings]:
+    def codes(self) -> tuple[Ints32, Strings]:
         """Return an integer per entry and the distinct strings they stand for, in order of first occurrence."""
         encoded = self.arrow.dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):

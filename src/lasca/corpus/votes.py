@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Codes, Ints, Ints32, borders, readonly
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 
@@ -24,20 +24,20 @@ __all__ = ["Block", "Votes", "cut_into_blocks", "cut_into_shards", "cuts_between
 class Votes:
     """The annotations of those who vote (see `CrowdCorpus.votes`) as kernels see them, sorted by token."""
 
-    start: npt.NDArray[np.int64]
-    annotator: npt.NDArray[np.int32]
-    label: npt.NDArray[np.int16]
+    start: Ints
+    annotator: Ints32
+    label: Codes
     n_annotators: int
     n_labels: int
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     """The sequences: n_sequences + 1 borders, in tokens."""
     soft: SoftVotes | None = None
     """Votes that are distributions; those that are uniform say nothing and are left out."""
     known: KnownLabels | None = None
     """What is known of some tokens beforehand."""
-    cuts: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    cuts: Ints | None = field(default=None, repr=False)
     """The sequences at which a document begins that has no sequence before; None: every sequence may be cut off."""
-    words: npt.NDArray[np.int32] | None = field(default=None, repr=False)
+    words: Ints32 | None = field(default=None, repr=False)
     """The word of each token as a code, for models that look at words."""
     silent: Votes | None = field(default=None, repr=False)
     """What those said who do not vote; None: everybody votes."""
@@ -64,7 +64,7 @@ class Votes:
         return alone and self.soft is None and self.known is None
 
     @property
-    def voted(self) -> npt.NDArray[np.bool_]:
+    def voted(self) -> Bools:
         """Whether anybody said anything of a token, or something is known of it."""
         return Block(self, 0, self.n_tokens).voted
 
@@ -98,7 +98,7 @@ class Votes:
         )
         return everything.of_voters(np.array(corpus.votes, dtype=bool))
 
-    def of_voters(self, counts: npt.NDArray[np.bool_]) -> Votes:
+    def of_voters(self, counts: Bools) -> Votes:
         """Return what those said who vote; the rest is `silent`."""
         soft = None if self.soft is None else _that_say_something(self.soft, counts)
         if counts.all():
@@ -106,26 +106,20 @@ class Votes:
         stays = counts[self.annotator]
         return replace(self.only(stays), soft=soft, silent=replace(self.only(~stays), soft=None))
 
-    def only(self, stays: npt.NDArray[np.bool_]) -> Votes:
+    def only(self, stays: Bools) -> Votes:
         """Return some of the hard votes, for models that hide the others: `stays` says of each whether it is there."""
-        arrays: dict[str, Any] = {
-            "start": np.concatenate(([0], np.cumsum(stays)))[self.start],
-            "annotator": self.annotator[stays],
-            "label": self.label[stays],
-        }
-        for array in arrays.values():  # as those of a corpus are: kernels are compiled for one kind only
-            array.flags.writeable = False
-        return replace(self, **arrays)
+        start, annotator, label = borders(stays)[self.start], self.annotator[stays], self.label[stays]
+        return replace(self, start=readonly(start), annotator=readonly(annotator), label=readonly(label))
 
 
-def _that_say_something(soft: SoftVotes, counts: npt.NDArray[np.bool_]) -> SoftVotes | None:
+def _that_say_something(soft: SoftVotes, counts: Bools) -> SoftVotes | None:
     """Return the soft votes of those who vote that are not uniform."""
     spread = soft.proba.max(axis=1) - soft.proba.min(axis=1)
     stays = counts[soft.annotator] & (spread > 1e-6)
     return SoftVotes(soft.token[stays], soft.annotator[stays], soft.proba[stays]) if stays.any() else None
 
 
-def document_cuts(corpus: CrowdCorpus) -> npt.NDArray[np.int64] | None:
+def document_cuts(corpus: CrowdCorpus) -> Ints | None:
     """Return the sequences before which a corpus may be cut without cutting a document, the first one included.
 
     Sequences of one document need not stand together: there is no cut between any two of them. None where the corpus
@@ -138,7 +132,7 @@ def document_cuts(corpus: CrowdCorpus) -> npt.NDArray[np.int64] | None:
     return None if len(names) < 2 else cuts_between(code, len(names))
 
 
-def cuts_between(code: npt.NDArray[np.int32], n_documents: int) -> npt.NDArray[np.int64]:
+def cuts_between(code: Ints32, n_documents: int) -> Ints:
     """Return the sequences before which no document is cut, given the document of each."""
     last = np.zeros(n_documents, np.int64)
     last[code] = np.arange(len(code))  # the last write counts
@@ -173,14 +167,14 @@ class Block:
         return self
 
     @property
-    def offsets(self) -> npt.NDArray[np.int64]:
+    def offsets(self) -> Ints:
         """The borders of its sequences, from 0; empty ones are left out."""
         borders = self.votes.offsets
         own = borders[slice(*np.searchsorted(borders, (self.first, self.last + 1)).tolist())]
         return np.unique(own) - self.first
 
     @property
-    def voices(self) -> npt.NDArray[np.int64]:
+    def voices(self) -> Ints:
         """How many votes, hard and soft, each of its tokens has."""
         found = np.diff(self.votes.start[self.first : self.last + 1])
         if self.votes.soft is not None:
@@ -188,7 +182,7 @@ class Block:
         return found
 
     @property
-    def voted(self) -> npt.NDArray[np.bool_]:
+    def voted(self) -> Bools:
         """Whether anybody said anything of each of its tokens, or something is known of it."""
         found = np.diff(self.votes.start[self.first : self.last + 1]) > 0
         for rows in (self.votes.soft, self.votes.known):
@@ -213,14 +207,11 @@ class Block:
         if v.known is not None:
             part = self.part(v.known)
             known = KnownLabels(v.known.token[part] - a, v.known.allowed[part])
-        arrays: list[Any] = [v.start[a : b + 1] - i, v.annotator[i:j].copy(), v.label[i:j].copy()]
-        for array in arrays:
-            array.flags.writeable = False
         own = replace(
             v,
-            start=arrays[0],
-            annotator=arrays[1],
-            label=arrays[2],
+            start=readonly(v.start[a : b + 1] - i),
+            annotator=readonly(v.annotator[i:j].copy()),
+            label=readonly(v.label[i:j].copy()),
             offsets=self.offsets,
             soft=soft,
             known=known,

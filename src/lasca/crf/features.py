@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from lasca.arrays import readonly
 from lasca.errors import ModelError
-from lasca.kernels.compiled import read_only
 
 __all__ = ["Features", "ParameterSpace", "Weights", "padded_width", "seen_with"]
 
@@ -52,7 +52,7 @@ class Features:
             raise ModelError("features need at least one slot per token")
         if self.slots.size and (self.slots.min() < 0 or self.slots.max() >= self.n_bundles):
             raise ModelError(f"slots must hold bundle ids below {self.n_bundles}", got=self.slots.max())
-        object.__setattr__(self, "offsets", read_only(self.offsets))  # whoever made them: one type for the kernels
+        object.__setattr__(self, "offsets", readonly(self.offsets))  # whoever made them: one type for the kernels
         used = self.bundle_feature
         if used.size and (used.min() < 0 or used.max() >= self.n_features):
             raise ModelError(f"bundles must hold feature ids below {self.n_features}", got=used.max())

@@ -232,10 +232,7 @@ _ALL = (
     Dataset(
         "conll2003",
         "CoNLL-2003 English entities (eng.train, eng.testb): your own licensed copy",
-        (
-            DataFile("conll2003/eng.train", split="train"),
-            DataFile("conll2003/eng.testb", split="testb"),
-        ),
+        (DataFile("conll2003/eng.train", split="train"), DataFile("conll2003/eng.testb", split="testb")),
         "Reuters text under an agreement with NIST: it cannot be downloaded here, bring your own copy.",
         "Tjong Kim Sang, De Meulder: Introduction to the CoNLL-2003 shared task. CoNLL 2003",
         conll2003,

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Floats, Ints
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 
@@ -56,11 +57,11 @@ class Agreement:
 class _Sums:
     """What the coefficients need, added up over tokens."""
 
-    votes: npt.NDArray[np.int64]  # r_i
+    votes: Ints  # r_i
     agreeing: float  # Σ_i Σ_q r_iq (r_iq − 1) / (r_i (r_i − 1))
     coincident: float  # Σ_i Σ_q r_iq (r_iq − 1) / (r_i − 1)
-    shares: npt.NDArray[np.float64]  # Σ_i r_iq / r_i
-    paired: npt.NDArray[np.float64]  # annotations per label on tokens with r_i ≥ 2
+    shares: Floats  # Σ_i r_iq / r_i
+    paired: Floats  # annotations per label on tokens with r_i ≥ 2
     used: int  # labels somebody gave
 
 
@@ -118,7 +119,7 @@ def _add_up(corpus: CrowdCorpus) -> _Sums:
     return _Sums(votes, agreeing, coincident, shares, paired, int(used.sum()))
 
 
-def pairwise_agreement(corpus: CrowdCorpus) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def pairwise_agreement(corpus: CrowdCorpus) -> tuple[Floats, Ints]:
     """Return for every pair of annotators the share of common tokens with the same label, and how many are common.
 
     Both are symmetric (n_annotators, n_annotators); the share is nan where nothing is common, 1 on the diagonal.
@@ -157,5 +158,5 @@ def adjusted_rand_index(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     return 1.0 if most == by_chance else (together - by_chance) / (most - by_chance)
 
 
-def _pairs(counts: npt.NDArray[Any]) -> float:
+def _pairs(counts: Array) -> float:
     return float((counts * (counts - 1)).sum()) / 2

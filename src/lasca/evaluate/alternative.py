@@ -25,10 +25,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 
 from lasca import schemes
+from lasca.arrays import Array, Bools, Codes, Floats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.estimator import check_int, check_number
@@ -106,7 +106,7 @@ def alternative_annotator(
     taken = _evenly(corpus)
     alike = _Alike(corpus, [code[annotator], *(code[name] for name in crowd)], taken)
     document, n_documents = _documents(corpus)
-    tested: list[tuple[str, npt.NDArray[np.float64]]] = []
+    tested: list[tuple[str, Floats]] = []
     for name in crowd:
         sums = _against(alike, code[annotator], code[name], [code[other] for other in crowd], document, n_documents)
         if sums[:, 0].sum() >= min_sequences:
@@ -145,13 +145,13 @@ def alternative_annotator(
     )
 
 
-def _evenly(corpus: CrowdCorpus) -> npt.NDArray[np.bool_]:
+def _evenly(corpus: CrowdCorpus) -> Bools:
     taken = np.zeros(corpus.n_sequences, np.bool_)
     taken[np.unique(np.linspace(0, max(corpus.n_sequences - 1, 0), MOST).astype(np.int64))] = True
     return taken if corpus.n_sequences > MOST else np.ones(corpus.n_sequences, np.bool_)
 
 
-def _documents(corpus: CrowdCorpus) -> tuple[npt.NDArray[Any], int]:
+def _documents(corpus: CrowdCorpus) -> tuple[Array, int]:
     if "document" not in corpus.metadata:
         return np.arange(corpus.n_sequences), corpus.n_sequences
     codes, names = corpus.metadata["document"].codes()
@@ -161,7 +161,7 @@ def _documents(corpus: CrowdCorpus) -> tuple[npt.NDArray[Any], int]:
 class _Alike:
     """What some annotators said of each sequence, and how alike two of them are on one."""
 
-    def __init__(self, corpus: CrowdCorpus, annotators: list[int], taken: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, corpus: CrowdCorpus, annotators: list[int], taken: Bools) -> None:
         self.spans = schemes.detect_corpus(corpus) is not None
         self.said = {a: self._read(corpus, a, taken) for a in annotators}
         self.memory: dict[tuple[int, int, int], float | None] = {}
@@ -170,7 +170,7 @@ class _Alike:
         """Return what an annotator said, by sequence."""
         return self.said[annotator]
 
-    def _read(self, corpus: CrowdCorpus, annotator: int, taken: npt.NDArray[np.bool_]) -> dict[int, Any]:
+    def _read(self, corpus: CrowdCorpus, annotator: int, taken: Bools) -> dict[int, Any]:
         token, label = _labels(corpus, annotator)
         sequence = corpus.token_sequence[token]
         kept = taken[sequence]
@@ -201,7 +201,7 @@ class _Alike:
         return sum(x[t] == y[t] for t in common) / len(common) if common else None
 
 
-def _labels(corpus: CrowdCorpus, annotator: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int16]]:
+def _labels(corpus: CrowdCorpus, annotator: int) -> tuple[Array, Codes]:
     """Return the tokens an annotator labelled, in order, and the (likeliest) labels."""
     own = corpus.annotation_annotator == annotator
     token, label = corpus.annotation_token[own].astype(np.int64), corpus.annotation_label[own]
@@ -214,9 +214,7 @@ def _labels(corpus: CrowdCorpus, annotator: int) -> tuple[npt.NDArray[Any], npt.
     return token[order], label[order]
 
 
-def _against(
-    alike: _Alike, model: int, person: int, crowd: list[int], document: npt.NDArray[Any], n_documents: int
-) -> npt.NDArray[np.float64]:
+def _against(alike: _Alike, model: int, person: int, crowd: list[int], document: Array, n_documents: int) -> Floats:
     """Return per document: sequences, won by the model, won by the person, Σ d, Σ d²."""
     sums = np.zeros((n_documents, 5))
     others = [other for other in crowd if other != person]
@@ -235,7 +233,7 @@ def _against(
     return sums
 
 
-def _tests(total: npt.NDArray[np.float64], epsilon: float, q: float) -> tuple[Any, npt.NDArray[np.bool_]]:
+def _tests(total: Floats, epsilon: float, q: float) -> tuple[Any, Bools]:
     """Return p-values and rejections of H0: E[d] ≥ ε from sums (…, people, 5); Benjamini–Yekutieli over people."""
     n = np.maximum(total[..., 0], 2)
     mean = total[..., 3] / n

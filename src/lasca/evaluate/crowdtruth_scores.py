@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Floats
+from lasca.corpus.votes import Votes
 from lasca.kernels import agreement
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CrowdTruth", "crowdtruth", "crowdtruth_rounds"]
 
-Floats = npt.NDArray[np.float64]
 MAX_ROUNDS, DELTA = 50, 0.001
 MAX_CELLS = 20_000_000
 LOWEST = 60
@@ -126,14 +126,8 @@ class CrowdTruth:
 
 def crowdtruth(corpus: CrowdCorpus) -> CrowdTruth:
     """Compute CrowdTruth's metrics of the people who vote in a corpus."""
-    start, annotator, label = corpus.token_start, corpus.annotation_annotator, corpus.annotation_label
-    votes = np.array(corpus.votes, dtype=np.bool_)
-    if not votes.all():
-        stays = votes[annotator]
-        start = np.concatenate(([0], np.cumsum(stays)))[start]
-        annotator, label = annotator[stays], label[stays]
-        for array in (start, annotator, label):  # as those of a corpus are
-            array.flags.writeable = False
+    votes = Votes.of(corpus)
+    start, annotator, label = votes.start, votes.annotator, votes.label
     found = crowdtruth_rounds(start, annotator, label, corpus.n_annotators, corpus.n_labels)
     by_unit, by_worker = _parts(start, annotator, label, *found.before)
     return CrowdTruth(

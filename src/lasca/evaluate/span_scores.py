@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Bools, Ints, Ints32, borders
 from lasca.errors import CorpusError
 from lasca.estimator import check_choice
 from lasca.evaluate.token_scores import Labelled, Prf, check_codes, check_offsets, encode, ratio, sequence_mask
 
 __all__ = ["SCHEMES", "SpanScores", "find_spans", "spans", "spans_from_codes"]
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 PREFIXES = "OBIESLU."  # an eighth "other" code stands for everything else
 OTHER = len(PREFIXES)
@@ -122,7 +121,7 @@ def spans_from_codes(
     kept = np.repeat(mask, lengths)
     if not mask.all():
         gold_codes, predicted_codes, lengths = gold_codes[kept], predicted_codes[kept], lengths[mask]
-        bounds = np.concatenate(([0], np.cumsum(lengths)))
+        bounds = borders(lengths)
     if mode == "strict" and scheme == "auto":
         scheme = _detect({labels[i] for i in np.unique(gold_codes).tolist()})
     found = [
@@ -148,7 +147,7 @@ def spans_from_codes(
 
 def find_spans(
     codes: npt.ArrayLike, offsets: npt.ArrayLike, labels: Sequence[str], *, mode: str = "lenient", scheme: str = "iob2"
-) -> tuple[Ints, Ints, npt.NDArray[Any], list[str]]:
+) -> tuple[Ints, Ints, Array, list[str]]:
     """Return start and end (half-open, token indices) and type code of every span, and the sorted type names."""
     check_choice("mode", mode, ("lenient", "strict"))
     scheme = check_choice("scheme", str(scheme).lower(), SCHEMES if mode == "strict" else ("auto", *SCHEMES))
@@ -174,7 +173,7 @@ def find_spans(
 
 def _read_labels(
     labels: Sequence[str], used: Ints, mode: str, scheme: str
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], list[str]]:
+) -> tuple[npt.NDArray[np.int8], Ints32, list[str]]:
     """Return prefix and type codes per label, with one more entry at the end: O, which -1 points at."""
     named: list[tuple[int, str]] = [(OTHER, "_")] * len(labels)
     for i in used.tolist():
@@ -202,7 +201,7 @@ def _read_strict(label: str, scheme: str) -> tuple[int, str]:
     return PREFIXES.index(label[0]), label[1:].strip("-") or "_"
 
 
-def _pairs(patterns: str) -> npt.NDArray[np.bool_]:
+def _pairs(patterns: str) -> Bools:
     """Return [types differ or not, previous prefix, current prefix] -> whether a pattern matches."""
     table = np.zeros((2, OTHER + 1, OTHER + 1), np.bool_)
     for pattern in patterns.split():
@@ -214,7 +213,7 @@ def _pairs(patterns: str) -> npt.NDArray[np.bool_]:
     return table
 
 
-def _match(table: Bools, p: npt.NDArray[np.int8], k: npt.NDArray[np.int32]) -> Bools:
+def _match(table: Bools, p: npt.NDArray[np.int8], k: Ints32) -> Bools:
     """Say for every position from 1 on whether the pair (previous, this) matches; position 0 is False."""
     size = OTHER + 1
     key = (k[1:] != k[:-1]).astype(np.int16) * (size * size)
@@ -224,7 +223,7 @@ def _match(table: Bools, p: npt.NDArray[np.int8], k: npt.NDArray[np.int32]) -> B
     return result
 
 
-def _lenient(p: npt.NDArray[np.int8], k: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+def _lenient(p: npt.NDArray[np.int8], k: Ints32) -> tuple[Ints, Ints]:
     plain = np.zeros(OTHER + 1, np.bool_)
     plain[[PREFIXES.index("O"), PREFIXES.index(".")]] = True
     starts, ends = _pairs(_LENIENT_START), _pairs(_LENIENT_END)
@@ -237,7 +236,7 @@ def _lenient(p: npt.NDArray[np.int8], k: npt.NDArray[np.int32]) -> tuple[Ints, I
     return np.where(last < 0, 1, start), end
 
 
-def _strict(p: npt.NDArray[np.int8], k: npt.NDArray[np.int32], patterns: tuple[str, str, str]) -> tuple[Ints, Ints]:
+def _strict(p: npt.NDArray[np.int8], k: Ints32, patterns: tuple[str, str, str]) -> tuple[Ints, Ints]:
     starts, insides, ends = (_match(_pairs(pattern), p, k) for pattern in patterns)
     breaks = np.flatnonzero(~insides)  # where a run of continuing labels begins; a sequence's last O is one
     begun = np.flatnonzero(starts)
@@ -265,9 +264,9 @@ def _count(
     return [names[i] for i in seen], counts[:, seen]
 
 
-def _complete(gold: npt.NDArray[Any], offsets: Ints) -> Bools:
+def _complete(gold: Array, offsets: Ints) -> Bools:
     """Say for every sequence whether all its tokens have a gold label."""
-    missing = np.concatenate(([0], np.cumsum(gold < 0)))
+    missing = borders(gold < 0)
     complete: Bools = missing[offsets[1:]] == missing[offsets[:-1]]
     return complete
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Bools, Ints, Ints32, borders
 from lasca.errors import CorpusError
 
 __all__ = [
@@ -57,7 +58,7 @@ class Prf:
         return cls(precision, recall, f1, int(n_gold), int(n_predicted), int(n_correct))
 
 
-def check_codes(name: str, codes: npt.ArrayLike, n_labels: int, n_tokens: int | None = None) -> npt.NDArray[Any]:
+def check_codes(name: str, codes: npt.ArrayLike, n_labels: int, n_tokens: int | None = None) -> Array:
     """Return label codes (-1 = none) as an array, or say what is wrong with them."""
     array = np.asarray(codes)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
@@ -69,7 +70,7 @@ def check_codes(name: str, codes: npt.ArrayLike, n_labels: int, n_tokens: int | 
     return array if array.size else array.astype(np.int16)
 
 
-def check_offsets(offsets: npt.ArrayLike, n_tokens: int) -> npt.NDArray[np.int64]:
+def check_offsets(offsets: npt.ArrayLike, n_tokens: int) -> Ints:
     """Return the sequence offsets, or say that they do not fit the tokens."""
     array = np.asarray(offsets, dtype=np.int64)
     if array.ndim != 1 or not len(array) or array[0] != 0 or array[-1] != n_tokens or np.any(np.diff(array) < 0):
@@ -77,7 +78,7 @@ def check_offsets(offsets: npt.ArrayLike, n_tokens: int) -> npt.NDArray[np.int64
     return array
 
 
-def sequence_mask(sequences: npt.ArrayLike | None, n_sequences: int) -> npt.NDArray[np.bool_]:
+def sequence_mask(sequences: npt.ArrayLike | None, n_sequences: int) -> Bools:
     """Return which sequences take part: all, a mask, or indices."""
     if sequences is None:
         return np.ones(n_sequences, np.bool_)
@@ -93,9 +94,7 @@ def sequence_mask(sequences: npt.ArrayLike | None, n_sequences: int) -> npt.NDAr
     return mask
 
 
-def encode(
-    gold: Labelled, predicted: Labelled
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64], list[str]]:
+def encode(gold: Labelled, predicted: Labelled) -> tuple[Ints32, Ints32, Ints, list[str]]:
     """Turn lists of label names into codes, offsets and the sorted label names."""
     lengths = [len(row) for row in gold]
     if len(gold) != len(predicted):
@@ -111,7 +110,7 @@ def encode(
     labels = sorted(str(name) for name in names)
     code: dict[str | None, int] = {name: i for i, name in enumerate(labels)}
     code[None] = -1
-    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    offsets = borders(lengths)
     flat = [
         np.fromiter((code[name] for name in chain.from_iterable(rows)), np.int32, int(offsets[-1]))
         for rows in (gold, predicted)
@@ -132,7 +131,7 @@ class TokenScores:
     weighted_f1: float
     per_label: Mapping[str, Prf]
     labels: tuple[str, ...]
-    confusion: npt.NDArray[np.int64]
+    confusion: Ints
     """(n_labels, n_labels): tokens of gold label (row) that were predicted as (column)."""
     n_tokens: int
     n_correct: int
@@ -198,7 +197,7 @@ def tokens_from_codes(
     )
 
 
-def confusion_counts(gold: npt.ArrayLike, predicted: npt.ArrayLike, n_labels: int) -> npt.NDArray[np.int64]:
+def confusion_counts(gold: npt.ArrayLike, predicted: npt.ArrayLike, n_labels: int) -> Ints:
     """Count tokens by gold label (row) and predicted label (column); tokens where either is -1 are not counted."""
     rows, columns = check_codes("gold", gold, n_labels), check_codes("the prediction", predicted, n_labels)
     if len(rows) != len(columns):

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca import schemes
+from lasca.arrays import Array, Bools, Codes, Floats, Ints, Proba
 from lasca.errors import CorpusError
 from lasca.estimator import check_int, check_number
 from lasca.evaluate.span_scores import spans_from_codes
@@ -54,11 +55,11 @@ class Calibration:
     """Tokens without a gold label."""
     clipped_tokens: int
     """Tokens whose gold label had a probability below `clip`."""
-    bin_edges: npt.NDArray[np.float64]
-    bin_count: npt.NDArray[np.int64]
-    bin_confidence: npt.NDArray[np.float64]
+    bin_edges: Floats
+    bin_count: Ints
+    bin_confidence: Floats
     """Mean probability of the predicted label in each bin (nan in an empty one)."""
-    bin_accuracy: npt.NDArray[np.float64]
+    bin_accuracy: Floats
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; nan becomes None."""
@@ -120,9 +121,7 @@ def calibration(
     )
 
 
-def _per_token(
-    p: npt.NDArray[Any], gold: npt.NDArray[Any], rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float64], ...]:
+def _per_token(p: Array, gold: Array, rows: Ints) -> tuple[Floats, ...]:
     """Return p(gold), the highest p, whether its label is gold, and the squared distance, for the chosen tokens."""
     result = tuple(np.empty(len(rows)) for _ in range(4))
     for start in range(0, len(rows), ROWS):
@@ -157,13 +156,7 @@ class Scores:
 
 
 def truth_scores(
-    gold: npt.NDArray[np.int16],
-    labels: npt.NDArray[np.int16],
-    proba: npt.NDArray[np.float32],
-    voted: npt.NDArray[np.bool_],
-    offsets: npt.NDArray[np.int64],
-    names: Sequence[str],
-    sequences: npt.NDArray[np.bool_],
+    gold: Codes, labels: Codes, proba: Proba, voted: Bools, offsets: Ints, names: Sequence[str], sequences: Bools
 ) -> Scores:
     """Score labels and probabilities against a gold (-1 = none) on the sequences of a mask.
 
@@ -285,7 +278,7 @@ def auroc(score: npt.ArrayLike, positive: npt.ArrayLike) -> float:
     return (rank_sum - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
 
 
-def _ranked(score: npt.ArrayLike, positive: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def _ranked(score: npt.ArrayLike, positive: npt.ArrayLike) -> tuple[Floats, Bools]:
     values, wanted = np.array(score, dtype=np.float64), np.asarray(positive, dtype=np.bool_)
     if values.ndim != 1 or values.shape != wanted.shape:
         raise CorpusError("score and positive must have one entry per token", got=(values.shape, wanted.shape))

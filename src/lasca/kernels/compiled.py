@@ -26,7 +26,7 @@ from numba.core.compiler import Compiler, CompileResult
 
 from lasca.kernels.places import current_place
 
-__all__ = ["inner", "kernel", "read_only"]
+__all__ = ["inner", "kernel"]
 
 _njit: Any = njit  # its types do not know all of its options
 
@@ -52,13 +52,6 @@ def inner(function: Any = None, *, allocates: bool = False, **options: Any) -> A
         return lambda function: inner(function, allocates=allocates, **options)
     options = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": allocates, **options}
     return _njit(pipeline_class=_InnerCompiler, **options)(function)
-
-
-def read_only(array: Any) -> Any:
-    """Return a view that cannot be written: to Numba it is a type of its own, so one of the two is always passed."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class _InnerLibrary(JITCodeLibrary):

@@ -29,17 +29,7 @@ from lasca.kernels import random as rnd
 from lasca.kernels.compiled import inner, kernel
 from lasca.kernels.simd import load, mul, store
 
-__all__ = [
-    "annotator_score",
-    "count",
-    "draw_rows",
-    "draw_states",
-    "log_joint",
-    "padded",
-    "rising",
-    "swap",
-    "sweep_c",
-]
+__all__ = ["annotator_score", "count", "draw_rows", "draw_states", "log_joint", "padded", "rising", "swap", "sweep_c"]
 
 _ONE_BLOCK = (0,)
 TINY = 1e-200

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Array, Bools, Ints
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import CorpusError, StoreError
 from lasca.files import check_output
@@ -145,14 +145,12 @@ def _free_names(ids: Sequence[str], taken: set[str]) -> tuple[list[str], tuple[s
 
 @dataclass(frozen=True)
 class _Votes:
-    token: npt.NDArray[np.int64]
-    annotator: npt.NDArray[np.int64]
-    label: npt.NDArray[np.int64]
+    token: Ints
+    annotator: Ints
+    label: Ints
 
     @classmethod
-    def on_old_texts(
-        cls, old: CrowdCorpus, new: CrowdCorpus, same: npt.NDArray[np.int64], whole: CrowdCorpus
-    ) -> _Votes:
+    def on_old_texts(cls, old: CrowdCorpus, new: CrowdCorpus, same: Ints, whole: CrowdCorpus) -> _Votes:
         """Return what the new corpus says of texts that the run has, in the codes of the whole."""
         sequence = new.token_sequence[new.annotation_token] if new.n_annotations else np.zeros(0, np.int64)
         mine = np.flatnonzero(same[sequence] >= 0)
@@ -163,7 +161,7 @@ class _Votes:
         return cls(where + moved, person[new.annotation_annotator[mine]], label[new.annotation_label[mine]])
 
 
-def _compared(votes: _Votes, whole: CrowdCorpus) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], int]:
+def _compared(votes: _Votes, whole: CrowdCorpus) -> tuple[Bools, Bools, int]:
     """Say which votes are new, which change one that was there, and how many sequences they touch."""
     key = votes.token * whole.n_annotators + votes.annotator
     known = whole.annotation_token.astype(np.int64) * whole.n_annotators + whole.annotation_annotator
@@ -176,7 +174,7 @@ def _compared(votes: _Votes, whole: CrowdCorpus) -> tuple[npt.NDArray[np.bool_],
     return added, changed, len(touched)
 
 
-def _with(whole: CrowdCorpus, votes: _Votes, used: npt.NDArray[np.bool_]) -> CrowdCorpus:
+def _with(whole: CrowdCorpus, votes: _Votes, used: Bools) -> CrowdCorpus:
     """Return the corpus with further votes; they replace those of the same annotator on the same token."""
     if not used.any():
         return whole
@@ -192,9 +190,7 @@ def _with(whole: CrowdCorpus, votes: _Votes, used: npt.NDArray[np.bool_]) -> Cro
     return replace(made, kinds=whole.kinds, families=whole.families, votes=whole.votes, soft=whole.soft)
 
 
-def _with_gold(
-    whole: CrowdCorpus, name: str, gold: npt.NDArray[Any], new: CrowdCorpus, same: npt.NDArray[np.int64]
-) -> CrowdCorpus:
+def _with_gold(whole: CrowdCorpus, name: str, gold: Array, new: CrowdCorpus, same: Ints) -> CrowdCorpus:
     filled = whole.golds[name].copy()
     code = np.array([*(whole.labels.index(label) for label in new.labels), -1])
     for s in np.flatnonzero(same >= 0).tolist():

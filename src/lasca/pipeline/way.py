@@ -237,10 +237,7 @@ def _go(
     shares.of("read")(0.0, "")
     corpus = steps.step("corpus", get, lambda value, path: value.save(path), CrowdCorpus.load)
     truth = steps.step(
-        "truth",
-        lambda: infer(corpus, progress=shares.of("truth")),
-        lambda value, path: value.save(path),
-        Truth.load,
+        "truth", lambda: infer(corpus, progress=shares.of("truth")), lambda value, path: value.save(path), Truth.load
     )
     models: tuple[Mapping[str, Any], ...] = ()
     if asked["compare"]:
@@ -337,8 +334,7 @@ def run_shards(
         with engine_of(engine) as own:
             options: dict[str, Any] = {"engine": own}
             truth = step(
-                "aggregate",
-                lambda at: aggregate_shards(corpus, at, estimator, progress=shares.of("truth"), **options),
+                "aggregate", lambda at: aggregate_shards(corpus, at, estimator, progress=shares.of("truth"), **options)
             )
             found = step(
                 "ambiguous",

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca import evaluate
+from lasca.arrays import Floats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.report import plots
@@ -32,11 +32,7 @@ NAMES = 60
 
 
 def annotator_section(
-    corpus: CrowdCorpus,
-    truth: Truth,
-    spans: Mapping[int, Mapping[str, Any]] | None = None,
-    *,
-    crowdtruth: bool = False,
+    corpus: CrowdCorpus, truth: Truth, spans: Mapping[int, Mapping[str, Any]] | None = None, *, crowdtruth: bool = False
 ) -> dict[str, Any]:
     """Return rows for the table (the busiest annotators if there are very many) and the scatter plot.
 
@@ -105,7 +101,7 @@ def alternative_section(corpus: CrowdCorpus) -> list[dict[str, Any]]:
     return rows
 
 
-def expected_counts(corpus: CrowdCorpus, truth: Truth, annotators: list[int]) -> npt.NDArray[np.float64]:
+def expected_counts(corpus: CrowdCorpus, truth: Truth, annotators: list[int]) -> Floats:
     """Count how often each of these annotators gave a label (column) where another is true (row), in expectation."""
     T = corpus.n_labels
     place = np.full(corpus.n_annotators, -1)
@@ -120,7 +116,7 @@ def expected_counts(corpus: CrowdCorpus, truth: Truth, annotators: list[int]) ->
     return counts
 
 
-def _mistakes(counts: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+def _mistakes(counts: Floats) -> list[dict[str, Any]]:
     """Return the most frequent mistakes: what was given, what is true, how often, and in what share of such cases."""
     wrong = counts.copy()
     np.fill_diagonal(wrong, 0)
@@ -134,7 +130,7 @@ def _mistakes(counts: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
     return found
 
 
-def _along_the_corpus(corpus: CrowdCorpus, agreed: npt.NDArray[np.float64], annotators: list[int]) -> list[list[float]]:
+def _along_the_corpus(corpus: CrowdCorpus, agreed: Floats, annotators: list[int]) -> list[list[float]]:
     """Return the mean agreement with the truth in up to twelve equal parts of each annotator's work."""
     order = np.argsort(corpus.annotation_annotator, kind="stable")
     ends = np.searchsorted(corpus.annotation_annotator[order], np.arange(corpus.n_annotators + 1))
@@ -196,9 +192,7 @@ def _introduction(n: int, annotators: int) -> str:
     return f"The {count(annotators, 'annotator')} fall into {n} clusters whose members make the same kinds of mistakes."
 
 
-def _words(
-    corpus: CrowdCorpus, shared: npt.NDArray[np.float64], used: list[int], k: int, frequency: npt.NDArray[np.float64]
-) -> str:
+def _words(corpus: CrowdCorpus, shared: Floats, used: list[int], k: int, frequency: Floats) -> str:
     """Say how good a cluster is and which mistakes it makes more often than the others."""
     own = shared[k]
     right = float(np.diagonal(own).mean())

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca import evaluate, schemes
+from lasca.arrays import Floats
 from lasca.corpus import CrowdCorpus
 from lasca.report import plots
 from lasca.report.plots import MAX_LABELS, heat, label_order
@@ -89,9 +89,7 @@ def _prf(scores: Any) -> dict[str, Any]:
     return {name: getattr(scores, name) for name in names}
 
 
-def confusion_section(
-    corpus: CrowdCorpus, matrix: npt.NDArray[np.float64], examples: dict[str, list[int]]
-) -> dict[str, Any]:
+def confusion_section(corpus: CrowdCorpus, matrix: Floats, examples: dict[str, list[int]]) -> dict[str, Any]:
     """Return the symmetric matrix of label confusion over the labels that matter most, and the strongest pairs."""
     values = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(values, 0)

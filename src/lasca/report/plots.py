@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca import schemes
+from lasca.arrays import Floats
 
 __all__ = [
     "MAX_LABELS",
@@ -192,7 +192,7 @@ def trace_plot(trace: Any, width: float = 560, height: float = 130, points: int 
     }  # fmt: skip
 
 
-def confusion_map(matrix: npt.NDArray[np.float64], order: list[int]) -> dict[str, Any]:
+def confusion_map(matrix: Floats, order: list[int]) -> dict[str, Any]:
     """Return rows (the truth) of cells (what is given); the diagonal has a colour scale of its own.
 
     With a part of the labels only, rows need not add up to 1: the rest went to labels that are not shown.

@@ -135,10 +135,6 @@ def render(data: Mapping[str, Any]) -> str:
         _environment()
         .get_template("page.html")
         .render(
-            **data,
-            script=Markup(script),
-            style=Markup(style),
-            script_hash=digest,
-            embedded=embedded_json(for_script),
+            **data, script=Markup(script), style=Markup(style), script_hash=digest, embedded=embedded_json(for_script)
         )
     )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Codes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError
 from lasca.estimator import check_choice, check_int, check_number
@@ -20,7 +20,7 @@ from lasca.simulate.settings import CrowdSettings
 __all__ = ["Calibrated", "calibrate_to", "majority_accuracy", "majority_labels"]
 
 
-def majority_labels(corpus: CrowdCorpus) -> npt.NDArray[np.int16]:
+def majority_labels(corpus: CrowdCorpus) -> Codes:
     """Return the label most annotators gave each token, -1 where nobody did.
 
     Ties go to the label that is more frequent among all votes, then to the one that comes first.
@@ -44,7 +44,7 @@ def majority_labels(corpus: CrowdCorpus) -> npt.NDArray[np.int16]:
     return result
 
 
-def majority_accuracy(corpus: CrowdCorpus, gold: npt.NDArray[np.int16]) -> float:
+def majority_accuracy(corpus: CrowdCorpus, gold: Codes) -> float:
     """Return the share of the tokens with a gold label that majority vote gets right."""
     known = gold >= 0
     return float((majority_labels(corpus)[known] == gold[known]).mean()) if known.any() else float("nan")

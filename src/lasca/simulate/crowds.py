@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Codes, Floats, Ints, Ints32
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.datasets import demo
 from lasca.estimator import generator
@@ -32,7 +32,6 @@ from lasca.simulate.settings import RANGES, SPAN_ERRORS, CrowdSettings, Person, 
 
 __all__ = ["Simulation", "crowd", "demo_crowd", "groups_of", "simulation"]
 
-Codes = npt.NDArray[np.int16]
 DEMO_GROUPS = {"careful": 5, "quick": 4, "careless": 3}
 DEMO_RANGES = {
     "ner": {"careful": (0.82, 0.95), "quick": (0.6, 0.78), "careless": (0.3, 0.5)},
@@ -46,13 +45,13 @@ class Simulation:
 
     corpus: CrowdCorpus
     groups: tuple[str, ...]
-    precision: npt.NDArray[np.float64]
+    precision: Floats
     """(n_annotators, n_labels): the chance to keep each label; nan for spammers."""
     source: tuple[str, ...]
     """Whom a copying annotator copies; "" for the others."""
-    common: npt.NDArray[np.bool_]
+    common: Bools
     """Per token: whether everybody started from a wrong label."""
-    difficulty: npt.NDArray[np.float64] | None
+    difficulty: Floats | None
     """Per token, for errors="difficulty"."""
     settings: CrowdSettings
 
@@ -138,8 +137,8 @@ def simulation(corpus: CrowdCorpus, settings: CrowdSettings) -> Simulation:
     honest = [w for w in work if w.person.range is not None]
     sources = [honest[int(w.rng.integers(len(honest)))] if w.person.group == "copy" else None for w in work]
     attends = _attendance(corpus, settings, assigned, len(people))
-    token: list[npt.NDArray[np.int64]] = []
-    annotator: list[npt.NDArray[np.int32]] = []
+    token: list[Ints] = []
+    annotator: list[Ints32] = []
     label: list[Codes] = []
     for i, (w, source) in enumerate(zip(work, sources)):
         codes = w.labels(keep=w in sources) if source is None else w.copied(source)
@@ -169,9 +168,7 @@ def groups_of(corpus: CrowdCorpus) -> tuple[str, ...]:
     return tuple(name.rsplit("-", maxsplit=1)[0] for name in corpus.annotators)
 
 
-def _precisions(
-    people: list[Person], n_labels: int, per_label: bool, rng: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def _precisions(people: list[Person], n_labels: int, per_label: bool, rng: np.random.Generator) -> Floats:
     """Draw (n_people, n_labels) precisions, nan for those who have none.
 
     The range of a group is cut into as many equal parts as it has annotators and one precision is drawn from each
@@ -190,9 +187,7 @@ def _precisions(
     return result
 
 
-def _attendance(
-    corpus: CrowdCorpus, settings: CrowdSettings, rng: np.random.Generator, n_people: int
-) -> npt.NDArray[np.bool_]:
+def _attendance(corpus: CrowdCorpus, settings: CrowdSettings, rng: np.random.Generator, n_people: int) -> Bools:
     """Return who labels which sequence, (n_people, n_sequences)."""
     k = settings.annotators_per_sequence
     if k is None or k == n_people:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lasca.arrays import Codes, Floats, Ints, Ints32
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import ParameterError
 from lasca.estimator import check_int, check_number, generator
@@ -18,8 +19,6 @@ from lasca.simulate.slips import pick
 
 __all__ = ["ClusterDraw", "big", "big_shards", "from_clusters", "from_confusions"]
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int16]
 WORDS_PER_LABEL = 400
 EMPTY = pa.scalar("", pa.large_string())
 
@@ -29,7 +28,7 @@ class ClusterDraw:
     """A corpus drawn from the hierarchical model, with the clusters and confusions it was drawn from."""
 
     corpus: CrowdCorpus
-    cluster: npt.NDArray[np.int64]
+    cluster: Ints
     confusion: Floats
 
 
@@ -161,9 +160,7 @@ def big_shards(
         yield replace(piece, sequence_ids=Strings(ids))
 
 
-def _spans(
-    offsets: npt.NDArray[np.int64], sequence: npt.NDArray[np.int64], n_labels: int, rng: np.random.Generator
-) -> tuple[list[str], Codes]:
+def _spans(offsets: Ints, sequence: Ints, n_labels: int, rng: np.random.Generator) -> tuple[list[str], Codes]:
     """Draw legal IOB2 labels: a span begins at an eighth of the tokens and lasts up to three, unless cut short."""
     types = ["PER", "LOC", "ORG", "MISC"] if n_labels == 9 else [f"T{t}" for t in range(n_labels // 2)]
     names = ["O", *(f"{p}-{t}" for t in types for p in ("B", "I"))]
@@ -190,7 +187,7 @@ def _flat(n_tokens: int, n_labels: int, rng: np.random.Generator) -> tuple[list[
     return [f"L{t:04d}" for t in range(n_labels)], rng.choice(n_labels, n_tokens, p=shares).astype(np.int16)
 
 
-def _chosen(n_sequences: int, n_annotators: int, k: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+def _chosen(n_sequences: int, n_annotators: int, k: int, rng: np.random.Generator) -> Ints32:
     """Return k annotators for each sequence, in rising order."""
     if k == n_annotators:
         return np.broadcast_to(np.arange(n_annotators, dtype=np.int32), (n_sequences, k))
@@ -215,10 +212,10 @@ def _chain(start: Floats, steps: Floats | None, n_sequences: int, length: int, r
 
 def _corpus(
     gold: Codes,
-    offsets: npt.NDArray[np.int64],
+    offsets: Ints,
     names: list[str],
     n_annotators: int,
-    annotator: npt.NDArray[np.int32],
+    annotator: Ints32,
     label: Codes,
     rng: np.random.Generator,
 ) -> CrowdCorpus:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Codes, Floats, Ints
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.estimator import check_choice, check_int, check_number
@@ -36,7 +36,6 @@ WRONG = ("uniform", "prior", "annotator", "shared")
 SPAMMERS = ("constant", "random", "prior")
 SPAN_ERRORS: Mapping[str, float] = {"miss": 0.45, "short": 0.15, "long": 0.15, "type": 0.25}
 """What goes wrong with a span, and how often relative to each other."""
-Codes = npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class CrowdSettings:
             raise ParameterError("groups", self.groups, "names that differ from spam-… and copy")
         return honest + spam + copies
 
-    def gold_codes(self, corpus: CrowdCorpus) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16] | None]:
+    def gold_codes(self, corpus: CrowdCorpus) -> tuple[Codes, Codes | None]:
         """Return the gold labels the crowd starts from, and the second ones."""
         if not corpus.golds:
             raise ParameterError("corpus", corpus, "a corpus with a gold: a crowd is simulated on true labels")
@@ -157,16 +156,16 @@ class Scene:
 
     settings: CrowdSettings
     n_labels: int
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     gold: Codes
     second: Codes | None
-    shares: npt.NDArray[np.float64]
-    shared_rows: npt.NDArray[np.float64]
-    common: npt.NDArray[np.bool_]
+    shares: Floats
+    shared_rows: Floats
+    common: Bools
     common_label: Codes
-    difficulty: npt.NDArray[np.float64] | None
+    difficulty: Floats | None
     spans: slips.SpanLabels | None
-    cases: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None
+    cases: tuple[Ints, Bools] | None
 
     @classmethod
     def draw(cls, corpus: CrowdCorpus, settings: CrowdSettings, rng: np.random.Generator) -> Scene:
@@ -207,9 +206,7 @@ class Scene:
 class Work:
     """One annotator at work: draws its precision and habits once, and its labels for all tokens when asked."""
 
-    def __init__(
-        self, person: Person, scene: Scene, precision: npt.NDArray[np.float64], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, person: Person, scene: Scene, precision: Floats, rng: np.random.Generator) -> None:
         self.person, self.scene, self.precision, self.rng = person, scene, precision, rng
         self._labels: Codes | None = None
         settings = scene.settings
@@ -279,7 +276,5 @@ class Work:
         return self.rng.choice(np.flatnonzero(scene.shares > 0), n).astype(np.int16)
 
 
-def _wrong_rows(
-    kind: str, shares: npt.NDArray[np.float64], settings: CrowdSettings, rng: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def _wrong_rows(kind: str, shares: Floats, settings: CrowdSettings, rng: np.random.Generator) -> Floats:
     return slips.wrong_rows(kind, shares, rng, concentration=settings.concentration)

@@ -28,13 +28,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from lasca.arrays import Bools, Codes, Floats, Ints, ranges
 from lasca.errors import ParameterError
 
 __all__ = ["SpanLabels", "cases", "label_shares", "off_diagonal", "pick", "read_spans", "right", "spoil", "wrong_rows"]
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int16]
-Ints = npt.NDArray[np.int64]
 
 
 def label_shares(gold: Codes, n_labels: int) -> Floats:
@@ -87,9 +84,7 @@ def pick(rows: Floats, row: npt.NDArray[np.integer], uniform: Floats, *, keep_em
     return drawn_codes
 
 
-def right(
-    precision: Floats, difficulty: Floats | None, rho: float, rng: np.random.Generator, n: int
-) -> npt.NDArray[np.bool_]:
+def right(precision: Floats, difficulty: Floats | None, rho: float, rng: np.random.Generator, n: int) -> Bools:
     """Say for n tokens whether an annotator of this precision (per token) is right.
 
     Independent, or by a Gaussian copula over the tokens' difficulty h: Φ⁻¹(precision) > √ρ h + √(1 − ρ) ε.
@@ -97,7 +92,7 @@ def right(
     if difficulty is None:
         return rng.random(n) < precision
     noise = np.sqrt(rho) * difficulty + np.sqrt(1 - rho) * rng.standard_normal(n)
-    kept: npt.NDArray[np.bool_] = ndtri(precision) > noise
+    kept: Bools = ndtri(precision) > noise
     return kept
 
 
@@ -107,7 +102,7 @@ class SpanLabels:
 
     types: tuple[str, ...]
     kind: Ints
-    begins: npt.NDArray[np.bool_]
+    begins: Bools
     begin_code: Ints
     inside_code: Ints
     outside: int
@@ -146,7 +141,7 @@ def read_spans(codes: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, I
     return start, start + length, kind[start]
 
 
-def cases(first: Codes, second: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def cases(first: Codes, second: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, Bools]:
     """Return for every token the case it belongs to, and for every case whether the two golds differ in it."""
     joined = np.zeros(len(first), np.bool_)
     for codes in (first, second):
@@ -166,9 +161,9 @@ def spoil(
     offsets: Ints,
     tables: SpanLabels,
     *,
-    precision: npt.NDArray[np.float64],
+    precision: Floats,
     weights: Mapping[str, float],
-    wrong: npt.NDArray[np.float64],
+    wrong: Floats,
     false_spans: float,
     rng: np.random.Generator,
 ) -> Codes:
@@ -190,14 +185,7 @@ def spoil(
     return _add_false(result, n, float(np.mean(1 - precision)) * false_spans, wrong, tables, rng)
 
 
-def _move(
-    start: Ints,
-    end: Ints,
-    offsets: Ints,
-    short: npt.NDArray[np.bool_],
-    long: npt.NDArray[np.bool_],
-    at_front: npt.NDArray[np.bool_],
-) -> tuple[Ints, Ints]:
+def _move(start: Ints, end: Ints, offsets: Ints, short: Bools, long: Bools, at_front: Bools) -> tuple[Ints, Ints]:
     """Move one border by one token; a token is free if it lies in the sequence and in no span, not even a grown one."""
     sequence = np.searchsorted(offsets, start, side="right") - 1
     first, last = offsets[sequence], offsets[sequence + 1]
@@ -212,20 +200,13 @@ def _move(
 
 def _write(codes: Codes, start: Ints, end: Ints, kind: Ints, tables: SpanLabels) -> Codes:
     result = np.where(codes >= 0, tables.outside, -1).astype(np.int16)
-    length = end - start
-    at = np.arange(int(length.sum())) + np.repeat(start - np.concatenate(([0], np.cumsum(length)[:-1])), length)
-    result[at] = np.repeat(tables.inside_code[kind], length)
+    result[ranges(start, end)] = np.repeat(tables.inside_code[kind], end - start)
     result[start] = tables.begin_code[kind]
     return result
 
 
 def _add_false(
-    codes: Codes,
-    n_spans: int,
-    rate: float,
-    wrong: npt.NDArray[np.float64],
-    tables: SpanLabels,
-    rng: np.random.Generator,
+    codes: Codes, n_spans: int, rate: float, wrong: Floats, tables: SpanLabels, rng: np.random.Generator
 ) -> Codes:
     free = np.flatnonzero(codes == tables.outside)
     chance = min(1.0, n_spans * rate / max(len(free), 1))

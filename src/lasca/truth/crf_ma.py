@@ -34,8 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca import crf, schemes
+from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
 from lasca.engine import available_threads
 from lasca.estimator import choice, number, other, seeds, threads, whole

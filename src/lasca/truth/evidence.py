@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, psi
 
+from lasca.arrays import readonly
 from lasca.corpus.votes import Block
 from lasca.kernels import rows as kernels
-from lasca.kernels.compiled import read_only
 from lasca.kernels.products import crossed, times
 from lasca.kernels.special import dirichlet_kl, expected_log
 
@@ -64,8 +64,8 @@ def labels_before(block: Block) -> npt.NDArray[np.int16]:
     part = slice(int(start[0]), int(start[-1]))
     out = np.empty(part.stop - part.start, np.int16)
     kernels.previous_labels(
-        read_only(block.offsets),
-        read_only(start - start[0]),
+        readonly(block.offsets),
+        readonly(start - start[0]),
         votes.annotator[part],
         votes.label[part],
         np.int16(votes.n_labels),
@@ -160,7 +160,7 @@ class View:
         """Return start, row and weight as kernels take them: of one type each, so that one kernel is compiled."""
         start = np.empty(0, np.int64) if self.start is None else self.start
         weight = np.empty(0) if self.weight is None else self.weight
-        return read_only(start), read_only(self.row), read_only(weight)
+        return readonly(start), readonly(self.row), readonly(weight)
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import readonly
 from lasca.corpus.votes import Block
 from lasca.kernels import guards as kernels
-from lasca.kernels.compiled import read_only
 from lasca.schemes import OUTSIDE, detect, split_label
 from lasca.truth.chain import RuledOut, StateSpace
 from lasca.truth.evidence import Floats, View, labels_before
@@ -189,7 +189,7 @@ class Pairing:
         part = slice(int(start[0]), int(start[-1]))
         pair, owner = np.empty((2, part.stop - part.start), np.int32)
         seen = np.full(votes.n_annotators, -1, np.int32)
-        n = kernels.number_pairs(read_only(block.offsets), start, votes.annotator[part], seen, pair, owner)
+        n = kernels.number_pairs(readonly(block.offsets), start, votes.annotator[part], seen, pair, owner)
         marks = np.bincount(pair, weights=votes.label[part] != outside, minlength=n)
         return cls(pair, owner[:n].copy(), (marks == 0) & (outside >= 0))
 

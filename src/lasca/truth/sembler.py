@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca import crf
+from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.reshape import ranges
 from lasca.crf.decode import log_partition
 from lasca.crf.objective import Scores
 from lasca.engine import available_threads, chunks, run_summed
