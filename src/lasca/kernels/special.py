@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, psi
 
-from lasca.arrays import Floats
 from lasca.kernels.compiled import kernel
 
 __all__ = ["dirichlet_kl", "expected_log", "log_sigmoid"]
+
+Floats = npt.NDArray[np.float64]
 
 
 @kernel
