@@ -15,7 +15,15 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt
-from lasca.formats.sources import SourceFile, files_of, parse_json, parse_json_items, parse_json_lines, unwrapped
+from lasca.formats.sources import (
+    SourceFile,
+    files_of,
+    owners,
+    parse_json,
+    parse_json_items,
+    parse_json_lines,
+    unwrapped,
+)
 
 __all__ = [
     "SCORES",
@@ -24,6 +32,7 @@ __all__ = [
     "elsewhere",
     "files_of",
     "natural_key",
+    "owners",
     "parse_json",
     "parse_json_items",
     "parse_json_lines",

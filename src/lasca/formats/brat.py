@@ -24,6 +24,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, pick, unwrapped
+from lasca.formats.names import owner_role, speaker
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset
 
 __all__ = ["NAME", "read", "sniff"]
@@ -37,7 +38,6 @@ KINDS = {
     "R": "relations", "*": "relations", "E": "events", "A": "attributes", "M": "attributes", "N": "normalisations",
     "#": "notes",
 }  # fmt: skip
-GOLD_FOLDERS = ("gold", "curation", "curated", "adjudicated", "consensus")
 
 
 def sniff(files: list[SourceFile]) -> float:
@@ -76,8 +76,7 @@ def read(
         used.add(document)
         marks = list(_marks(file, pool.collector, discontinuous))
         name = folder or "annotator"
-        is_gold = name == gold if gold is not None else name.lower() in GOLD_FOLDERS
-        role = "gold" if is_gold else "annotator"
+        role = owner_role(name) if gold is None else "gold" if name == gold else speaker(name)
         pool.add_file(file.shown, [Answer(document, source.text(), file.shown, name, marks, role)])
     named = {(key if parts else _place(file)[1]): file for key, file in texts.items()}
     for document, source in sorted(named.items()):

@@ -152,8 +152,10 @@ def read_any(
     else:
         files = _files(source) if encoding is None else [_recoded(file, encoding) for file in _files(source)]
         detected = format == "auto"
+        dress, files = _by_names(files) if format in ("auto", "brat", "webanno", "conll-folder") else ("", files)
         if detected:
-            format, files, dress = _chosen(readers, files, str(source))
+            format, files, said = _chosen(readers, files, str(source))
+            dress = f"{dress} {said}".strip()
         try:
             corpus, bad = _without_bad(readers[format], files, options, skip_bad)
         except CorpusError as error:
@@ -211,6 +213,16 @@ def _finished(
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
     note += f" {dress}" if dress else ""
     _refuse_free_text(corpus, str(source))
+    silent = [
+        name
+        for name, kind, votes in zip(corpus.annotators, corpus.kinds, corpus.votes)
+        if kind == "model" and not votes
+    ]
+    if silent:
+        told = f"Models do not vote unless asked (voters=all; on the command line: -r voters=all): {', '.join(silent)}"
+        corpus = replace(
+            corpus, load_report=replace(corpus.load_report, notes=(*corpus.load_report.notes, excerpt(told, 300)))
+        )
     report = corpus.load_report
     named = LoadReport(
         report.source or str(source)[:200], report.format or format, report.counts, report.examples, report.notes
@@ -241,6 +253,16 @@ def _files(source: str | Path | Sequence[str | Path]) -> list[SourceFile]:
     if len(set(names)) < len(names):  # same names in different folders: tell them apart by the folder
         found = [replace(file, name=file.shown.lstrip("/\\")) for file in found]
     return sorted(found, key=lambda file: file.name)
+
+
+def _by_names(files: list[SourceFile]) -> tuple[str, list[SourceFile]]:
+    """Return files that are called by document and annotator as if they stood in folders, and what was done."""
+    from lasca.formats.file_names import in_folders
+
+    renamed = in_folders(files)
+    if renamed is None:
+        return "", files
+    return "Files are called by a document and an annotator, and were read as one folder per annotator.", renamed
 
 
 def _chosen(readers: Mapping[str, Reader], files: list[SourceFile], shown: str) -> tuple[str, list[SourceFile], str]:

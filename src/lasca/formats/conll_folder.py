@@ -38,6 +38,7 @@ from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import Block, Table, layout_of, numbered, split_spaces, text_lines
+from lasca.formats.names import owner_role
 from lasca.schemes import split_label
 
 __all__ = ["NAME", "Document", "Text", "read", "sniff"]
@@ -45,7 +46,6 @@ __all__ = ["NAME", "Document", "Text", "read", "sniff"]
 OUTSIDE = "O"
 SAME_TEXT = 0.5  # share of the shorter text's characters
 NAME = "conll-folder"
-GOLDS = ("gold", "golds", "ground_truth", "groundtruth", "truth", "curation", "curated", "curator", "expert")
 CROWDS = ("mturk_train_data", "annotators", "annotations", "crowd", "workers")
 PARTS_OF_DATA = {"train": 0, "val": 1, "valid": 1, "dev": 1, "testa": 1, "test": 2, "testb": 3}
 SHINGLE = 8  # characters: what two texts have in common is measured in pieces of this length
@@ -288,7 +288,7 @@ def _document_order(document: Document) -> tuple[int, object, str]:
 def _places(files: Sequence[SourceFile], layout: str) -> list[tuple[str, str, str, str]]:
     """Return folder, role, annotator and document of every file."""
     parts = [PurePosixPath(file.name).parts for file in files]
-    while parts and all(len(p) > 1 and p[0] == parts[0][0] and p[0] not in (*GOLDS, *CROWDS) for p in parts):
+    while parts and all(len(p) > 1 and p[0] == parts[0][0] and not _is_crowd_or_gold(p[0]) for p in parts):
         parts = [p[1:] for p in parts]
         if layout == "auto" and all(len(p) == 1 for p in parts):  # one folder of files
             break
@@ -303,7 +303,7 @@ def _place(file: SourceFile, parts: tuple[str, ...], layout: str) -> tuple[str, 
         role, name = _role(stem)
         return "", role, name, "/".join(parts[:-1])
     for i, part in enumerate(parts[:-1]):
-        if part.lower() in GOLDS:
+        if owner_role(part) == "gold":
             return "/".join(parts[:i]), *_role(part), "/".join((*parts[i + 1 : -1], stem))
         if part.lower() in CROWDS and i + 1 < len(parts) - 1:
             return "/".join(parts[:i]), "annotator", parts[i + 1], "/".join((*parts[i + 2 : -1], stem))
@@ -312,10 +312,12 @@ def _place(file: SourceFile, parts: tuple[str, ...], layout: str) -> tuple[str, 
     return "", *_role(parts[0]), "/".join((*parts[1:-1], stem))
 
 
+def _is_crowd_or_gold(folder: str) -> bool:
+    return folder in CROWDS or owner_role(folder) == "gold"
+
+
 def _role(name: str) -> tuple[str, str]:
-    if name.lower() in GOLDS:
-        return "gold", "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
-    return ("gold", name) if re.fullmatch(r"gold[\W_]?\w*", name.lower()) else ("annotator", name)
+    return owner_role(name), "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
 
 
 def _parse(file: SourceFile, missing: str, column: int | str | None = None) -> Text:

@@ -11,11 +11,11 @@ The same from a project with relations:
 
 Each object stands on one line of its file (the second one is broken here to fit). Older exports say `labels`, or
 `annotations` with a `user` per span, who is then the annotator, or `username` (`annotator`, `worker`) for the whole
-line; the text may stand under `data`, and offsets as `start` and `end`. A file `unknown` or `unlabeled` holds texts
-that nobody labelled: they become sequences, not an annotator. Relations and comments are counted; other values of a
-line are metadata. Labels that are no spans (`"label": ["good"]`, `"label": "good"`, `cats`, or `annotations` with
-`label` and `user`) are labels of whole documents: read with `unit="document"`, or where there is nothing else. Written
-answers (translations) are refused.
+line, or `model` if that names a language model; the text may stand under `data`, and offsets as `start` and `end`. A
+file `unknown` or `unlabeled` holds texts that nobody labelled: they become sequences, not an annotator. Relations and
+comments are counted; other values of a line are metadata. Labels that are no spans (`"label": ["good"]`, `"label":
+"good"`, `cats`, or `annotations` with `label` and `user`) are labels of whole documents: read with `unit="document"`,
+or where there is nothing else. Written answers (translations) are refused.
 
 Every member's file holds every document, so an empty list may mean "not done" or "nothing to mark": `empty="missing"`
 (the default) or "all-O", which is right for an export of confirmed documents only.
@@ -26,15 +26,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
+from lasca.formats.names import speaker
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
 
 __all__ = ["NAME", "read", "sniff"]
@@ -99,8 +99,10 @@ def read(
     pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
     verdicts: list[Verdict] = []
     answers: dict[str, list[Answer]] = {}
-    for file in pick(files, SUFFIXES, pool.collector):
-        lines = _Lines(file, pool.collector, empty, verdicts)
+    mine = pick(files, SUFFIXES, pool.collector)
+    names = owners(mine)
+    for file in mine:
+        lines = _Lines(file, names[file.shown], pool.collector, empty, verdicts)
         answers[file.shown] = [a for line, row in parse_json_items(file) for a in lines.answers(line, row)]
     n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
     if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
@@ -118,9 +120,11 @@ def read(
 class _Lines:
     """Turns the lines of one file into answers."""
 
-    def __init__(self, file: SourceFile, collector: Collector, empty: str, verdicts: list[Verdict]) -> None:
-        self.file, self.collector, self.empty, self.verdicts = file, collector, empty, verdicts
-        self.name = PurePosixPath(file.name).stem.strip() or "unknown"
+    def __init__(
+        self, file: SourceFile, owner: tuple[str, str], collector: Collector, empty: str, verdicts: list[Verdict]
+    ) -> None:
+        self.file, self.owner, self.collector = file, owner, collector
+        self.empty, self.verdicts = empty, verdicts
 
     def answers(self, line: int, row: dict[str, Any]) -> Iterator[Answer]:
         """Yield what the annotator of this file, or the users it names, said of one text."""
@@ -134,8 +138,7 @@ class _Lines:
         spans = [] if key is None else [row[key]] if isinstance(row[key], str) else row[key]
         if not isinstance(spans, list):
             raise FormatError(f"{key!r} must be a list of spans", path=where, got=repr(spans))
-        user = next((row[key] for key in USER if row.get(key) is not None), None)
-        name = self.name if user is None else as_name(user, "the user", where)
+        name, role = self._who(row, where)
         self._count(row, where)
         said = self._labels_of_users(spans, name, where)
         spans = [entry for entry in spans if not _is_label(entry)]
@@ -147,7 +150,7 @@ class _Lines:
         if not nobody and (labels or "cats" in row):
             labels = [as_label(label, where) for label in labels]
             _refuse_votes(labels, where)
-            self.verdicts.append(Verdict(id, text, where, name, tuple(labels), metadata=metadata))
+            self.verdicts.append(Verdict(id, text, where, name, tuple(labels), role=role, metadata=metadata))
         for owner, given in said.items():
             if owner.lower() not in NOBODY:
                 self.verdicts.append(Verdict(id, text, where, owner, tuple(given), metadata=metadata))
@@ -159,9 +162,19 @@ class _Lines:
         if not marks and (spans or said):
             yield Answer(id, text, where, metadata=metadata)  # labels of the document only
         elif not marks:
-            yield replace(self._without_marks(id, text, where, name), metadata=metadata)
+            yield replace(self._without_marks(id, text, where, name, role), metadata=metadata)
         for who, found in marks.items():
-            yield Answer(id, text, where, who, found, metadata=metadata)
+            yield Answer(id, text, where, who, found, role if who == name else "annotator", metadata=metadata)
+
+    def _who(self, row: dict[str, Any], where: str) -> tuple[str, str]:
+        """Return name and role of whoever speaks in a line: its user, its model, or whom the file is called by."""
+        user = next((row[key] for key in USER if row.get(key) is not None), None)
+        if user is None and isinstance(row.get("model"), str) and speaker(row["model"]) == "model":
+            user = row["model"]
+        if user is None:
+            return self.owner
+        name = as_name(user, "the user", where)
+        return name, speaker(name)
 
     def _labels_of_users(self, entries: list[Any], name: str, where: str) -> dict[str, list[str]]:
         """Return the labels of the whole document that stand as objects with their user (doccano 1.0)."""
@@ -183,13 +196,13 @@ class _Lines:
         }
         return {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in others.items()}
 
-    def _without_marks(self, id: str, text: str, where: str, name: str) -> Answer:
+    def _without_marks(self, id: str, text: str, where: str, name: str, role: str) -> Answer:
         if name.lower() in NOBODY:
             self.collector.count("texts nobody labelled", 1, where)
         elif self.empty == "missing":
             self.collector.count("empty taken as missing", 1, where)
         else:
-            return Answer(id, text, where, name, ())
+            return Answer(id, text, where, name, (), role)
         return Answer(id, text, where)
 
 
@@ -236,4 +249,6 @@ def _mark(span: object, where: str) -> Mark:
             got=repr(span),
             hint="Is this a sequence labelling project?",
         )
-    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), None, where)
+    quoted = span.get("text") if isinstance(span, dict) else None
+    quoted = quoted if isinstance(quoted, str) else None
+    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), quoted, where)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.errors import FormatError, ParameterError
-from lasca.formats.base import SourceFile, parse_json_items
+from lasca.formats.base import SourceFile, owners, parse_json_items
 
 __all__ = ["Rows", "load", "rows_of"]
 
@@ -34,8 +34,8 @@ class Rows:
     names: tuple[str, ...]
     rows: Iterable[tuple[str, Mapping[str, Any]]]
     label_names: Mapping[str, tuple[str, ...]]
-    owner: str = ""
-    """The name of the file, if it may be that of an annotator: several files that are neither splits nor shards."""
+    owner: tuple[str, str] | None = None
+    """Name and role of whom the file is called by, if it may be an annotator's: no split, no shard."""
 
     @classmethod
     def of_dataset(cls, dataset: Any, split: str) -> Rows:
@@ -64,16 +64,17 @@ def rows_of(files: list[SourceFile]) -> list[Rows]:
     data = [file for file in data if file.name.lower().endswith(SUFFIXES)] if len(data) > 1 else data
     parts = [load(file) for file in data]
     split = len({part.split for part in parts}) > 1 and all(part.split for part in parts)
-    stems = [PurePosixPath(file.name).stem for file in data]
-    owned = len(data) > 1 and not any(part.split for part in parts) and not any(map(SHARD.search, stems))
+    names = owners(data)
+    shards = any(SHARD.search(name) for name, _ in names.values())
+    owned = len(data) > 1 and not any(part.split for part in parts) and not shards
     return [
         replace(
             part,
             split=part.split if split else "",
             label_names={**info, **part.label_names},
-            owner=stem.strip() if owned else "",
+            owner=names[file.shown] if owned else None,
         )
-        for part, stem in zip(parts, stems)
+        for part, file in zip(parts, data)
     ]
 
 

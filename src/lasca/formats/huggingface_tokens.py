@@ -13,6 +13,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, SourceFile
 from lasca.formats.huggingface_load import Rows
+from lasca.formats.names import speaker
 from lasca.formats.texts import as_name, as_time
 
 __all__ = ["Columns", "TokenRows"]
@@ -77,14 +78,15 @@ class TokenRows:
             used = ("tokens", "words", "id", "sequence_id", annotator, tags, by_annotator, *Columns.TEXT, *Columns.TIME)
             given.append(_Given(tokens, where, text=text, metadata=self._further(row, used, where)))
             if tags is not None:
-                name, role = (part.owner, "annotator") if part.owner else ("gold", "gold")
+                name, role = part.owner or ("gold", "gold")
                 if annotator is not None and row.get(annotator) is not None:
-                    name, role = as_name(row[annotator], "the annotator", where), "annotator"
+                    name = as_name(row[annotator], "the annotator", where)
+                    role = speaker(name)
                 given.append(self._given(part, row, tags, row[tags], name, role, tokens, where))
             if by_annotator is not None:
                 for who, labels in _pairs(row[by_annotator], where):
                     name = as_name(who, "an annotator", where)
-                    given.append(self._given(part, row, by_annotator, labels, name, "annotator", tokens, where))
+                    given.append(self._given(part, row, by_annotator, labels, name, speaker(name), tokens, where))
 
     def _further(self, row: Mapping[str, Any], used: Sequence[str | None], where: str) -> dict[str, str]:
         """Return what else a row says of its sequence; columns that are lists are counted."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lasca.corpus import SoftVotes
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import natural_key
+from lasca.formats.names import speaker
 from lasca.formats.tabular import NAN, as_strings
 
 __all__ = ["Arrays", "arrange", "further_columns"]
@@ -75,7 +76,7 @@ def arrange(
                 "a line break inside a label or a name", row, got=column.values[broken], hint="Check the quotes"
             )
     arrays.count("labels nan, taken as missing", int(label.forget(NAN)))
-    role = _roles(table, names, error)
+    role = _roles(table, names, who, error)
     unnamed = np.flatnonzero(who.empty & ~label.empty)
     if len(unnamed):
         raise error("a label without an annotator", int(unnamed[0]), got=label.at(int(unnamed[0])))
@@ -262,9 +263,10 @@ def _sorted(*keys: Codes) -> Codes:
     return np.argsort(joined, kind="stable")
 
 
-def _roles(table: Any, names: Mapping[str, str], error: MakeError) -> Codes:
+def _roles(table: Any, names: Mapping[str, str], who: _Column, error: MakeError) -> Codes:
+    """Return the role of every row: as its column says, or by the name of who speaks there."""
     if "role" not in names:
-        return np.zeros(len(table), np.int64)
+        return np.array([ROLES.index(speaker(name)) for name in who.values] or [0], np.int64)[who.codes]
     column = _Column(table, names["role"])
     codes = np.where(column.empty, 0, column.codes_in(ROLES))
     if (codes < 0).any():

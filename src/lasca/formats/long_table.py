@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, ParameterError, excerpt
-from lasca.formats.base import SourceFile
+from lasca.formats.base import SourceFile, owners
 from lasca.formats.long_arrays import Arrays, arrange, further_columns
 from lasca.formats.names import NAMES, has_places, named, plain_name, role_of
 from lasca.formats.names import QUOTES as QUOTED
@@ -100,7 +100,8 @@ def read(
         raise FormatError("there is no table to read")
     broken = [_cells_with_breaks(table) for table in tables]
     if annotator == FILE or (annotator is None and len(files) > 1 and not _has_annotators(tables[0])):
-        tables, annotator = [_owned(table, file) for table, file in zip(tables, files)], FILE
+        names = owners(files)
+        tables, annotator = [_owned(table, file, *names[file.shown]) for table, file in zip(tables, files)], FILE
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
     return _corpus(
@@ -145,14 +146,15 @@ def _has_annotators(source: _Table) -> bool:
     return named(source.table.column_names, (*NAMES["annotator"], *NAMES["role"])) is not None
 
 
-def _owned(source: _Table, file: SourceFile) -> _Table:
-    """Return a table with a column that says whose it is: every row is that of whom the file is called by."""
-    name = PurePosixPath(file.name).stem.strip() or "annotator"
+def _owned(source: _Table, file: SourceFile, name: str, role: str) -> _Table:
+    """Return a table with columns that say whose it is: every row is that of whom the file is called by."""
     if SPLIT.search(name):
         what = "no column names the annotators, and the files are called as parts of one set"
         raise source.error(what, got=file.name, hint="Join the files, or add a column annotator")
-    column = pa.array([name] * source.table.num_rows, pa.large_string())
-    return replace(source, table=source.table.append_column(FILE, column))
+    table = source.table
+    for column, value in ((FILE, name), ("role", role)):
+        table = table.append_column(column, pa.array([value] * len(table), pa.large_string()))
+    return replace(source, table=table)
 
 
 def _joined(tables: list[_Table]) -> Any:

@@ -19,8 +19,10 @@ __all__ = [
     "has_places",
     "is_person",
     "named",
+    "owner_role",
     "plain_name",
     "role_of",
+    "speaker",
 ]
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -99,7 +101,13 @@ _PERSON = re.compile(
     re.IGNORECASE,
 )
 _MODEL = re.compile(
-    r"predict|(?:^|[ _-])preds?(?:$|[ _-])|model|machine|gpt|llm|bert|llama|claude|gemini|mistral", re.I
+    r"predict|model|machine|gpt|llama|claude|gemini|gemma|mi[sx]tral|qwen|deepseek|^spacy|^stanza|corenlp|"
+    r"(?:^|[^a-z])(?:preds?|llms?|(?:ro|al|de|distil|camem|bio|sci)?berta?)(?:[^a-z]|$)",
+    re.IGNORECASE,
+)
+_FIRST_NAME = re.compile(r"(?:Ro|Al)?[Bb]erta?")
+_GOLD = re.compile(
+    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicated|consensus|expert", re.IGNORECASE
 )
 _DECIDED = re.compile(
     r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|truth|curat|"
@@ -138,6 +146,15 @@ def are_people(names: Sequence[str]) -> bool:
 
 def role_of(name: str) -> str:
     """Return who speaks in a column of labels, by its name: a "gold" (it was decided), a "model", or an "annotator"."""
-    if _DECIDED.search(name):
-        return "gold"
-    return "model" if _MODEL.search(name) else "annotator"
+    return "gold" if _DECIDED.search(name) else speaker(name)
+
+
+def speaker(name: str) -> str:
+    """Return the role of one who is called so: a "model" (gpt-4), or an "annotator" (Robert, ann@claude.org)."""
+    person = "@" in name or _FIRST_NAME.fullmatch(name)
+    return "model" if _MODEL.search(name) and not person else "annotator"
+
+
+def owner_role(name: str) -> str:
+    """Return the role of one whose file or folder is called so: "gold", "model" or "annotator"."""
+    return "gold" if _GOLD.fullmatch(name) else speaker(name)

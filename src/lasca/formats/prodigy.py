@@ -23,15 +23,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
-from lasca.formats.names import NAMES
+from lasca.formats.names import NAMES, speaker
 from lasca.formats.texts import (
     Answer,
     Mark,
@@ -94,12 +93,15 @@ def read(
     offsets = "auto" if unit == DOCUMENT else unit
     pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
     lines = _Lines(pool.collector)
-    for file in pick(files, SUFFIXES, pool.collector):
+    mine = pick(files, SUFFIXES, pool.collector)
+    names = owners(mine)
+    for file in mine:
         before = len(lines.verdicts)
         rows = list(parse_json_items(file))
         _refuse_single(file, [row for _, row in rows])
-        answers = [a for n, row in rows for a in lines.given(file, n, row)]
-        own = _sessions([*answers, *lines.verdicts[before:]], file, pool.collector)
+        owner = names[file.shown]
+        answers = [a for n, row in rows for a in lines.given(f"{file.shown}:{n}", owner, row)]
+        own = _sessions([*answers, *lines.verdicts[before:]], file.shown, owner[0], pool.collector)
         lines.answers[file.shown] = [replace(a, name=own.get(a.name, a.name)) for a in answers]
         lines.verdicts[before:] = [replace(v, name=own.get(v.name, v.name)) for v in lines.verdicts[before:]]
     verdicts = lines.verdicts
@@ -146,19 +148,18 @@ class _Lines:
         self.asked = False
         """Whether any line has a place for spans, be it empty."""
 
-    def given(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Answer]:
+    def given(self, where: str, owner: tuple[str, str], row: dict[str, Any]) -> Iterator[Answer]:
         """Yield what was said in one line: by its annotator, or by all who took part in a review of it."""
-        where = f"{file.shown}:{line}"
         versions = _list(row, "versions", where)
         if not versions:
-            yield self._answer(row, where, _annotator(row, file, where), "annotator")
+            yield self._answer(row, where, *_annotator(row, owner, where))
             return
         self.collector.count("reviewed lines", 1, where)
         self.collector.count("lines with several versions", len(versions) > 1, where)
         for version in versions:
             if not isinstance(version, dict):
                 raise FormatError("a version must be an object", path=where, got=repr(version))
-            sessions = _list(version, "sessions", where) or [_annotator(version, file, where)]
+            sessions = _list(version, "sessions", where) or [_annotator(version, owner, where)[0]]
             for name in sessions:
                 whole = {"text": row.get("text"), "_input_hash": row.get("_input_hash"), **version}
                 yield self._answer(whole, where, as_name(name, "a session", where), "annotator")
@@ -217,7 +218,7 @@ class _Lines:
         return None
 
 
-def _sessions(said: Sequence[Answer | Verdict], file: SourceFile, collector: Collector) -> dict[str, str]:
+def _sessions(said: Sequence[Answer | Verdict], shown: str, owner: str, collector: Collector) -> dict[str, str]:
     """Return the file's name for sessions that are called by their time, unless the same text stands in two of them."""
     texts: dict[str, set[str]] = {}
     for entry in said:
@@ -225,18 +226,17 @@ def _sessions(said: Sequence[Answer | Verdict], file: SourceFile, collector: Col
             texts.setdefault(entry.name, set()).add(entry.id)
     if not texts or len(set().union(*texts.values())) < sum(map(len, texts.values())):
         return {}
-    name = PurePosixPath(file.name).stem.strip() or "unknown"
-    collector.note(
-        f"{file.shown}: sessions without a name ({len(texts)}, none about the texts of another) are {name}'s."
-    )
-    return dict.fromkeys(texts, name)
+    collector.note(f"{shown}: sessions without a name ({len(texts)}, none about the texts of another) are {owner}'s.")
+    return dict.fromkeys(texts, owner)
 
 
-def _annotator(row: dict[str, Any], file: SourceFile, where: str) -> str:
+def _annotator(row: dict[str, Any], owner: tuple[str, str], where: str) -> tuple[str, str]:
+    """Return name and role of who speaks in a line: a session, a model that is named, or whom the file is called by."""
     for key in ("_annotator_id", "_session_id"):
         if row.get(key) is not None:
-            return as_name(row[key], key, where)
-    return PurePosixPath(file.name).stem.strip() or "unknown"
+            return as_name(row[key], key, where), "annotator"
+    machine = row.get("model")
+    return (machine, "model") if isinstance(machine, str) and speaker(machine) == "model" else owner
 
 
 def _is_number(value: object) -> bool:

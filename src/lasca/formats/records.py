@@ -27,7 +27,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
-from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of
+from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
 from lasca.schemes import OUTSIDE
 
@@ -242,7 +242,7 @@ def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
         if names is not None and key not in CROWD and (said := _listed(value)) is not None:
             if len(said) != len(names):
                 raise FormatError(f"{len(names)} annotators and {len(said)} {key}", path=where, got=repr(names))
-            return [("annotator", as_name(who, "an annotator", where), one) for who, one in zip(names, said)]
+            return [(speaker(str(who)), as_name(who, "an annotator", where), one) for who, one in zip(names, said)]
     columns = _columns(row)
     if columns:
         return [(role_of(key), key, row[key]) for key in columns]
@@ -250,7 +250,7 @@ def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
     given = next((row[name] for name in SAID if isinstance(row.get(name), list)), None)
     if who is None or given is None or not all(isinstance(entry, list | dict) for entry in given):
         return []
-    return [("annotator", as_name(who, "an annotator", where), given)]
+    return [(speaker(str(who)), as_name(who, "an annotator", where), given)]
 
 
 def _listed(value: object) -> list[Any] | None:
@@ -292,7 +292,7 @@ def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
     said = [plain[key] for key in SAID if key in plain]
     if who is None or not said or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
         return None
-    return role_of(str(who)), as_name(who, "an annotator", where), said[0]
+    return speaker(str(who)), as_name(who, "an annotator", where), said[0]
 
 
 def _authors(entry: Mapping[str, Any], where: str) -> list[str]:

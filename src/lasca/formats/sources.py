@@ -22,8 +22,18 @@ from typing import Any
 
 from lasca.errors import FormatError
 from lasca.files import SUMS
+from lasca.formats.names import owner_role
 
-__all__ = ["SourceFile", "files_of", "loads", "parse_json", "parse_json_items", "parse_json_lines", "unwrapped"]
+__all__ = [
+    "SourceFile",
+    "files_of",
+    "loads",
+    "owners",
+    "parse_json",
+    "parse_json_items",
+    "parse_json_lines",
+    "unwrapped",
+]
 
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30
@@ -257,6 +267,22 @@ def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:
             break
         stripped = [SourceFile("/".join(p[1:]), file.shown, file.data) for p, file in zip(parts, stripped)]
     return stripped
+
+
+def owners(files: Sequence[SourceFile]) -> dict[str, tuple[str, str]]:
+    """Return name and role of whom each file (as it is shown) is called by: itself, or its folder if all are alike.
+
+    Of several files some may be golds or models by their names; the name of a single one says nothing of its author.
+    """
+    paths = [PurePosixPath(file.name).with_suffix("").parts for file in files]
+    names = [path[-1].strip() or "unknown" for path in paths]
+    if len(set(names)) == 1:
+        shared = next((k for k, parts in enumerate(zip(*paths)) if len(set(parts)) > 1), len(paths[0]) - 1)
+        folders = ["/".join(path[shared:-1]).removesuffix(".zip") for path in paths]
+        others = folders if all(folders) else [PurePosixPath(file.name).name for file in files]
+        names = others if len(set(others)) == len(files) > 1 else names
+    roles = [owner_role(name) if len(files) > 1 else "annotator" for name in names]
+    return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
 
 
 def loads(text: str) -> Any:

@@ -16,13 +16,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, parse_json
+from lasca.formats.base import Collector, SourceFile, owners, parse_json
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, text_id
 
@@ -88,7 +87,7 @@ def read(
                 verdicts.append(said)
             else:
                 kept.append(said)
-    named = _owners(answers, pool.collector)
+    named = _owners(answers, owners(files), pool.collector)
     n_spans = sum(len(a.marks or ()) for given in named.values() for a in given)
     if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
         return document_corpus(verdicts, "", pool.collector)
@@ -97,18 +96,17 @@ def read(
     return pool.corpus()
 
 
-def _owners(answers: dict[str, list[Answer]], collector: Collector) -> dict[str, list[Answer]]:
+def _owners(
+    answers: dict[str, list[Answer]], files: dict[str, tuple[str, str]], collector: Collector
+) -> dict[str, list[Answer]]:
     """Give what has no name the file's, if files share texts; else it is the gold."""
     texts = {shown: {a.text for a in given} for shown, given in answers.items()}
     shared = any(texts[a] & texts[b] for a in texts for b in texts if a < b)
     if shared:
         collector.note("Several files have the same texts: each file is an annotator.")
     named = {}
-    paths = {shown: PurePosixPath(shown.replace("\\", "/").split("!")[-1]) for shown in answers}
-    distinct = len({path.stem for path in paths.values()}) == len(paths)
     for shown, given in answers.items():
-        stem = paths[shown].stem if distinct else paths[shown].name
-        name, role = (stem or "unknown", "annotator") if shared else (GOLD, "gold")
+        name, role = files[shown] if shared else (GOLD, "gold")
         named[shown] = [replace(a, name=name, role=role) if a.name == GOLD else a for a in given]
     return named
 

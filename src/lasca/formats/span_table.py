@@ -16,14 +16,14 @@ the gold "gold". A table without the texts themselves is refused: spans without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
-from lasca.formats.base import SourceFile, natural_key
-from lasca.formats.names import END, NAMES, QUOTES, START, named
+from lasca.formats.base import SourceFile, natural_key, owners
+from lasca.formats.names import END, NAMES, QUOTES, START, named, speaker
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, as_time, text_id
 
@@ -72,14 +72,20 @@ def read(
     """Read tables of spans; `start`, `end`, `label`, `text`, `annotator` and `item` name columns."""
     given = {"start": start, "end": end, "label": label, "text": text, "annotator": annotator, "item": item}
     pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging, link))
+    tables = {file.shown: csv_rows(file) for file in files}
+    names = _owners(files, tables, given)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
-        (_, header), *rows = csv_rows(file)
+        (_, header), *rows = tables[file.shown]
         places = _places(file, [cell.strip() for cell in header], given)
         used = set(places.values())
         others = [name.strip() for k, name in enumerate(header) if k not in used]
         pool.collector.count("columns left out", len(others), f"{file.shown}: {', '.join(others)}")
-        prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 and "item" not in places else ""
-        pool.add_file(file.shown, _answers(file, rows, places, prefix))
+        owner = names.get(file.shown, ("gold", "gold"))
+        alone = len(files) > 1 and "item" not in places and not names
+        prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if alone else ""
+        pool.add_file(file.shown, _answers(file, rows, places, prefix, owner))
+    if names:
+        pool.collector.note("There is no column of annotators, and the files have texts in common: each is one's.")
     if not any(answer.answer.role == "annotator" for group in pool.by_id.values() for answer in group):
         pool.collector.note("There is no column of annotators: the spans are the gold.")
     else:
@@ -112,7 +118,23 @@ def _places(file: SourceFile, header: list[str], given: dict[str, str | None]) -
     return places
 
 
-def _answers(file: SourceFile, rows: list[tuple[int, list[str]]], places: dict[str, int], prefix: str) -> list[Answer]:
+def _owners(
+    files: Sequence[SourceFile], tables: Mapping[str, list[tuple[int, list[str]]]], given: dict[str, str | None]
+) -> dict[str, tuple[str, str]]:
+    """Return whose each file is, if no column says so and some text stands in two files."""
+    seen: list[set[str]] = []
+    for file in files:
+        (_, header), *rows = tables[file.shown]
+        places = _places(file, [cell.strip() for cell in header], given)
+        if "annotator" in places:
+            return {}
+        seen.append({cells[places["text"]] for _, cells in rows})
+    return owners(files) if sum(map(len, seen)) > len(set().union(*seen)) else {}
+
+
+def _answers(
+    file: SourceFile, rows: list[tuple[int, list[str]]], places: dict[str, int], prefix: str, owner: tuple[str, str]
+) -> list[Answer]:
     """Return an answer for every annotator and text, with all spans of its rows."""
     marks: dict[tuple[str, str, str], list[Mark]] = {}
     first: dict[tuple[str, str, str], tuple[str, str | None]] = {}
@@ -144,8 +166,9 @@ def _answers(file: SourceFile, rows: list[tuple[int, list[str]]], places: dict[s
             )
         )
     return [
-        Answer(key[0], key[1], where, key[2] or "gold", marks[key], "annotator" if key[2] else "gold", as_time(time))
+        Answer(key[0], key[1], where, who, marks[key], role, as_time(time))
         for key, (where, time) in first.items()
+        for who, role in [(key[2], speaker(key[2])) if key[2] else owner]
     ]
 
 

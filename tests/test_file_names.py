@@ -1,0 +1,131 @@
+"""Whose files are: by their names, by their folders, by both; people, models and golds by what they are called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lasca
+from lasca.formats.names import owner_role, role_of, speaker
+
+TEXTS = ("Ada met Ben in Rome", "Cleo left Oslo at last")
+SPANS = ([[0, 3, "PER"], [15, 19, "LOC"]], [[0, 4, "PER"], [10, 14, "LOC"]])
+
+
+def votes(corpus: lasca.CrowdCorpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in corpus.to_table().to_pylist():
+        found.setdefault(row["annotator"], []).append(row["label"])
+    return found
+
+
+def doccano(path: Path, n: int, **more: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"id": i, "text": text, "label": SPANS[i][:n], **more} for i, text in enumerate(TEXTS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def conll(path: Path, i: int, n: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = {TEXTS[i][a:b]: f"B-{label}" for a, b, label in SPANS[i][:n]}
+    path.write_text("".join(f"{word}\t{first.get(word, 'O')}\n" for word in TEXTS[i].split()))
+
+
+def brat(folder: Path, name: str, i: int, n: int, text: str | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"T{k}\t{label} {a} {b}\t{TEXTS[i][a:b]}\n" for k, (a, b, label) in enumerate(SPANS[i][:n], 1)]
+    (folder / f"{name}.ann").write_text("".join(lines))
+    if text is not None:
+        (folder / f"{text}.txt").write_text(TEXTS[i])
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [("gpt-4o", "model"), ("RoBERTa", "model"), ("distilbert_v2", "model"), ("llm 1", "model"), ("qwen2.5", "model"),
+     ("Robert", "annotator"), ("Albert", "annotator"), ("Roberta", "annotator"), ("Tillmann", "annotator"),
+     ("hubert", "annotator"), ("ann@claude.org", "annotator"), ("ann", "annotator")],
+)  # fmt: skip
+def test_people_are_no_models(name: str, role: str) -> None:
+    assert speaker(name) == role_of(name) == owner_role(name) == role
+
+
+def test_golds_by_the_names_of_files() -> None:
+    for name in ("gold", "Gold", "gold_standard", "gold1", "goldstandard", "ground_truth", "curation", "consensus"):
+        assert owner_role(name) == "gold", name
+    for name in ("goldberg", "Golda", "final_ada", "expert1", "truthful"):
+        assert owner_role(name) == "annotator", name
+
+
+def test_an_annotator_called_robert_votes(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("token Robert Anna gpt-4\nAda B-PER B-PER O\nleft O O O\nOslo B-LOC O O\n")
+    corpus = lasca.read(path)
+    assert dict(zip(corpus.annotators, corpus.kinds)) == {"Robert": "person", "Anna": "person", "gpt-4": "model"}
+    assert any("Models do not vote" in note and "gpt-4" in note for note in corpus.load_report.notes)
+
+
+def test_a_file_of_the_same_name_in_a_folder_for_each_annotator(tmp_path: Path) -> None:
+    for name, n in (("ada", 2), ("ben", 1), ("gold", 2)):
+        doccano(tmp_path / "export" / name / "all.jsonl", n)
+    for corpus in (lasca.read(tmp_path), lasca.read(tmp_path / "export")):
+        assert corpus.annotators == ("ada", "ben")
+        assert list(corpus.golds) == ["gold"]
+        assert votes(corpus)["ben"] != votes(corpus)["ada"]
+
+
+def test_models_by_the_names_of_files_and_of_lines(tmp_path: Path) -> None:
+    doccano(tmp_path / "files" / "gpt-4.jsonl", 2)
+    doccano(tmp_path / "files" / "ada.jsonl", 1)
+    assert lasca.read(tmp_path / "files").kinds == ("person", "model")
+    doccano(tmp_path / "gpt.jsonl", 2, model="gpt-4")
+    doccano(tmp_path / "claude.jsonl", 1, model="claude-3")
+    joined = tmp_path / "answers.jsonl"
+    joined.write_text((tmp_path / "gpt.jsonl").read_text() + (tmp_path / "claude.jsonl").read_text())
+    corpus = lasca.read(joined)
+    assert dict(zip(corpus.annotators, corpus.kinds)) == {"claude-3": "model", "gpt-4": "model"}
+    doccano(tmp_path / "cars.jsonl", 2, model="Golf III")
+    assert lasca.read(tmp_path / "cars.jsonl").annotators == ("cars",)
+
+
+def test_models_among_annotators_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,annotator,label\na b,ann,x\na b,gpt-4,y\nc d,ann,y\nc d,gpt-4,y\n")
+    assert lasca.read(path).kinds == ("person", "model")
+    path.write_text("text,annotator,role,label\na b,ann,annotator,x\na b,gpt-4,annotator,y\n")
+    assert lasca.read(path).kinds == ("person", "person")
+
+
+def test_tables_of_spans_without_annotators_that_share_texts_are_one_persons_each(tmp_path: Path) -> None:
+    for name, label in (("ada", "PER"), ("ben", "ORG")):
+        (tmp_path / f"{name}.csv").write_text(f"text,start,end,label\n{TEXTS[0]},0,3,{label}\n")
+    corpus = lasca.read(tmp_path)
+    assert corpus.annotators == ("ada", "ben")
+    assert corpus.n_sequences == 1
+    (tmp_path / "ben.csv").write_text(f"text,start,end,label\n{TEXTS[1]},0,4,PER\n")
+    assert list(lasca.read(tmp_path).golds) == ["gold"]
+
+
+@pytest.mark.parametrize("pattern", ["doc{i}_{who}", "doc{i}.{who}", "{who}-doc{i}"])
+@pytest.mark.parametrize("kind", ["conll", "brat", "brat with one text"])
+def test_files_called_by_document_and_annotator(tmp_path: Path, pattern: str, kind: str) -> None:
+    for i in range(2):
+        for who, n in (("ada", 2), ("ben", 1)):
+            name = pattern.format(i=i, who=who)
+            if kind == "conll":
+                conll(tmp_path / f"{name}.conll", i, n)
+            else:
+                brat(tmp_path, name, i, n, name if kind == "brat" else f"doc{i}")
+    corpus = lasca.read(tmp_path)
+    assert corpus.annotators == ("ada", "ben")
+    assert corpus.n_sequences == 2
+    assert votes(corpus)["ada"].count("O") < votes(corpus)["ben"].count("O")
+    assert "called by a document and an annotator" in corpus.load_report.notes[0]
+
+
+def test_files_with_other_texts_are_not_several_annotators(tmp_path: Path) -> None:
+    for i in range(2):
+        brat(tmp_path, f"doc{i}_a", i, 2, f"doc{i}_a")
+        brat(tmp_path, f"doc{i}_b", 1 - i, 2, f"doc{i}_b")
+    assert lasca.read(tmp_path).annotators == ("annotator",)
