@@ -70,42 +70,12 @@ _HOME = {
 _MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate")
 
 __all__ = [
-    "TRUTH_MODELS",
-    "Ambiguity",
-    "BayesianSequence",
-    "CrfMa",
-    "CrfTagger",
-    "CrowdCorpus",
-    "DawidSkene",
-    "Glad",
-    "HierarchicalClusters",
-    "HmmCrowd",
-    "HmmTagger",
-    "LabelConfusion",
-    "LascaError",
-    "Layers",
-    "LoadReport",
-    "Mace",
-    "MajorityVote",
-    "Raykar",
-    "RobustSequence",
-    "Run",
-    "Sembler",
-    "SequenceClusters",
-    "Truth",
-    "compare",
-    "datasets",
-    "evaluate",
-    "find_ambiguity",
-    "formats",
-    "label_confusion",
-    "read",
-    "read_layers",
-    "run",
-    "schemes",
-    "simulate",
+    "TRUTH_MODELS", "Ambiguity", "BayesianSequence", "CrfMa", "CrfTagger", "CrowdCorpus", "DawidSkene", "Glad",
+    "HierarchicalClusters", "HmmCrowd", "HmmTagger", "LabelConfusion", "LascaError", "Layers", "LoadReport", "Mace",
+    "MajorityVote", "Raykar", "RobustSequence", "Run", "Sembler", "SequenceClusters", "Truth", "compare", "datasets",
+    "evaluate", "find_ambiguity", "formats", "label_confusion", "read", "read_layers", "run", "schemes", "simulate",
     "write",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -9,17 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 __all__ = [
-    "CorpusError",
-    "DatasetError",
-    "FormatError",
-    "LascaError",
-    "LascaWarning",
-    "ModelError",
-    "ParameterError",
-    "PluginError",
-    "StoreError",
-    "excerpt",
-]
+    "CorpusError", "DatasetError", "FormatError", "LascaError", "LascaWarning", "ModelError", "ParameterError",
+    "PluginError", "StoreError", "excerpt",
+]  # fmt: skip
 
 
 def excerpt(value: object, limit: int = 80) -> str:

@@ -24,22 +24,9 @@ import numpy as np
 from lasca.errors import ParameterError
 
 __all__ = [
-    "Estimator",
-    "Parameter",
-    "Progress",
-    "check_choice",
-    "check_int",
-    "check_number",
-    "check_options",
-    "choice",
-    "flag",
-    "generator",
-    "number",
-    "other",
-    "seeds",
-    "threads",
-    "whole",
-]
+    "Estimator", "Parameter", "Progress", "check_choice", "check_int", "check_number", "check_options", "choice",
+    "flag", "generator", "number", "other", "seeds", "threads", "whole",
+]  # fmt: skip
 
 Progress = Callable[[float, str], None]
 """Called now and then with the share of the work that is done and a few words on it."""

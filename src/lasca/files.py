@@ -22,19 +22,9 @@ from safetensors import SafetensorError
 from lasca.errors import StoreError
 
 __all__ = [
-    "SUMS",
-    "check_file",
-    "check_output",
-    "check_sums",
-    "file_hash",
-    "is_page",
-    "real_path",
-    "sums_of",
-    "swap",
-    "whole_file",
-    "whole_folder",
-    "write_sums",
-]
+    "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "real_path", "sums_of", "swap",
+    "whole_file", "whole_folder", "write_sums",
+]  # fmt: skip
 
 SUMS = "SHA256SUMS"
 MARK = "# Written by LASCA. To check the files: sha256sum -c SHA256SUMS"

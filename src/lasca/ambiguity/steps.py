@@ -20,22 +20,9 @@ from lasca.kernels import ambiguity as kernels
 from lasca.truth.base import Votes
 
 __all__ = [
-    "PI",
-    "PairCounts",
-    "PairLearner",
-    "PairParameters",
-    "PairPasses",
-    "PairPrior",
-    "e_step",
-    "integrated",
-    "kept_counts",
-    "many_voted",
-    "own_step",
-    "pair_counts",
-    "pooled_step",
-    "shares",
-    "strengths",
-]
+    "PI", "PairCounts", "PairLearner", "PairParameters", "PairPasses", "PairPrior", "e_step", "integrated",
+    "kept_counts", "many_voted", "own_step", "pair_counts", "pooled_step", "shares", "strengths",
+]  # fmt: skip
 
 PI = np.array([0.5, 0.6, 0.7, 0.8])
 TOP_PAIRS = 5

@@ -29,32 +29,10 @@ if TYPE_CHECKING:
     from lasca.truth import TruthModel
 
 __all__ = [
-    "DATA",
-    "DataArgument",
-    "EngineOption",
-    "FormatOption",
-    "JsonOption",
-    "Lines",
-    "OutOption",
-    "OverwriteOption",
-    "ReaderOption",
-    "SeedOption",
-    "at_work",
-    "err",
-    "find_gold",
-    "get_corpus",
-    "get_data",
-    "get_model",
-    "lines",
-    "out",
-    "print_json",
-    "progress_bar",
-    "safe",
-    "say",
-    "settings",
-    "show_load_report",
-    "show_table",
-]
+    "DATA", "DataArgument", "EngineOption", "FormatOption", "JsonOption", "Lines", "OutOption", "OverwriteOption",
+    "ReaderOption", "SeedOption", "at_work", "err", "find_gold", "get_corpus", "get_data", "get_model", "lines", "out",
+    "print_json", "progress_bar", "safe", "say", "settings", "show_load_report", "show_table",
+]  # fmt: skip
 
 DATA = "A file, folder or zip; - for stdin; or the name of a known data set."
 DataArgument = Annotated[

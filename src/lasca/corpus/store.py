@@ -28,16 +28,8 @@ if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "by_label",
-    "checked_arrow",
-    "column_of",
-    "load",
-    "matrix_of",
-    "numbers_of",
-    "read_arrow",
-    "save",
-    "write_arrow",
-]
+    "by_label", "checked_arrow", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "write_arrow",
+]  # fmt: skip
 
 VERSION = 2
 OLDER = (1,)  # versions that can still be read: 1 had `roles` and neither soft votes nor known labels

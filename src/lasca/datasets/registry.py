@@ -31,16 +31,8 @@ from lasca.formats.base import files_of
 from lasca.schemes import convert_corpus
 
 __all__ = [
-    "PENN_TO_UNIVERSAL",
-    "REGISTRY",
-    "DataFile",
-    "Dataset",
-    "conll2003",
-    "dataset",
-    "inhouse",
-    "normalised",
-    "tdga",
-]
+    "PENN_TO_UNIVERSAL", "REGISTRY", "DataFile", "Dataset", "conll2003", "dataset", "inhouse", "normalised", "tdga",
+]  # fmt: skip
 
 _TAGS = {
     ".": "# $ '' `` ( ) , . : -LRB- -RRB-",

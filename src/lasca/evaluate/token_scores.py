@@ -17,18 +17,9 @@ from lasca.arrays import Array, Bools, Ints, Ints32, borders
 from lasca.errors import CorpusError
 
 __all__ = [
-    "Labelled",
-    "Prf",
-    "TokenScores",
-    "check_codes",
-    "check_offsets",
-    "confusion_counts",
-    "encode",
-    "ratio",
-    "sequence_mask",
-    "tokens",
-    "tokens_from_codes",
-]
+    "Labelled", "Prf", "TokenScores", "check_codes", "check_offsets", "confusion_counts", "encode", "ratio",
+    "sequence_mask", "tokens", "tokens_from_codes",
+]  # fmt: skip
 
 Labelled = Sequence[Sequence[str | None]]
 """One list of label names per sequence; None where a token has no label."""

@@ -29,15 +29,9 @@ from lasca.evaluate.span_scores import spans_from_codes
 from lasca.evaluate.token_scores import check_codes, ratio, tokens_from_codes
 
 __all__ = [
-    "AmbiguityScores",
-    "Calibration",
-    "Scores",
-    "ambiguity",
-    "auroc",
-    "average_precision",
-    "calibration",
+    "AmbiguityScores", "Calibration", "Scores", "ambiguity", "auroc", "average_precision", "calibration",
     "truth_scores",
-]
+]  # fmt: skip
 
 ROWS = 1 << 18  # tokens looked at together
 

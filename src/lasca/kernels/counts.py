@@ -25,15 +25,9 @@ from lasca.kernels import simd
 from lasca.kernels.compiled import inner, kernel
 
 __all__ = [
-    "agreement_pass",
-    "confusion_pass",
-    "share_counts",
-    "soft_counts",
-    "soft_factor",
-    "tally",
-    "vote_counts",
+    "agreement_pass", "confusion_pass", "share_counts", "soft_counts", "soft_factor", "tally", "vote_counts",
     "vote_shares",
-]
+]  # fmt: skip
 
 MAX_SIMD_WIDTH = 32
 """Up to this width `confusion_pass` keeps a token's row in registers."""

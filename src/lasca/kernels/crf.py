@@ -25,16 +25,9 @@ from lasca.kernels.crf_log import log_cost_pass
 from lasca.kernels.crf_rows import exponentiate, longest, restrict, scatter_rows, score_rows
 
 __all__ = [
-    "AGREEMENT",
-    "COST_SENSITIVE",
-    "HARD",
-    "LIKELIHOOD",
-    "PARTIAL",
-    "SOFT",
-    "SOFTMAX_MARGIN",
-    "chain_gradient",
+    "AGREEMENT", "COST_SENSITIVE", "HARD", "LIKELIHOOD", "PARTIAL", "SOFT", "SOFTMAX_MARGIN", "chain_gradient",
     "chain_marginals",
-]
+]  # fmt: skip
 
 LIKELIHOOD, COST_SENSITIVE, SOFTMAX_MARGIN, AGREEMENT = 0, 1, 2, 3
 HARD, SOFT, PARTIAL, FREE = 0, 1, 2, 3

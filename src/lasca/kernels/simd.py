@@ -18,22 +18,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
 __all__ = [
-    "add",
-    "block_tuple",
-    "exp",
-    "fma",
-    "load",
-    "maximum",
-    "mul",
-    "peak",
-    "peek",
-    "poke",
-    "splat",
-    "store",
-    "sub",
-    "total",
-    "where_greater",
-]
+    "add", "block_tuple", "exp", "fma", "load", "maximum", "mul", "peak", "peek", "poke", "splat", "store", "sub",
+    "total", "where_greater",
+]  # fmt: skip
 
 _DOUBLE, _INT64 = ir.DoubleType(), ir.IntType(64)
 _BLOCK, _INT_BLOCK = ir.VectorType(_DOUBLE, 4), ir.VectorType(_INT64, 4)

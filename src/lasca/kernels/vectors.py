@@ -8,16 +8,9 @@ from typing import Any
 from lasca.kernels.compiled import inner, kernel
 
 __all__ = [
-    "add_penalty",
-    "dot",
-    "lbfgs_direction",
-    "owlqn_align",
-    "owlqn_project",
-    "owlqn_pseudo_gradient",
-    "remember",
-    "step_to",
-    "sum_parts",
-]
+    "add_penalty", "dot", "lbfgs_direction", "owlqn_align", "owlqn_project", "owlqn_pseudo_gradient", "remember",
+    "step_to", "sum_parts",
+]  # fmt: skip
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 

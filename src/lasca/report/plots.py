@@ -16,17 +16,9 @@ from lasca import schemes
 from lasca.arrays import Floats
 
 __all__ = [
-    "MAX_LABELS",
-    "calibration_plot",
-    "confusion_map",
-    "heat",
-    "label_order",
-    "label_styles",
-    "line",
-    "scatter",
-    "sparkline",
-    "trace_plot",
-]
+    "MAX_LABELS", "calibration_plot", "confusion_map", "heat", "label_order", "label_styles", "line", "scatter",
+    "sparkline", "trace_plot",
+]  # fmt: skip
 
 HUES = (212, 28, 142, 276, 344, 178, 52, 236, 100, 312, 8, 196)
 """Far apart in the order in which they are given out."""

@@ -2,7 +2,6 @@
 
 The parameters of `crowd`, checked (`CrowdSettings`), the annotators they make, what all of them have before them
 (`Scene`), and one of them at work (`Work`).
-
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class CrowdSettings:
     second_gold: str | None = None
     missing: float = 0.0
     annotators_per_sequence: int | None = None
-    spammers: Mapping[str, int] = field(default_factory=dict)
+    spammers: Mapping[str, int] | None = None
     copying: int = 0
     copy_rate: float = 0.9
     span_errors: Mapping[str, float] = field(default_factory=lambda: dict(SPAN_ERRORS))
@@ -66,10 +65,9 @@ class CrowdSettings:
         """Raise a ParameterError that names the first parameter out of range."""
         for name in ("groups", "ranges", "spammers", "span_errors"):
             value = getattr(self, name)
-            if not isinstance(value, Mapping) and not (name == "groups" and isinstance(value, str)):
-                raise ParameterError(
-                    name, value, "a mapping" + (f" or one of {', '.join(CROWDS)}" * (name == "groups"))
-                )
+            if not isinstance(value, Mapping | str if name == "groups" else Mapping | None):
+                also = f" or one of {', '.join(CROWDS)}" if name == "groups" else ""
+                raise ParameterError(name, value, f"a mapping{also}")
         check_choice("errors", self.errors, ERRORS)
         check_choice("wrong", self.wrong, WRONG)
         if not isinstance(self.per_label, bool):
@@ -81,7 +79,7 @@ class CrowdSettings:
         check_int("copying", self.copying, low=0)
         if self.hard_cases and self.second_gold is None:
             raise ParameterError("second_gold", None, "the name of a gold where hard_cases is above 0")
-        for kind, n in self.spammers.items():
+        for kind, n in (self.spammers or {}).items():
             check_choice("spammers", kind, SPAMMERS)
             check_int(f"spammers[{kind!r}]", n, low=0)
         for kind, weight in self.span_errors.items():
@@ -121,7 +119,8 @@ class CrowdSettings:
             for group, n in self.group_sizes().items()
             for i in range(n)
         ]
-        spam = [Person(f"spam-{kind}-{i + 1}", f"spam-{kind}") for kind, n in self.spammers.items() for i in range(n)]
+        spammers = self.spammers or {}
+        spam = [Person(f"spam-{kind}-{i + 1}", f"spam-{kind}") for kind, n in spammers.items() for i in range(n)]
         if not honest and (self.copying or not spam):
             raise ParameterError("groups", self.groups, "a mapping with at least one annotator in it")
         copies = [Person(f"copy-{i + 1}", "copy") for i in range(self.copying)]
@@ -172,8 +171,8 @@ class Scene:
         """Draw what is common to all: shared habits, tokens that are wrong for everybody, difficulties."""
         gold, second = settings.gold_codes(corpus)
         shares = slips.label_shares(gold, corpus.n_labels)
-        own_habits = settings.wrong == "annotator"
-        rows = _wrong_rows("prior" if own_habits else settings.wrong, shares, settings, rng)
+        wrong = "prior" if settings.wrong == "annotator" else settings.wrong
+        rows = slips.wrong_rows(wrong, shares, rng, settings.concentration)
         known = np.flatnonzero(gold >= 0)
         n_common = round(settings.common * len(known))
         hit = rng.permutation(known)[:n_common]
@@ -187,20 +186,12 @@ class Scene:
         by_case = None
         if spans is not None and second is not None:
             by_case = slips.cases(gold, second, corpus.offsets, spans)
+        difficulty = hard if settings.errors == "difficulty" else None
         return cls(
-            settings=settings,
-            n_labels=corpus.n_labels,
-            offsets=corpus.offsets,
-            gold=gold,
-            second=second,
-            shares=shares,
-            shared_rows=rows,
-            common=common,
-            common_label=label,
-            difficulty=hard if settings.errors == "difficulty" else None,
-            spans=spans,
-            cases=by_case,
-        )
+            settings=settings, n_labels=corpus.n_labels, offsets=corpus.offsets, gold=gold, second=second,
+            shares=shares, shared_rows=rows, common=common, common_label=label, difficulty=difficulty,
+            spans=spans, cases=by_case,
+        )  # fmt: skip
 
 
 class Work:
@@ -209,10 +200,9 @@ class Work:
     def __init__(self, person: Person, scene: Scene, precision: Floats, rng: np.random.Generator) -> None:
         self.person, self.scene, self.precision, self.rng = person, scene, precision, rng
         self._labels: Codes | None = None
-        settings = scene.settings
         self.rows = scene.shared_rows
-        if settings.wrong == "annotator":
-            self.rows = _wrong_rows("annotator", scene.shares, settings, rng)
+        if scene.settings.wrong == "annotator":
+            self.rows = slips.wrong_rows("annotator", scene.shares, rng, scene.settings.concentration)
 
     def labels(self, *, keep: bool = False) -> Codes:
         """Return what the annotator would write on every token (-1 where there is no gold).
@@ -251,16 +241,11 @@ class Work:
         scene, settings = self.scene, self.scene.settings
         start = self._start()
         if scene.spans is not None:
+            wrong = slips.off_diagonal(self.rows[np.ix_(scene.spans.begin_code, scene.spans.begin_code)])
             return slips.spoil(
-                start,
-                scene.offsets,
-                scene.spans,
-                precision=self.precision,
-                weights=settings.span_errors,
-                wrong=slips.off_diagonal(self.rows[np.ix_(scene.spans.begin_code, scene.spans.begin_code)]),
-                false_spans=settings.false_spans,
-                rng=self.rng,
-            )
+                start, scene.offsets, scene.spans, precision=self.precision, weights=settings.span_errors,
+                wrong=wrong, false_spans=settings.false_spans, rng=self.rng,
+            )  # fmt: skip
         at = np.maximum(start, 0)
         keeps = slips.right(self.precision[at], scene.difficulty, settings.rho, self.rng, len(start))
         slipped = np.flatnonzero(~keeps)
@@ -274,7 +259,3 @@ class Work:
         if self.person.group == "spam-prior":
             return self.rng.choice(scene.n_labels, n, p=scene.shares).astype(np.int16)
         return self.rng.choice(np.flatnonzero(scene.shares > 0), n).astype(np.int16)
-
-
-def _wrong_rows(kind: str, shares: Floats, settings: CrowdSettings, rng: np.random.Generator) -> Floats:
-    return slips.wrong_rows(kind, shares, rng, concentration=settings.concentration)

@@ -41,7 +41,7 @@ def label_shares(gold: Codes, n_labels: int) -> Floats:
     return shares
 
 
-def wrong_rows(kind: str, shares: Floats, rng: np.random.Generator, *, concentration: float = 1.0) -> Floats:
+def wrong_rows(kind: str, shares: Floats, rng: np.random.Generator, concentration: float = 1.0) -> Floats:
     """Return W (n_labels, n_labels): rows sum to 1 with nothing on the diagonal.
 
     A label without any alternative (there is only one label) keeps an empty row; nobody can be wrong there.

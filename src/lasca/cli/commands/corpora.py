@@ -238,7 +238,7 @@ def simulate(
             made = write_shards(pieces, output, votes=max(n // shards, 1), overwrite=overwrite)
         say(f"wrote {made.n_annotators:,} annotators, {n:,} annotations in {made.n_shards} shards to {output}")
         return
-    check_options("a parameter of the simulation", options, simulation.crowd, but=("corpus", "gold", "seed"))
+    check_options("a parameter of the simulation", options, simulation.CrowdSettings, but=("gold", "seed"))
     corpus = get_corpus(data)
     gold = find_gold(corpus, gold, data, hint="A crowd is simulated on gold labels: DATA must have some")
     with at_work("simulating"):
