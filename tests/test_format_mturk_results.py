@@ -218,3 +218,65 @@ def test_each_message_on_crowdflower_results_leads_to_the_next_step(text: str, a
     corpus = read(data, text=text, unit="document", answer=answer)
     assert table(corpus) == {"11": ["Yes", "No"], "12": ["No"]}
     assert corpus.load_report.counts["superseded"] == 1
+
+
+LABELS = ["HITId", "AssignmentStatus", "WorkerId", "Input.text", "Answer.taskAnswers"]
+
+
+def labelled(*answers: object, status: str = "Approved", text: str = "it rains") -> bytes:
+    rows = [["H1", status, f"W{k}", text, json.dumps(answer)] for k, answer in enumerate(answers)]
+    return made(*rows, header=LABELS)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ([{"mood": {"label": "glad"}}], [{"mood": {"label": "sad"}}]),
+        ([{"mood": {"glad": True, "sad": False}, "note": ""}], [{"mood": {"glad": False, "sad": True}, "note": ""}]),
+        ({"mood": {"labels": ["glad"]}}, {"mood": {"labels": ["sad"]}}),
+    ],
+)
+def test_json_without_spans_holds_what_was_chosen_and_nobody_said_o(answers: tuple[object, object]) -> None:
+    corpus = read(labelled(*answers))
+    assert table(corpus) == {"W0": ["glad"], "W1": ["sad"]}
+    assert list(corpus.tokens) == ["it rains"]
+    assert read(labelled(*answers), unit="document").labels == ("glad", "sad")
+    turned_down = labelled(*answers).replace(b"Approved,W1", b"Rejected,W1")
+    assert table(read(turned_down)) == {"W0": ["glad"]}
+    assert read(turned_down).load_report.counts["rejected"] == 1
+
+
+def test_several_questions_in_the_json_of_an_answer_are_asked_about() -> None:
+    data = labelled([{"mood": {"label": "glad"}, "rain": {"yes": True, "no": False}}])
+    with pytest.raises(FormatError, match=r"several questions: mood: 1, rain: 1.*-r answer=mood"):
+        read(data)
+    assert read(data, answer="rain", unit="document").labels == ("yes",)
+    spans = labelled([{"mood": {"label": "glad"}, "e": [{"start": 0, "end": 2, "label": "X"}]}])
+    corpus = read(spans)
+    assert table(corpus) == {"W0": ["B-X", "O"]}
+    assert corpus.load_report.counts["labels of whole documents left out"] == 1
+
+
+def test_a_column_for_each_choice_is_one_question() -> None:
+    header = [*LABELS[:4], "Answer.mood.glad", "Answer.mood.sad"]
+    rows = [
+        ["H1", "Approved", "W1", "it rains", "true", "false"],
+        ["H1", "Approved", "W2", "it rains", "false", "true"],
+    ]
+    data = made(*rows, header=header)
+    with pytest.raises(FormatError, match=r"-r unit=document\)"):
+        read(data)
+    assert table(read(data, unit="document")) == {"W1": ["glad"], "W2": ["sad"]}
+
+
+def test_golds_of_platforms_are_golds_and_tainted_judgments_are_counted() -> None:
+    header = ["INPUT:text", "OUTPUT:mood", "GOLDEN:mood", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"]
+    rows = [["it rains", "glad", "sad", "w1", "APPROVED"], ["the sun", "glad", "", "w1", "APPROVED"]]
+    corpus = read(made(*rows, header=header, delimiter="\t"), "x.tsv", unit="document")
+    assert [corpus.labels[code] if code >= 0 else None for code in corpus.golds["gold"]].count("sad") == 1
+    header = ["_unit_id", "_worker_id", "_tainted", "mood", "mood_gold", "text"]
+    rows = [["1", "w1", "true", "glad", "sad", "it rains"], ["2", "w1", "false", "sad", "sad\nglad", "the sun"]]
+    corpus = read(made(*rows, header=header), unit="document", answer="mood")
+    assert [corpus.labels[code] if code >= 0 else None for code in corpus.golds["gold"]] == ["sad", None]
+    assert corpus.load_report.counts["tainted judgments, kept"] == 1
+    assert corpus.load_report.counts["golds that allow several labels, left out"] == 1

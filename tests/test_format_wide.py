@@ -183,7 +183,7 @@ def test_remarks_are_not_the_texts_and_no_row_is_lost() -> None:
 @pytest.mark.parametrize("sign", ["NA", "N/A", "#N/A", "NULL"])
 def test_what_may_be_missing_or_an_answer_is_asked_about(sign: str) -> None:
     data = made(text=TEXTS, ann=ANN, ben=[cell if cell else sign for cell in BEN])
-    with pytest.raises(FormatError, match=f"-r missing={sign}"):
+    with pytest.raises(FormatError, match=f"-r '?missing={sign}"):
         load(data)
     assert votes(load(data, missing=sign)) == EXPECTED
     assert sign in load(data, missing="").labels

@@ -6,11 +6,12 @@ what was got, and what to do. The parts are kept as attributes for programs.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 __all__ = [
     "CorpusError", "DatasetError", "FormatError", "LascaError", "LascaWarning", "ModelError", "ParameterError",
-    "PluginError", "StoreError", "excerpt",
+    "PluginError", "StoreError", "excerpt", "typed",
 ]  # fmt: skip
 
 
@@ -19,6 +20,11 @@ def excerpt(value: object, limit: int = 80) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = "".join(ch if ch.isprintable() else repr(ch)[1:-1] for ch in text[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def typed(option: str) -> str:
+    """Return an option of a reader, NAME=VALUE, as it is typed on the command line: with quotes where it needs them."""
+    return "-r " + (shlex.quote(option) if "…" not in option else option)
 
 
 class LascaWarning(UserWarning):

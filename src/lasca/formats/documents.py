@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import Collector, elsewhere
 
 __all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus", "question_of"]
@@ -91,7 +91,7 @@ def question_of(verdicts: Sequence[Verdict], wanted: str | None, option: str, co
         raise FormatError(
             f"there are labels of documents for several questions: {_shown(verdicts)}",
             path=collector.source,
-            hint=f"Name one: {option}=… (on the command line: -r {option}={asked[0]})",
+            hint=f"Name one: {option}=… (on the command line: {typed(f'{option}={asked[0]}')})",
         )
     return asked[0]
 

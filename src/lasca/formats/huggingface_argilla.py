@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lasca.errors import FormatError, ParameterError
+from lasca.errors import FormatError, ParameterError, typed
 from lasca.formats.base import Collector
 from lasca.formats.documents import Verdict
 from lasca.formats.huggingface_load import Rows
@@ -73,7 +73,7 @@ def questions_of(parts: Sequence[Rows], name: str | None) -> dict[str, bool]:
             "it is not clear which question holds the spans",
             path=parts[0].shown,
             got=", ".join(spans),
-            hint=f"Name it: question=… (on the command line: -r question={spans[0]})",
+            hint=f"Name it: question=… (on the command line: {typed(f'question={spans[0]}')})",
         )
     return {question: question in spans for question, is_span in asked.items() if not is_span or question in spans}
 

@@ -34,7 +34,7 @@ from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, excerpt
+from lasca.errors import FormatError, excerpt, typed
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
@@ -146,7 +146,7 @@ class _Export(Tally):
                 f"there is no span of text in these rows; plain values stand under {shown}",
                 path=self.collector.source,
                 hint="If one of these is what annotators chose for the whole text, name it: unit=document and "
-                f"control=… (on the command line: -r unit=document -r control={key})",
+                f"control=… (on the command line: -r unit=document {typed(f'control={key}')})",
             )
         if self.n_spans or unit == DOCUMENT or not self.n_tasks:
             return

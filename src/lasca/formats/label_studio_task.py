@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from lasca import align
-from lasca.errors import FormatError, excerpt
+from lasca.errors import FormatError, excerpt, typed
 from lasca.formats.base import Collector
 from lasca.formats.documents import Verdict
 from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_score, as_time, text_id
@@ -145,7 +145,7 @@ class Task:
         raise FormatError(
             f"it is not clear which value of the task is its text: {excerpt(', '.join(found or self.data), 400)}",
             path=self.where,
-            hint=f"Name its key: text=… (on the command line: -r text={longest})",
+            hint=f"Name its key: text=… (on the command line: {typed(f'text={longest}')})",
         )
 
     def _is_choice(self, key: str) -> bool:

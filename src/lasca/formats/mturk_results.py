@@ -13,9 +13,12 @@ A sample of Toloka (tabs between the columns):
 Spans are looked for anywhere inside the JSON of `Answer.*` / `OUTPUT:*`: objects with start and end (also startOffset
 and endOffset, start_offset and end_offset, begin and end, offset and length) and a label (also type, tag, entity,
 category, labels). Rejected assignments are left out and counted. An answer without spans is all O; an empty cell is
-missing, and empty cells at the end of a row may be left out. Answers that are plain words are labels of whole
-documents, read with `unit="document"` (`answer` names the column if there are several). Other `Input.*` columns are
-metadata. Rows are about the same text if their item id (HITId, INPUT:id, …) or, without one, their text is the same.
+missing, and empty cells at the end of a row may be left out. JSON that holds what was chosen instead (`[{"mood":
+{"label": "glad"}}]`, `[{"rain": {"yes": true, "no": false}}]`) is labels of whole documents, and so are plain words and
+a column for each choice (`Answer.rain.yes`, true or false), read with `unit="document"`; `answer` names the column or
+the question if there are several. Golds beside them (`GOLDEN:…`, CrowdFlower's `…_gold`) are the gold "gold"; tainted
+judgments are counted, and kept. Other `Input.*` columns are metadata. Rows are about the same text if their item id
+(HITId, INPUT:id, …) or, without one, their text is the same.
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, excerpt
+from lasca.errors import FormatError, excerpt, typed
 from lasca.formats.base import Collector, SourceFile, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.sources import loads
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
 
@@ -51,6 +55,7 @@ STATUS = ("assignmentstatus", "assignment:status")
 TIME = ("submittime", "assignment:submitted", "assignment:submit_ts", "assignment:started", "_created_at")
 ITEM = ("input.id", "input:id", "input.item", "input:item", "hitid", "_unit_id")
 TEXT = ("input.text", "input:text", "input.sentence", "input:sentence", "text", "sentence", "input")
+ANSWERS = ("answer.", "output:")
 REFUSED = ("rejected", "expired", "skipped")
 DEPTH = 12
 
@@ -86,15 +91,19 @@ def read(
     documents = unit == DOCUMENT
     pool = TextPool(files, NAME, SpanOptions("auto" if documents else unit, partial, overlap, tokenizer, tagging, link))
     verdicts: list[Verdict] = []
+    answers: dict[str, list[Answer]] = {}
     for file in pick(files, (".csv", ".tsv"), pool.collector):
         rows = _Rows(file, pool.collector, text, answer, item, documents)
-        if documents:
-            verdicts += rows.verdicts()
-        else:
-            pool.add_file(file.shown, rows.answers())
-    if documents:
-        chosen_unit(unit, 0, verdicts, pool.collector)
-        return document_corpus(pool.linked_verdicts(verdicts), "", pool.collector)
+        verdicts += rows.verdicts()
+        answers[file.shown] = [] if documents else list(rows.answers())
+        answer = answer if not documents or answer not in rows.header else None  # a column, and no question
+    n_spans = sum(len(given.marks or ()) for each in answers.values() for given in each)
+    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
+        question = question_of([v for v in verdicts if v.question], answer, "answer", pool.collector)
+        verdicts = [v if v.question else replace(v, question=question) for v in verdicts]
+        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector)
+    for shown, given in answers.items():
+        pool.add_file(shown, given)
     return pool.corpus()
 
 
@@ -116,25 +125,69 @@ class _Rows:
         self.text = self._column("the text", text, TEXT, ("input.", "input:"))
         self.item = self._optional(item, ITEM)
         self.status, self.time = self._optional(None, STATUS), self._optional(None, TIME)
+        self.documents = documents
+        self.choices = self._choices()
         self.answered = self._labels_in(answer) if documents else self._answers_in(answer)
+        self.tainted = self._optional(None, ("_tainted",))
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield what each row that was not rejected says of its whole document."""
+        """Yield what each row that was not rejected says of its whole document, and the golds beside it."""
         for line, row in self.table:
             where = f"{self.file.shown}:{line}"
             row = self._whole(row, where)
             text = row[self.text]
             id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
-            rejected = self.status is not None and row[self.status].strip().lower() in REFUSED
-            self.collector.count("rejected", int(rejected), where)
-            label = row[self.answered[0]].strip()
-            self.collector.count("missing", int(not label), where)
+            shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
+            said, metadata = self._said(row), self._metadata(row)
             time = None if self.time is None else _time(row[self.time])
             name = as_name(row[self.worker], "the annotator", where)
-            shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
-            said = bool(label) and not rejected
-            labels = (label,) if said else ()
-            yield Verdict(id, shown, where, name if said else "", labels, time=time, metadata=self._metadata(row))
+            rejected = self.status is not None and row[self.status].strip().lower() in REFUSED
+            if self.documents:
+                self.collector.count("rejected", int(rejected), where)
+                self.collector.count("missing", int(not any(said.values())), where)
+            said = {} if rejected else said
+            if self.tainted is not None and row[self.tainted].strip().lower() == "true":
+                self.collector.count("tainted judgments, kept", 1, f"{where}: {name}")
+            if not said:
+                yield Verdict(id, shown, where, "", (), metadata=metadata)
+            for question, labels in said.items():
+                yield Verdict(id, shown, where, name, labels, question, time=time, metadata=metadata)
+                gold = self._optional(None, (f"golden:{question.lower()}", f"{question.lower()}_gold"))
+                golds = [] if gold is None else row[gold].split("\n")
+                if len(golds) == 1 and golds[0].strip():
+                    yield Verdict(id, shown, where, "gold", (golds[0].strip(),), question, "gold", metadata=metadata)
+                self.collector.count("golds that allow several labels, left out", int(len(golds) > 1), where)
+
+    def _said(self, row: list[str]) -> dict[str, tuple[str, ...]]:
+        """Return what was chosen for each question: in JSON, in a column for each choice, or in plain words."""
+        said: dict[str, tuple[str, ...]] = {}
+        for c in self.answered:
+            question, cell = _question(self.header[c]), row[c].strip()
+            if c in self.choices:
+                question, option = self.choices[c]
+                said[question] = said.get(question, ()) + ((option,) if cell.lower() == "true" else ())
+            elif cell.startswith(("[", "{")):
+                try:
+                    said |= _chosen(loads(cell), question, DEPTH)
+                except ValueError:
+                    continue  # said where it is read as spans
+            elif cell and self.documents:
+                said[question] = (cell,)
+        return said
+
+    def _choices(self) -> dict[int, tuple[str, str]]:
+        """Return question and choice of columns that say true or false of one choice each: Answer.rain.yes."""
+        found: dict[str, list[int]] = {}
+        for c, name in enumerate(self.header):
+            cells = {row[c].strip().lower() for _, row in self.table if c < len(row)}
+            if name.lower().startswith(ANSWERS) and name.count(".") > 1 and cells <= {"true", "false", ""}:
+                found.setdefault(name.rsplit(".", 1)[0], []).append(c)
+        return {
+            c: (_question(stem), self.header[c].rsplit(".", 1)[1])
+            for stem, own in found.items()
+            for c in own
+            if len(own) > 1
+        }
 
     def _whole(self, row: list[str], where: str) -> list[str]:
         """Return a row with all its cells: those at the end that are always empty (Approve, Reject) may be left out."""
@@ -149,16 +202,16 @@ class _Rows:
         return {self.header[c]: row[c] for c in named if c not in (self.text, self.item) and row[c]}
 
     def _labels_in(self, name: str | None) -> list[int]:
-        """Return the column of the labels: the one that is named, or the only Answer.* column."""
-        if name is not None:
-            return [self._column("the labels", name, ())]
-        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(("answer.", "output:"))]
-        if len(named) != 1:
-            shown = [self.header[c] for c in named] or self._like_labels()
+        """Return the columns of the labels: the one that is named, or the Answer.* columns."""
+        if name is not None and name in self.header:
+            return [self.header.index(name)]
+        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(ANSWERS)]
+        if not named:
+            shown = self._like_labels()
             raise self.file.error(
                 f"it is not clear which column holds the labels: {excerpt(', '.join(shown or self.header), 600)}",
                 1,
-                hint=f"Name it: answer=… (on the command line: -r answer={next(iter(shown), '…')})",
+                hint="Name it: answer=… (on the command line: " + typed(f"answer={next(iter(shown), '…')}") + ")",
             )
         return named
 
@@ -213,7 +266,7 @@ class _Rows:
         candidates = [c for c, head in enumerate(self.header) if prefixes and head.strip().lower().startswith(prefixes)]
         if len(candidates) != 1:
             shown = ", ".join(self.header[c] for c in candidates) or ", ".join(self.header)
-            hint = f"Name it: text=… (on the command line: -r text={self._longest()})"
+            hint = f"Name it: text=… (on the command line: {typed(f'text={self._longest()}')})"
             raise self.file.error(
                 f"it is not clear which column holds {what}: {excerpt(shown, 600)}", 1, hint=hint if prefixes else None
             )
@@ -230,22 +283,53 @@ class _Rows:
     def _answers_in(self, name: str | None) -> list[int]:
         if name is not None:
             return [self._column("the spans", name, ())]
-        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(("answer.", "output:"))]
+        named = [c for c, h in enumerate(self.header) if h.strip().lower().startswith(ANSWERS)]
         cells = {c: [row[c].strip() for _, row in self.table if c < len(row)] for c in named}
         found = [c for c in named if any(cell.startswith(("[", "{")) for cell in cells[c])]
         if not found and (not named or any(any(cells[c]) for c in named)):
             words = {self.header[c]: sorted({cell for cell in cells[c] if cell})[:3] for c in named}
             shown = "; ".join(f"{name}: {', '.join(excerpt(word, 20) for word in few)}" for name, few in words.items())
             likely = [*words, *self._like_labels()]
-            column = "" if len(words) == 1 else f" -r answer={likely[0] if likely else '…'}"
+            asked = {self.choices[c][0] if c in self.choices else _question(self.header[c]): c for c in named}
+            first = next(iter(asked), likely[0] if likely else "…")
+            column = "" if len(asked) == 1 else f" {typed(f'answer={first}')}"
             found_instead = f", but plain answers ({shown})" if words else f": {', '.join(likely or self.header)}"
             raise self.file.error(
                 f"there is no column Answer.* or OUTPUT:* with JSON in it{excerpt(found_instead, 600)}",
                 1,
-                hint="If the answers are labels of whole documents, set unit=document and name their column (on the "
-                f"command line: -r unit=document{column}). Spans are read from JSON; answer=… names another column",
+                hint="If the answers are labels of whole documents, set unit=document"
+                f"{' and name their column' if column else ''} (on the command line: -r unit=document{column}). Spans "
+                "are read from JSON; answer=… names another column",
             )
         return found or named
+
+
+def _question(header: str) -> str:
+    """Return what a column asks: its name without `Answer.` or `OUTPUT:`, and without the `.label` of a classifier."""
+    name = header.strip()
+    prefix = next((p for p in ANSWERS if name.lower().startswith(p)), "")
+    return name[len(prefix) :].removesuffix(".label")
+
+
+def _chosen(value: Any, question: str, depth: int) -> dict[str, tuple[str, ...]]:
+    """Return what was chosen for each question, anywhere inside the JSON of an answer without spans."""
+    if isinstance(value, list) and not all(isinstance(entry, str) for entry in value):
+        found: dict[str, tuple[str, ...]] = {}
+        for entry in value if depth else ():
+            found |= _chosen(entry, question, depth - 1)
+        return found
+    if isinstance(value, dict):
+        if any(a in value and b in value for a, b in EDGES):
+            return {}
+        if value and all(isinstance(chosen, bool) for chosen in value.values()):
+            return {question: tuple(option for option, chosen in value.items() if chosen)}
+        inner = next((value[key] for key in ("label", "labels") if set(value) == {key}), None)
+        if inner is not None:
+            return _chosen(inner, question, depth - 1) if depth else {}
+        return {q: said for key, inner in value.items() if depth for q, said in _chosen(inner, key, depth - 1).items()}
+    given = value if isinstance(value, list) else [value]
+    labels = tuple(str(label).strip() for label in given if label is not None and str(label).strip())
+    return {question: labels} if labels else {}
 
 
 def _time(cell: str) -> str | None:

@@ -33,7 +33,7 @@ from pathlib import PurePosixPath
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError
+from lasca.errors import FormatError, typed
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, unwrapped
 from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool
@@ -212,7 +212,7 @@ def _choose_feature(layer: Layer | None, name: str | None, source: str) -> int:
     raise FormatError(
         f"{what}: {layer.name.rsplit('.', 1)[-1]} has {', '.join(plain) or 'slots only'}",
         path=source,
-        hint=f"Name one of them: feature=… (on the command line: -r feature={(plain or ['…'])[0]})",
+        hint="Name one of them: feature=… (on the command line: " + typed(f"feature={(plain or ['…'])[0]}") + ")",
     )
 
 

@@ -25,7 +25,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.names import END, NAMES, START, are_people, has_places, is_person, plain_name, role_of
 from lasca.formats.tabular import NAN, columns_of_tags, csv_rows, holds_lists, looks_delimited
@@ -133,7 +133,7 @@ class _Table:
             raise self.file.error(
                 f"it is not clear which column holds the texts: {', '.join(self.header[k] for k in wordy)}",
                 1,
-                hint=f"Name it: text=… (on the command line: -r text={self.header[wordy[0]]})",
+                hint=f"Name it: text=… (on the command line: {typed(f'text={self.header[wordy[0]]}')})",
             )
         return next((k for k in filled if plain_name(self.header[k]) in NAMES["token"]), None)
 
@@ -190,8 +190,8 @@ class _Table:
         return self.file.error(
             f"{cell} stands where annotators' labels stand: it may be an answer, or say that there is none",
             1,
-            hint=f"If there is none, set missing={cell} (on the command line: -r missing={cell}); if it is an answer, "
-            "missing= without anything",
+            hint=f"If there is none, set missing={cell} (on the command line: {typed(f'missing={cell}')}); if it is an "
+            "answer, missing= without anything",
         )
 
     def _unclear(self, groups: list[list[int]]) -> FormatError:
@@ -205,7 +205,7 @@ class _Table:
         else:
             what = f"no two columns hold the labels of annotators: {', '.join(self.header)}"
         names = shown[0].replace(", ", ",") if shown else "ann,ben"
-        hint = f"Name the columns of annotators: annotators=… (on the command line: -r annotators={names})"
+        hint = f"Name the columns of annotators: annotators=… (on the command line: {typed(f'annotators={names}')})"
         return self.file.error(excerpt(what, 600), 1, hint=hint)
 
 
