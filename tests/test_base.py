@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lasca.engine import chunks, run_ordered, run_summed
+from lasca.engine import added, chunks, run_ordered
 from lasca.errors import FormatError, LascaError, ParameterError, StoreError, excerpt
 from lasca.estimator import Estimator, check_choice, check_int, check_number, generator
 from lasca.files import whole_file, whole_folder
@@ -115,7 +115,7 @@ def test_results_come_in_order(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_sums_are_taken_in_order(threads: int) -> None:
     rows = np.random.default_rng(0).standard_normal((100, 3)) * 10.0 ** np.arange(-50, 50)[:, None]
-    sums, total = run_summed(lambda i: (rows[i].copy(), float(rows[i, 0])), range(100), threads)
+    sums, total = added(run_ordered(lambda i: (rows[i].copy(), float(rows[i, 0])), range(100), threads))
     expected = rows[0].copy()
     for row in rows[1:]:
         expected += row

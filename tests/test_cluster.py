@@ -172,9 +172,10 @@ def _visits(dask_scheduler: Any) -> set[str]:
     return {str(e[0]) for e in dask_scheduler.transition_log if e[2] == "processing" and "-visit-" in str(e[0])}
 
 
-def test_a_corpus_in_memory_can_be_sent_to_a_cluster(client: Any, sharded: ShardedCorpus) -> None:
-    corpus = sharded.whole()
-    model = model_class("glad")(max_iter=3)
+@pytest.mark.parametrize("name", ["glad", "sembler", "raykar", "crf-ma"])
+def test_a_corpus_in_memory_can_be_sent_to_a_cluster(name: str, client: Any, sharded: ShardedCorpus) -> None:
+    corpus = sharded.whole().with_known(None)
+    model = model_class(name)(max_iter=3, restarts=2)
     alone = model.fit(corpus)
     with engine_of(client) as model.engine:
         assert model.fit(corpus).proba.tobytes() == alone.proba.tobytes()

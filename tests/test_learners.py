@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "glad": {"max_iter": 3, "restarts": 2},
     "hmm-crowd": {"max_iter": 3, "restarts": 2},
     "bsc": {"max_iter": 3, "restarts": 2},
+    "sembler": {"max_iter": 3, "restarts": 2, "crf_iter": 3},
+    "raykar": {"max_iter": 3, "restarts": 2, "crf_iter": 3},
+    "crf-ma": {"max_iter": 3, "restarts": 2, "crf_iter": 3},
     "hc": {"n_chains": 2, "n_warmup": 3, "n_samples": 4},
     "hc-seq": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
     "robust": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
@@ -94,13 +98,15 @@ def rich() -> CrowdCorpus:
 def test_seven_shards_in_processes_give_the_bytes_of_one_in_threads(
     name: str, rich: CrowdCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = rich if "soft" in model_class(name).supports else rich.select(annotators=rich.annotators[:-1])
-    module = __import__(model_class(name).__module__, fromlist=["blocks_of"])
+    kind = model_class(name)
+    corpus = rich if "soft" in kind.supports else rich.select(annotators=rich.annotators[:-1])
+    corpus = corpus if "known" in kind.supports else corpus.with_known(None)
+    module = next(m for m in (sys.modules[c.__module__] for c in kind.__mro__) if hasattr(m, "blocks_of"))
     monkeypatch.setattr(module, "blocks_of", lambda votes: cut_into_blocks(votes, 1000))
     assert len(module.blocks_of(Votes.of(corpus))) >= 14
     truths = []
     for engine in (Threads(2), Processes(7, "fork")):
-        model = model_class(name)(**LEARNERS[name])
+        model = kind(**LEARNERS[name])
         model.engine = engine
         truths.append(model.fit(corpus))
     for field in FIELDS:
@@ -201,7 +207,7 @@ def test_gold_questions_bring_annotators_closer_to_the_truth(name: str) -> None:
     assert far[1] < far[0]
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "hc"])  # a sampler has none
+@pytest.mark.parametrize("name", sorted(set(LEARNERS) - {"hc", "crf-ma"}))  # a sampler; F1 is no part of an objective
 @pytest.mark.parametrize("variational", [False, True])
 def test_the_objective_never_falls_with_all_evidence(name: str, variational: bool) -> None:
     corpus = rich_crowd().select(sequences=np.arange(60))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import naive
 from lasca import crf
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
 from lasca.errors import ParameterError
 from lasca.truth.base import Votes
-from lasca.truth.crf_ma import CrfMa, Learner, Paths, State, f1_of_annotators
-from test_truth_sembler import feature_ids, small
+from lasca.truth.crf_ma import CrfMa, CrfMaLearner, Paths, State, f1_counts
+from test_truth_sembler import Trial, small
 from truth_cases import crowd, triples
 
 L2, SMOOTHING = 0.3, 0.7
@@ -33,50 +36,44 @@ def with_gaps(seed: int) -> CrowdCorpus:
     )
 
 
-def learner_of(corpus: CrowdCorpus, temper: float = 1.0, background: float = 0.0) -> Learner:
-    votes = Votes.of(corpus)
-    features = crf.Extractor(templates="word[-1..1] bias").fit(corpus.tokens, corpus.offsets)
-    labelled = np.flatnonzero(np.diff(votes.start[votes.offsets]) > 0)
-    paths = Paths.of(features, votes, labelled, 1)
-    return Learner(paths, l2=L2, crf_iter=5, smoothing=SMOOTHING, temper=temper, background=background)
-
-
-def random_state(learner: Learner, seed: int) -> State:
-    rng = np.random.default_rng(seed)
-    return State(0.5 * rng.standard_normal(learner.space.size), rng.uniform(0.3, 1.7, 3))
+def trial_of(corpus: CrowdCorpus, temper: float = 1.0, background: float = 0.0) -> Trial:
+    return Trial.of(CrfMaLearner(3, 3, L2, 5, SMOOTHING, temper, background, 1.0, None), corpus)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("temper", "background"), [(1.0, 0.0), (0.3, 0.4)])
 def test_posterior_and_objective_equal_enumeration(seed: int, temper: float, background: float) -> None:
     corpus = with_gaps(seed)
-    learner = learner_of(corpus, temper, background)
-    state = random_state(learner, seed)
-    weights = crf.Weights(learner.space, state.theta)
-    labelled = corpus.select(sequences=corpus.annotated_sequences)
+    trial, rng = trial_of(corpus, temper, background), np.random.default_rng(seed)
+    state = trial.learner.start(trial.work.summary(), rng)
+    state = replace(state, theta=0.5 * rng.standard_normal(trial.learner.size))
+    weights = trial.weights(state.theta)
     expected_q, proba, moves, total = naive.crf_ma(
-        triples(labelled),
-        learner.paths.features.offsets.tolist(),
-        feature_ids(learner.paths.features),
+        triples(corpus.select(sequences=corpus.annotated_sequences)),
+        trial.offsets.tolist(),
+        trial.ids,
         weights.state(),
         weights.transitions,
         state.pi,
         temper,
         background,
     )
-    q, found, found_moves, value = learner.posterior(state)
-    pairs = zip(learner.paths.sequence.tolist(), learner.paths.annotator.tolist())
-    assert dict(zip(pairs, q.tolist())) == pytest.approx(expected_q, rel=1e-9)
+    (value, right, could), found, found_moves = trial.expect(state)
+    own = [sum(q for (_, a), q in expected_q.items() if a == who) for who in range(3)]
+    np.testing.assert_allclose(right, own, rtol=1e-9)
+    people = {i: sum(state.pi[a] for j, a in expected_q if i == j) for i, _ in expected_q}
+    np.testing.assert_allclose(could, [sum(1 / people[i] for i, a in expected_q if a == who) for who in range(3)])
     np.testing.assert_allclose(found, proba, atol=1e-10)
     np.testing.assert_allclose(found_moves, moves, atol=1e-9)
     assert value == pytest.approx(total, rel=1e-10)
-    _, objective = learner.step(state)
+    following, objective = trial.step(state)
     prior = SMOOTHING * float((np.log(state.pi) - state.pi).sum())
     assert objective == pytest.approx((total + prior) / temper - L2 * float(state.theta @ state.theta), rel=1e-10)
+    np.testing.assert_allclose(following.pi, (right + SMOOTHING) / (could + SMOOTHING))
 
 
 def test_there_are_gaps_in_these_cases() -> None:
-    assert all((learner_of(with_gaps(seed)).paths.label < 0).any() for seed in range(4))
+    assert all(any((view.label < 0).any() for view in trial_of(with_gaps(seed)).views) for seed in range(4))
 
 
 @pytest.mark.parametrize("temper", [1.0, 0.2])
@@ -88,18 +85,18 @@ def test_the_objective_never_falls_with_shares(temper: float) -> None:
     assert trace[-1] > trace[0]
 
 
-def test_f1_is_two_times_right_over_given_and_believed() -> None:
-    votes = Votes.of(
-        CrowdCorpus.from_sequences(
-            [["a", "b", "c"]], {"x": [["O", "B", "B"]], "y": [["B", "O", None]]}, labels=("B", "O")
-        )
-    )
-    proba = np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]])
-    found = f1_of_annotators(votes, np.arange(3), np.array([True, False]))(proba)
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_f1_is_two_times_right_over_given_and_believed(power: float) -> None:
+    people = {"x": [["O", "B", "B"]], "y": [["B", "O", None]]}
+    votes = Votes.of(CrowdCorpus.from_sequences([["a", "b", "c"]], people, labels=("B", "O")))
+    features = crf.Features.one_each(np.array([0, 3]))
+    view = Paths.of(Block(votes, 0, 3, beside=features))
+    proba, entity = np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]), np.array([True, False])
+    learner = CrfMaLearner(2, 2, L2, 5, SMOOTHING, 1.0, 0.0, power, entity)
+    state = State(np.zeros(0), np.ones(2), np.zeros(2))
+    following, _ = learner.update(state, (0.0, *f1_counts(view, proba, entity, 2)))
     expected = [(2 * (0.8 + 0.6) + 1) / (2 + 1.5 + 2), (2 * 0.1 + 1) / (1 + 0.9 + 2)]
-    np.testing.assert_allclose(found, expected)
-    squared = f1_of_annotators(votes, np.arange(3), np.array([True, False]), 2.0)(proba)
-    np.testing.assert_allclose(squared, np.square(expected))
+    np.testing.assert_allclose(following.pi, np.power(expected, power))
 
 
 def test_starts_differ_and_the_paper_as_printed_runs() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +12,12 @@ import pytest
 import naive
 from lasca import crf
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import cut_into_blocks
+from lasca.engine import Threads, added
 from lasca.errors import LascaError, ParameterError
 from lasca.truth.base import Votes
-from lasca.truth.sembler import Learner, Sembler, State, Texts, independent_moves
+from lasca.truth.joint import JointLearner, _seen, _with_features, independent_moves
+from lasca.truth.sembler import Sembler, SemblerLearner, State
 from truth_cases import crowd, triples
 
 L2, SMOOTHING = 0.3, 0.7
@@ -38,26 +43,62 @@ def feature_ids(features: crf.Features) -> list[list[int]]:
     return [[int(f) for b in row for f in feature[start[b] : start[b + 1]]] for row in features.slots]
 
 
-def learner_of(corpus: CrowdCorpus, crf_iter: int = 5) -> Learner:
-    votes = Votes.of(corpus)
-    features = crf.Extractor(templates="word[-1..1] bias").fit(corpus.tokens, corpus.offsets)
-    labelled = np.flatnonzero(np.diff(votes.start[votes.offsets]) > 0)
-    texts = Texts.of(features, votes, labelled, 1)
-    return Learner(texts, votes, l2=L2, crf_iter=crf_iter, smoothing=SMOOTHING)
+@dataclass(frozen=True)
+class Trial:
+    """A learner at work on blocks of a few tokens each; in the first one nobody labelled anything."""
+
+    learner: Any
+    work: Any
+
+    @classmethod
+    def of(cls, learner: JointLearner, corpus: CrowdCorpus) -> Trial:
+        features = crf.Extractor(templates="word[-1..1] bias").fit(corpus.tokens, corpus.offsets)
+        cut = cut_into_blocks(Votes.of(corpus), 4, by_tokens=True)
+        blocks = [_with_features(block, features) for block in cut]
+        assert len(blocks) > 3
+        assert not blocks[0].voted.any()
+        ready = replace(learner, space=crf.ParameterSpace.of_seen(*added(_seen(learner, block) for block in blocks)))
+        return cls(ready, Threads(1).open(ready, blocks))
+
+    @property
+    def views(self) -> list[Any]:
+        return [self.learner.view(block) for block in self.work.blocks]
+
+    @property
+    def ids(self) -> list[list[int]]:
+        return [row for view in self.views for row in feature_ids(view.features)]
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.concatenate(([0], np.cumsum(np.concatenate([np.diff(view.features.offsets) for view in self.views]))))
+
+    def step(self, state: Any) -> tuple[Any, float]:
+        following: tuple[Any, float] = self.learner.step(state, self.work)
+        return following
+
+    def expect(self, state: Any) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
+        found = [self.learner.expect(state, view) for view in self.views]
+        statistics = added(part for part, _, _ in found)
+        return statistics, np.concatenate([proba for _, proba, _ in found]), sum(moves for _, _, moves in found)
+
+    def weights(self, theta: np.ndarray) -> crf.Weights:
+        return crf.Weights(self.learner.space, theta)
 
 
-def random_state(learner: Learner, seed: int) -> State:
+def trial_of(corpus: CrowdCorpus, crf_iter: int = 5) -> Trial:
+    return Trial.of(SemblerLearner(3, 3, L2, crf_iter, SMOOTHING), corpus)
+
+
+def random_state(trial: Trial, seed: int) -> State:
     rng = np.random.default_rng(seed)
-    return State(0.5 * rng.standard_normal(learner.space.size), rng.uniform(0.3, 0.95, 3))
+    return State(0.5 * rng.standard_normal(trial.learner.size), rng.uniform(0.3, 0.95, 3))
 
 
-def by_enumeration(corpus: CrowdCorpus, learner: Learner, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+def by_enumeration(corpus: CrowdCorpus, trial: Trial, state: State) -> tuple[np.ndarray, np.ndarray, float]:
     """Return marginals and expected moves of the labelled sequences, and the objective."""
-    labelled = corpus.select(sequences=corpus.annotated_sequences)
-    weights = crf.Weights(learner.space, state.theta)
-    ids, offsets = feature_ids(learner.texts.features), learner.texts.offsets.tolist()
+    labelled, weights = corpus.select(sequences=corpus.annotated_sequences), trial.weights(state.theta)
     proba, moves, value = naive.sembler(
-        triples(labelled), offsets, ids, weights.state(), weights.transitions, state.rho
+        triples(labelled), trial.offsets.tolist(), trial.ids, weights.state(), weights.transitions, state.rho
     )
     value -= L2 * float(state.theta @ state.theta)
     value += SMOOTHING * float(np.log(state.rho * (1 - state.rho)).sum())
@@ -67,32 +108,33 @@ def by_enumeration(corpus: CrowdCorpus, learner: Learner, state: State) -> tuple
 @pytest.mark.parametrize("seed", range(4))
 def test_objective_and_posterior_equal_enumeration(seed: int) -> None:
     corpus = small(seed)
-    learner = learner_of(corpus)
-    state = random_state(learner, seed)
-    proba, _, value = by_enumeration(corpus, learner, state)
-    _, objective = learner.step(state)
+    trial = trial_of(corpus)
+    state = random_state(trial, seed)
+    proba, moves, value = by_enumeration(corpus, trial, state)
+    _, objective = trial.step(state)
     assert objective == pytest.approx(value, rel=1e-10)
-    np.testing.assert_allclose(learner.proba, proba, atol=1e-10)
+    _, found, found_moves = trial.expect(state)
+    np.testing.assert_allclose(found, proba, atol=1e-10)
+    np.testing.assert_allclose(found_moves, moves, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_m_step_climbs_the_expected_log_likelihood(seed: int) -> None:
     """Its value and slope, at other weights than the posterior's, against enumeration and finite differences."""
     corpus = small(seed, accuracy=0.3)
-    learner = learner_of(corpus)
-    moves_only = np.zeros(learner.space.size)
-    where = learner.space.move[learner.space.move >= 0]
+    trial = trial_of(corpus)
+    moves_only, space = np.zeros(trial.learner.size), trial.learner.space
+    where = space.move[space.move >= 0]
     moves_only[where] = 2 * np.random.default_rng(seed).standard_normal(len(where))
     state = State(moves_only, np.full(3, 1 / 3))  # votes say nothing but which labels are possible
-    learner.step(state)
-    proba, moves, _ = by_enumeration(corpus, learner, state)
-    independent = independent_moves(proba.astype(np.float32), learner.texts.offsets)
-    assert np.abs(moves - independent).max() > 0.01  # the posterior has a memory, or this test says nothing
-    loss, at = learner.expected_loss(moves), random_state(learner, seed + 100).theta
-    ids, bounds = feature_ids(learner.texts.features), learner.texts.offsets.tolist()
+    correction, *_ = trial.work.sum(state)
+    proba, moves, _ = by_enumeration(corpus, trial, state)
+    assert np.abs(correction).max() > 0.01  # the posterior has a memory, or this test says nothing
+    loss, at = trial.learner.loss(correction, trial.work), random_state(trial, seed + 100).theta
+    ids, bounds = trial.ids, trial.offsets.tolist()
 
     def expected(vector: np.ndarray) -> float:
-        weights = crf.Weights(learner.space, vector)
+        weights = trial.weights(vector)
         features, trans = weights.state(), weights.transitions
         value = L2 * float(vector @ vector) - float((moves * trans).sum())
         value -= sum(float(proba[i] @ features[ids[i]].sum(axis=0)) for i in range(len(ids)))
@@ -111,12 +153,12 @@ def test_the_m_step_climbs_the_expected_log_likelihood(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_step_rises_from_any_state(seed: int) -> None:
     corpus = small(seed)
-    learner = learner_of(corpus, crf_iter=2)
-    state = random_state(learner, seed)
-    before = by_enumeration(corpus, learner, state)[2]
+    trial = trial_of(corpus, crf_iter=2)
+    state = random_state(trial, seed)
+    before = by_enumeration(corpus, trial, state)[2]
     for _ in range(4):
-        state, _ = learner.step(state)
-        after = by_enumeration(corpus, learner, state)[2]
+        state, _ = trial.step(state)
+        after = by_enumeration(corpus, trial, state)[2]
         assert after >= before - 1e-6
         before = after
 
@@ -124,19 +166,18 @@ def test_every_step_rises_from_any_state(seed: int) -> None:
 def test_where_it_ends_no_parameter_can_be_improved() -> None:
     """At convergence the gradient of the objective vanishes, weights of moves included (finite differences)."""
     corpus = small(1)
-    learner = learner_of(corpus, crf_iter=30)
-    state = State(np.zeros(learner.space.size), np.full(3, 0.8))
+    trial = trial_of(corpus, crf_iter=30)
+    state = State(np.zeros(trial.learner.size), np.full(3, 0.8))
     for _ in range(150):
-        state, _ = learner.step(state)
-    step = 1e-4
-    moves = learner.space.move[learner.space.move >= 0]
-    for k in [*moves, *range(0, learner.space.size, 7)]:
-        e = step * np.eye(learner.space.size)[k]
-        high, low = (by_enumeration(corpus, learner, State(state.theta + s * e, state.rho))[2] for s in (1, -1))
+        state, _ = trial.step(state)
+    step, move, size = 1e-4, trial.learner.space.move, trial.learner.size
+    for k in [*move[move >= 0], *range(0, size, 7)]:
+        e = step * np.eye(size)[k]
+        high, low = (by_enumeration(corpus, trial, State(state.theta + s * e, state.rho))[2] for s in (1, -1))
         assert abs(high - low) / (2 * step) < 5e-3
     for a in range(3):
         e = step * np.eye(3)[a]
-        high, low = (by_enumeration(corpus, learner, State(state.theta, state.rho + s * e))[2] for s in (1, -1))
+        high, low = (by_enumeration(corpus, trial, State(state.theta, state.rho + s * e))[2] for s in (1, -1))
         assert abs(high - low) / (2 * step) < 5e-3
 
 

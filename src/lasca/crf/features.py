@@ -72,6 +72,17 @@ class Features:
         """The number of bundles, the empty one included."""
         return len(self.bundle_start) - 1
 
+    def only(self, tokens: Array | slice, offsets: Array) -> Features:
+        """Return the features of some tokens, cut into sequences at `offsets`; what none of them has is gone."""
+        slots = self.slots[tokens]
+        used = np.zeros(self.n_bundles, dtype=np.bool_)
+        used[0] = True
+        used[slots] = True
+        lengths = np.diff(self.bundle_start)
+        start = np.concatenate([[0], np.cumsum(lengths[used])])
+        number = (np.cumsum(used) - 1).astype(slots.dtype)
+        return Features(offsets, number[slots], start, self.bundle_feature[np.repeat(used, lengths)], self.n_features)
+
     @classmethod
     def one_each(cls, offsets: Array) -> Features:
         """Give every token one feature of its own: weights over them are scores that something else computed."""

@@ -1,6 +1,6 @@
 """Where work runs: threads, processes; a cluster would be one more engine with the same calls."""
 
-from lasca.engine.threads import available_threads, chunks, run_ordered, run_summed
+from lasca.engine.threads import available_threads, chunks, run_ordered
 from lasca.engine.work import Engine, Processes, Threads, Work, added
 
 __all__ = [
@@ -12,5 +12,4 @@ __all__ = [
     "available_threads",
     "chunks",
     "run_ordered",
-    "run_summed",
 ]

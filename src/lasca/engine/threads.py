@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lasca.estimator import check_int
 
-__all__ = ["available_threads", "chunks", "each_ordered", "run_ordered", "run_summed"]
+__all__ = ["available_threads", "chunks", "each_ordered", "run_ordered"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,15 +74,3 @@ def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads
         return [work(item) for item in todo]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, todo))
-
-
-def run_summed(
-    work: Callable[[Item], tuple[Any, ...]], items: Iterable[Item], n_threads: int | None = None
-) -> tuple[Any, ...]:
-    """Apply `work` to every item, in threads; add up the arrays and numbers it returns, in the order of the items."""
-    parts = run_ordered(work, items, n_threads)
-    total = list(parts[0])
-    for part in parts[1:]:
-        for i, more in enumerate(part):
-            total[i] += more
-    return tuple(total)

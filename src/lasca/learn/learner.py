@@ -8,6 +8,7 @@ A learner is a small frozen record of settings with pure functions. It sees the 
     update(state, statistics) -> (state, objective)
     describe(state, block, local, out) -> (labels or None, statistics); `out` takes the probabilities
 
+A plan whose step takes several visits has `step(state, work) -> (state, objective)` in the place of `update`.
 A learner whose objective may fall has `rests(state) -> bool`, which says that a run is at its end.
 
 `state` is a small frozen record of arrays. `statistics` are tuples of arrays and numbers that add up. `local` is what
@@ -86,7 +87,8 @@ def run_learner(
     def step(state: State) -> tuple[State, float]:
         nonlocal steps
         steps += 1
-        return learner.update(state, work.sum(state))
+        plan: Any = getattr(learner, "step", None)
+        return learner.update(state, work.sum(state)) if plan is None else plan(state, work)
 
     def finished(objective: float) -> None:
         if not best or objective > best[0]:

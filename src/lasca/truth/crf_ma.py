@@ -26,29 +26,23 @@ Sequences nobody labelled take no part in EM and get the CRF's marginals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca import crf, schemes
-from lasca.arrays import ranges
+from lasca.arrays import Bools, Codes, Floats, Ints, borders
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
 from lasca.crf.decode import log_partition
-from lasca.engine import available_threads
 from lasca.estimator import choice, number, other, seeds, threads, whole
 from lasca.kernels.label_paths import path_counts, path_scores
-from lasca.kernels.vectors import dot
-from lasca.learn.em import loop_settings, run_em
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.sembler import add_scores, expected_loss
+from lasca.learn import EmRun
+from lasca.truth.base import Posterior
+from lasca.truth.joint import JointLearner, JointModel, spoken, summed, token_scores
 
 __all__ = ["CrfMa"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,6 +51,8 @@ class State:
 
     theta: Floats
     pi: Floats
+    rarity: Floats
+    """Minus the log of each label's share of the votes."""
 
 
 @dataclass(frozen=True)
@@ -67,34 +63,27 @@ class Paths:
     start: Ints
     sequence: Ints
     annotator: Ints
-    label: npt.NDArray[np.int16]
+    label: Codes
     """Labels of all paths one after the other, −1 in gaps; path p has start[p] to start[p + 1]."""
-    rarity: Floats
-    """Minus the log of the product of the labels' shares, of each path."""
+    token: Ints
+    """The token of each label."""
     n_labels: int
-    n_annotators: int
-    n_threads: int
 
     @classmethod
-    def of(cls, features: crf.Features, votes: Votes, sequences: Ints, n_threads: int) -> Paths:
-        """Take some sequences; every vote must lie in one of them."""
-        token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
+    def of(cls, block: Block) -> Paths:
+        """Take a block that stands alone, and all of whose sequences have votes."""
+        votes = block.votes
+        token = np.repeat(np.arange(len(block)), np.diff(votes.start))
         place = np.searchsorted(votes.offsets, token, side="right") - 1
         key, path = np.unique(place * votes.n_annotators + votes.annotator, return_inverse=True)
         sequence, annotator = key // votes.n_annotators, key % votes.n_annotators
-        start = np.concatenate(([0], np.cumsum(np.diff(votes.offsets)[sequence])))
+        lengths = np.diff(votes.offsets)[sequence]
+        start = borders(lengths)
+        shift = votes.offsets[sequence] - start[:-1]
         label = np.full(int(start[-1]), -1, np.int16)
-        label[start[path] + token - votes.offsets[place]] = votes.label
-        tokens = ranges(votes.offsets[sequences], votes.offsets[sequences + 1])
-        if len(tokens) < votes.n_tokens:
-            offsets = np.concatenate(([0], np.cumsum(np.diff(votes.offsets)[sequences])))
-            features = crf.Features(
-                offsets, features.slots[tokens], features.bundle_start, features.bundle_feature, features.n_features
-            )
-        new = np.searchsorted(sequences, sequence)
-        rare = np.log(len(votes.label) / np.maximum(np.bincount(votes.label, minlength=votes.n_labels), 1))
-        rarity = np.asarray(np.bincount(path, weights=rare[votes.label], minlength=len(key)), np.float64)
-        return cls(features, start, new, annotator, label, rarity, votes.n_labels, votes.n_annotators, n_threads)
+        label[token - shift[path]] = votes.label
+        at = np.arange(len(label)) + np.repeat(shift, lengths)
+        return cls(block.beside, start, sequence, annotator, label, at, votes.n_labels)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -103,107 +92,113 @@ class Paths:
 
     def per_sequence(self, values: Floats) -> Floats:
         """Sum values of paths over the paths of each sequence."""
-        return np.asarray(np.bincount(self.sequence, weights=values, minlength=self.features.n_sequences), np.float64)
+        return summed(self.sequence, values, self.features.n_sequences)
 
-    def scores(self, weights: crf.Weights) -> Floats:
-        """Return the CRF's score of each label at each token."""
-        found = np.zeros((self.features.n_tokens, self.n_labels))
-        add_scores(self.features, weights, self.n_threads, found)
-        return found
-
-    def allowed(self) -> npt.NDArray[np.bool_]:
+    def allowed(self) -> Bools:
         """Return which labels each token was given; all where nobody gave one."""
-        token = np.repeat(self.features.offsets[self.sequence] - self.start[:-1], np.diff(self.start))
-        token += np.arange(len(self.label))
         given = self.label >= 0
         found = np.zeros((self.features.n_tokens, self.n_labels), np.bool_)
-        found[token[given], self.label[given]] = True
+        found[self.token[given], self.label[given]] = True
         found[~found.any(axis=1)] = True
         return found
 
 
-class Learner:
+@dataclass(frozen=True)
+class CrfMaLearner(JointLearner):
     """The EM steps."""
 
-    def __init__(
-        self, paths: Paths, *, l2: float, crf_iter: int, smoothing: float, temper: float, background: float
-    ) -> None:
-        self.paths, self.l2, self.crf_iter, self.smoothing, self.temper = paths, l2, crf_iter, smoothing, temper
-        self.rarity = background * paths.rarity
-        self.space = crf.ParameterSpace.observed(paths.features, paths.allowed(), paths.n_labels)
-        self.weighted: Callable[[Floats], Floats] | None = None
-        """What an annotator is worth by the labels that are believed (reliability "f1"); None for "share"."""
+    smoothing: float
+    temper: float
+    background: float
+    power: float
+    entity: Bools | None
+    """The labels that F1 is about (reliability "f1"); None for "share"."""
 
-    def posterior(self, state: State) -> tuple[Floats, Floats, Floats, float]:
-        """Return q per path, the marginals and expected moves, and the sum of ln Σ_r p(z_i = r) (p / p0)^temper."""
-        paths, weights = self.paths, crf.Weights(self.space, state.theta)
-        scores = paths.scores(weights)
-        own = np.empty(len(paths.sequence))
-        path_scores(*paths.arrays, scores, weights.transitions, own)
-        own = self.temper * (own + self.rarity)
-        top = np.full(paths.features.n_sequences, -np.inf)
-        np.maximum.at(top, paths.sequence, own)
-        worth = state.pi[paths.annotator]
-        q = worth * np.exp(own - top[paths.sequence])
-        total, everybody = paths.per_sequence(q), paths.per_sequence(worth)
-        q /= total[paths.sequence]
-        partition = log_partition(paths.features, weights, threads=paths.n_threads)
-        used = total > 0
-        value = float((top + np.log(total, where=used, out=np.zeros_like(total)))[used].sum())
-        value -= float(np.log(everybody[used]).sum()) + self.temper * float(partition[used].sum())
-        proba, moves = np.zeros(scores.shape), np.zeros((paths.n_labels, paths.n_labels))
-        path_counts(*paths.arrays, scores, weights.transitions, q, proba, moves)
-        return q, proba, moves, value
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return how often each label was given."""
+        votes = block.votes
+        return (np.bincount(votes.label[votes.start[block.first] : votes.start[block.last]], minlength=self.n_labels),)
 
-    def step(self, state: State) -> tuple[State, float]:
-        """Return the next state and the objective of this one."""
-        q, proba, moves, value = self.posterior(state)
-        seen = state.pi > 0
-        value += self.smoothing * float((np.log(state.pi[seen]) - state.pi[seen]).sum())
-        objective = value / self.temper - self.l2 * float(dot(state.theta, state.theta))
-        loss = expected_loss(self.paths.features, self.space, proba, moves, self.l2, self.paths.n_threads)
-        climbed = crf.minimise(loss, state.theta, max_iter=self.crf_iter)
-        pi = self.share(q, state.pi) if self.weighted is None else self.weighted(proba)
-        return State(np.asarray(climbed.vector), pi), objective
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+        """Trust everybody alike, or at random."""
+        (given,), n = summary, self.n_annotators
+        pi = np.ones(n) if rng is None else rng.uniform(0.2, 1.8, n)
+        return State(np.zeros(self.size), pi, np.log(given.sum() / np.maximum(given, 1)))
 
-    def share(self, q: Floats, pi: Floats) -> Floats:
-        """Return the next π: how often each annotator is right, over how often they could have been."""
-        paths, n = self.paths, self.paths.n_annotators
-        chance = 1.0 / paths.per_sequence(pi[paths.annotator])[paths.sequence]
-        right = np.bincount(paths.annotator, weights=q, minlength=n)
-        could = np.bincount(paths.annotator, weights=chance, minlength=n)
-        return np.asarray((right + self.smoothing) / (could + self.smoothing))
+    def view(self, block: Block) -> Paths:
+        """Return the paths of the sequences that have any."""
+        return Paths.of(spoken(block)[0])
+
+    def expect(self, state: State, view: Paths) -> tuple[tuple[Any, ...], Floats, Floats]:
+        """Return Σ ln Σ_r p(z_i = r) (p / p0)^temper and what the annotators' worth is made of; what is believed."""
+        weights, n = self.weights(state), self.n_annotators
+        scores, moves = token_scores(view.features, weights), np.zeros((self.n_labels, self.n_labels))
+        proba, nobody = np.zeros(scores.shape), np.zeros(n)
+        if not len(proba):
+            return (0.0, nobody, nobody.copy()), proba, moves
+        q, value = self.chosen(state, view, scores)
+        path_counts(*view.arrays, scores, weights.transitions, q, proba, moves)
+        if self.entity is None:
+            chance = 1.0 / view.per_sequence(state.pi[view.annotator])[view.sequence]
+            worth = summed(view.annotator, q, n), summed(view.annotator, chance, n)
+        else:
+            worth = f1_counts(view, proba, self.entity, n)
+        return (value, *worth), proba, moves
+
+    def chosen(self, state: State, view: Paths, scores: Floats) -> tuple[Floats, float]:
+        """Return the probability of each path to be the right one of its sequence, and the log evidence."""
+        weights, own = self.weights(state), np.empty(len(view.sequence))
+        path_scores(*view.arrays, scores, weights.transitions, own)
+        rarity = np.append(state.rarity, 0.0)[view.label]  # a gap is -1, the last one
+        own = self.temper * (own + self.background * np.add.reduceat(rarity, view.start[:-1]))
+        top = np.full(view.features.n_sequences, -np.inf)
+        np.maximum.at(top, view.sequence, own)
+        worth = state.pi[view.annotator]
+        q = worth * np.exp(own - top[view.sequence])
+        total = view.per_sequence(q)
+        value = float((top + np.log(total)).sum()) - float(np.log(view.per_sequence(worth)).sum())
+        value -= self.temper * float(log_partition(view.features, weights).sum())
+        return q / total[view.sequence], value
+
+    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+        """Return what the annotators are worth next."""
+        value, right, of = statistics
+        value += self.smoothing * float((np.log(state.pi) - state.pi).sum())
+        if self.entity is None:
+            pi = (right + self.smoothing) / (of + self.smoothing)
+        else:
+            pi = ((2 * right + 1) / (of + 2)) ** self.power
+        return replace(state, pi=pi), value / self.temper
+
+    def describe(self, state: State, block: Block, local: Any, out: Any) -> tuple[None, tuple[Any, ...]]:
+        """Write what is believed of the tokens; of sequences nobody labelled it is what the CRF says."""
+        own, tokens = spoken(block)
+        if len(own) < len(block):
+            crf.marginals(block.beside, self.weights(state), out=out)
+        out[tokens] = self.expect(state, Paths.of(own) if local is None else local.view)[1]
+        return None, ()
 
 
-def f1_of_annotators(
-    votes: Votes, tokens: Ints, entity: npt.NDArray[np.bool_], power: float = 1.0
-) -> Callable[[Floats], Floats]:
-    """Return a function from the marginals of some tokens to a power of each annotator's F1 on the entity labels.
+def f1_counts(view: Paths, proba: Floats, entity: Bools, n: int) -> tuple[Floats, Floats]:
+    """Return of each annotator how many entity labels are right, and how many were given or are believed there.
 
-    Of the labels an annotator gave and those that are believed on the tokens they labelled; with every label an entity
-    label that is the expected share of right ones. Half a right label in one is added, so that nobody is worth nothing.
+    F1 is twice the first over the second, on the tokens an annotator labelled. With every label an entity label that is
+    the expected share of right ones. Half a right label in one is added later, so that nobody is worth nothing.
     """
-    place = np.full(votes.n_tokens, -1)
-    place[tokens] = np.arange(len(tokens))
-    token = place[np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))]
-    counted = entity[votes.label]
-    given = np.bincount(votes.annotator[counted], minlength=votes.n_annotators)
-
-    def worth(proba: Floats) -> Floats:
-        agreed = np.where(counted, proba[token, votes.label], 0.0)
-        right = np.bincount(votes.annotator, weights=agreed, minlength=votes.n_annotators)
-        there = proba[:, entity].sum(axis=1)[token]
-        believed = np.bincount(votes.annotator, weights=there, minlength=votes.n_annotators)
-        return np.asarray(((2 * right + 1) / (given + believed + 2)) ** power)
-
-    return worth
+    given = view.label >= 0
+    counted = given & entity[view.label]
+    right = np.where(counted, proba[view.token, view.label], 0.0)
+    there = np.where(given, proba[:, entity].sum(axis=1)[view.token], 0.0)
+    who = np.repeat(view.annotator, np.diff(view.start))
+    return summed(who, right, n), summed(who, counted + there, n)
 
 
-class CrfMa(TruthModel):
+class CrfMa(JointModel):
     """One annotator of each sequence is right, and the right labels follow a CRF on the text; by EM."""
 
     name = "crf-ma"
     summary = "Rodrigues et al. 2014: one annotator of a sequence is right, and right labels follow a CRF on the text"
+    supports = frozenset({"engine"})
 
     templates: str = other(
         "features of the text; 'auto': 'ner' for a tag scheme, else 'pos'",
@@ -239,39 +234,15 @@ class CrfMa(TruthModel):
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 
-    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        settings: dict[str, Any] = {
-            "l2": self.l2,
-            "crf_iter": self.crf_iter,
-            "smoothing": self.smoothing,
-            "temper": self.temper,
-            "background": self.background,
-        }
-        n_threads, loop = available_threads(self.n_threads), loop_settings(self)
-        if votes.n_labels == 1:  # there is nothing to be wrong about
-            return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
-        scheme = schemes.detect(corpus.labels)
-        templates = self.templates if self.templates != "auto" else "pos" if scheme is None else "ner"
-        features = crf.Extractor(templates=templates).fit(corpus.tokens, corpus.offsets)
-        labelled = np.flatnonzero(np.diff(votes.start[votes.offsets]) > 0)
-        paths = Paths.of(features, votes, labelled, n_threads)
-        learner = Learner(paths, **settings)
-        tokens = ranges(votes.offsets[labelled], votes.offsets[labelled + 1])
+    _way = "counts"
+
+    def _learner(self, corpus: CrowdCorpus) -> CrfMaLearner:
+        entity = None
         if self.reliability == "f1":
+            scheme = schemes.detect(corpus.labels)
             entity = np.array([scheme is None or name != "O" for name in corpus.labels])
-            learner.weighted = f1_of_annotators(votes, tokens, entity, self.power)
+        rest = self.smoothing, self.temper, self.background, self.power, entity
+        return CrfMaLearner(corpus.n_annotators, corpus.n_labels, self.l2, self.crf_iter, *rest)
 
-        def initial(rng: np.random.Generator) -> State:
-            return State(np.zeros(learner.space.size), rng.uniform(0.2, 1.8, votes.n_annotators))
-
-        first = State(np.zeros(learner.space.size), np.ones(votes.n_annotators))
-        run = run_em(initial, learner.step, first=first, **loop, scale=len(votes.label), progress=progress)
-        _, own, _, _ = learner.posterior(run.state)
-        proba = np.zeros((votes.n_tokens, votes.n_labels), dtype=np.float32)
-        if len(labelled) < corpus.n_sequences:
-            rest = np.setdiff1d(np.arange(corpus.n_sequences), labelled)
-            weights = crf.Weights(learner.space, run.state.theta)
-            proba = crf.marginals(features, weights, sequences=rest, threads=n_threads)
-        proba[tokens] = own
-        diagnostics = run.diagnostics() | {"pi": run.state.pi.tolist(), "n_features": learner.space.n_features}
-        return Posterior(proba, trace=run.trace, diagnostics=diagnostics)
+    def _described(self, run: EmRun[Any], posterior: Posterior) -> Posterior:
+        return replace(posterior, diagnostics={**posterior.diagnostics, "pi": run.state.pi.tolist()})

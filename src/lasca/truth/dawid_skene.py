@@ -159,7 +159,8 @@ class ConfusionLearner:
 
     def visit(self, state: Parameters, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
         """Return expected counts (annotator, given, true), expected label counts, and the log evidence."""
-        return self._pass(state, block, local or self._local(block), NO_PROBA)
+        local = local or self.look(block)
+        return self.expect(state, block, local, NO_PROBA), local
 
     def update(self, state: Parameters, statistics: tuple[Any, ...]) -> tuple[Parameters, float]:
         """Do the M step; the objective is that of the state given."""
@@ -169,12 +170,13 @@ class ConfusionLearner:
 
     def describe(self, state: Parameters, block: Block, local: Local | None, out: Any) -> tuple[None, tuple[Any, ...]]:
         """Write the posterior of each token to `out`; return the statistics."""
-        statistics, _ = self._pass(state, block, local or self._local(block), out)
+        statistics = self.expect(state, block, local or self.look(block), out)
         if not self.lone_votes:
             believe_lone_votes(block, out, state.given)
         return None, statistics
 
-    def _local(self, block: Block) -> Local:
+    def look(self, block: Block) -> Local:
+        """Return what is kept of a block."""
         votes = block.votes
         a, b = int(votes.start[block.first]), int(votes.start[block.last])
         cell = votes.annotator[a:b] * np.int32(self.n_labels) + votes.label[a:b]
@@ -182,9 +184,8 @@ class ConfusionLearner:
         rows, special = cell * (np.int64(self.width) if is_large else np.int32(self.width)), special_tokens(block)
         return Local(rows, special, as_rows(special.allowed, self.width), special.voices >= self.least)
 
-    def _pass(
-        self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]
-    ) -> tuple[tuple[Any, ...], Local]:
+    def expect(self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]) -> tuple[Any, ...]:
+        """Do the E step of a block; the posterior of each token is written to `proba` unless that has no rows."""
         T, width, special = self.n_labels, self.width, local.special
         sums, totals = np.zeros(state.table.size), np.zeros(width)
         factor, post, evidence = local.factor, local.factor, 0.0
@@ -201,7 +202,7 @@ class ConfusionLearner:
         if len(special.place):
             post[~local.teaches] = 0
             kernels.soft_counts(special.place, special.annotator, special.proba, psi, post, counts)
-        return (counts, totals[:T], evidence), local
+        return counts, totals[:T], evidence
 
     def _parameters(self, counts: Floats, totals: Floats, given: Floats) -> Parameters:
         make = variational if self.variational else mode

@@ -19,122 +19,143 @@ The start is the shares of the votes, as in the paper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lasca import crf, schemes
+from lasca import crf
+from lasca.arrays import Array, Bools, Floats
 from lasca.corpus import CrowdCorpus
-from lasca.engine import available_threads
+from lasca.corpus.votes import Block
 from lasca.estimator import number, other, seeds, threads, whole
-from lasca.kernels.vectors import dot
-from lasca.learn.em import loop_settings, run_em
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.sembler import add_scores
+from lasca.kernels.counts import vote_counts
+from lasca.learn import EmRun
+from lasca.truth import dawid_skene as ds
+from lasca.truth.base import Posterior
+from lasca.truth.joint import JointLearner, JointModel, some_tokens, token_scores
+from lasca.truth.special import Special, as_rows, expected_counts, shares_of
 
 __all__ = ["Raykar"]
-
-Floats = npt.NDArray[np.float64]
-BLOCK = 50_000
-"""Votes at a time where a pass over all of them would need much memory."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The weights of the classifier and the confusion matrices, (annotator, true label, given label)."""
+    """The weights of the classifier, and the confusion matrices as Dawid–Skene has them."""
 
     theta: Floats
-    psi: Floats
+    given: Floats
+    """How often each annotator gave each label."""
+    annotators: ds.Parameters | None = None
+    """None at the start: the shares of the votes are believed."""
 
 
-class Learner:
-    """The EM steps on the tokens of which something is said, or known."""
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of which something is said or known, as Dawid–Skene sees them.
 
-    def __init__(
-        self,
-        features: crf.Features,
-        votes: Votes,
-        tokens: npt.NDArray[np.int64],
-        prior: Floats,
-        *,
-        l2: float,
-        crf_iter: int,
-        n_threads: int,
-    ) -> None:
-        self.features, self.prior, self.l2, self.crf_iter, self.n_threads = features, prior, l2, crf_iter, n_threads
-        self.annotator, self.label = votes.annotator, votes.label
-        self.token = np.repeat(np.arange(len(tokens)), np.diff(votes.start)[tokens])
-        self.shape = (len(tokens), votes.n_labels)
-        self.known, self.allowed = np.zeros(0, np.int64), np.zeros((0, votes.n_labels), np.bool_)
+    All of them are special: what the classifier says is one more factor of their likelihood.
+    """
+
+    block: Block
+    local: ds.Local
+
+    @property
+    def features(self) -> crf.Features:
+        """What the classifier sees: each token is a sequence by itself, so that a CRF is a logistic regression."""
+        found: crf.Features = self.block.beside
+        return found
+
+    def allowed(self) -> Bools:
+        """Return which labels somebody gave a token, or are known to be possible."""
+        votes = self.block.votes
+        found = np.zeros((len(self.block), votes.n_labels), np.bool_)
+        found[np.repeat(np.arange(len(self.block)), np.diff(votes.start)), votes.label] = True
         if votes.known is not None:
-            self.known, self.allowed = np.searchsorted(tokens, votes.known.token), votes.known.allowed
-        given = np.zeros(self.shape, np.bool_)
-        given[self.token, self.label] = True
-        given[self.known] |= self.allowed
-        self.space = crf.ParameterSpace.observed(features, given, votes.n_labels)
-        self.table = votes.n_annotators, votes.n_labels, votes.n_labels
-
-    def shares(self) -> Floats:
-        """Return the shares of the votes, of what is allowed; all of that alike where no vote is for it."""
-        found = np.zeros(self.shape)
-        np.add.at(found, (self.token, self.label), 1.0)
-        inside = found[self.known] * self.allowed
-        found[self.known] = np.where(inside.any(axis=1, keepdims=True), inside, self.allowed)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-    def counts(self, mu: Floats) -> Floats:
-        """Return the expected number of times each annotator gave each label where each label is true."""
-        n, T, _ = self.table
-        cell = self.annotator.astype(np.int64) * T + self.label
-        found = np.empty((n * T, T))
-        for t in range(T):
-            found[:, t] = np.bincount(cell, weights=mu[self.token, t], minlength=n * T)
-        return found.reshape(n, T, T).transpose(0, 2, 1)
-
-    def confusions(self, counts: Floats) -> Floats:
-        """Return the mode of Ψ."""
-        raised = counts + self.prior
-        return np.asarray(raised / raised.sum(axis=2, keepdims=True))
-
-    def classifier(self, mu: Floats, theta: Floats) -> Floats:
-        """Let θ climb on the expected log likelihood of the labels."""
-        function = crf.Objective(
-            self.features, mu.astype(np.float32), self.space, l2=self.l2, threads=self.n_threads
-        )  # fmt: skip
-        return np.asarray(crf.minimise(function, theta, max_iter=self.crf_iter).vector)
-
-    def posterior(self, state: State) -> tuple[Floats, float]:
-        """Return μ, and Σ_i ln Σ_t p(t | x_i) Π_l Ψ^l_{t y_il}."""
-        found = np.zeros(self.shape)
-        add_scores(self.features, crf.Weights(self.space, state.theta), self.n_threads, found)
-        found -= np.logaddexp.reduce(found, axis=1, keepdims=True)
-        log_psi = np.log(state.psi)
-        for first in range(0, len(self.token), BLOCK):
-            votes = slice(first, first + BLOCK)
-            np.add.at(found, self.token[votes], log_psi[self.annotator[votes], :, self.label[votes]])
-        found[self.known] = np.where(self.allowed, found[self.known], -np.inf)
-        total = np.logaddexp.reduce(found, axis=1, keepdims=True)
-        return np.exp(found - total), float(total.sum())
-
-    def start(self, counts: Floats, mu: Floats) -> State:
-        """Return the state that counts and label probabilities make, from a classifier that knows nothing."""
-        return State(self.classifier(mu, np.zeros(self.space.size)), self.confusions(counts))
-
-    def step(self, state: State) -> tuple[State, float]:
-        """Return the next state and the objective of this one."""
-        mu, value = self.posterior(state)
-        value += float((self.prior * np.log(state.psi)).sum()) - self.l2 * float(dot(state.theta, state.theta))
-        return State(self.classifier(mu, state.theta), self.confusions(self.counts(mu))), value
+            found[votes.known.token] |= votes.known.allowed
+        return found
 
 
-class Raykar(TruthModel):
+@dataclass(frozen=True)
+class RaykarLearner(JointLearner):
+    """The EM steps: those of Dawid–Skene, with the classifier in the place of the label frequencies."""
+
+    prior: Floats
+    """What is added to the counts of (true, given)."""
+
+    @property
+    def crowd(self) -> ds.ConfusionLearner:
+        """What Dawid–Skene learns of the annotators, from every token."""
+        nothing = np.zeros(self.n_labels)
+        return ds.ConfusionLearner(self.n_annotators, self.n_labels, self.prior, nothing, False, True)
+
+    def summarise(self, block: Block) -> tuple[Any, ...]:
+        """Return how often each annotator gave each label."""
+        votes = block.votes
+        part = slice(int(votes.start[block.first]), int(votes.start[block.last]))
+        return (vote_counts(votes.annotator[part], votes.label[part], self.n_annotators, self.n_labels),)
+
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+        """Believe the shares of the votes, or confusion matrices drawn at random."""
+        state, T = State(np.zeros(self.size), *summary), self.n_labels
+        if rng is None:
+            return state
+        rows = rng.dirichlet(np.ones(T), size=(self.n_annotators, T))
+        right = rng.uniform(0.3, 0.9, size=(self.n_annotators, 1, 1))
+        log_psi = np.log(right * np.eye(T) + (1 - right) * rows)
+        penalty = float((self.prior * log_psi).sum())
+        return replace(state, annotators=ds.Parameters(log_psi.transpose(0, 2, 1), np.zeros(T), penalty, state.given))
+
+    def view(self, block: Block) -> Tokens:
+        """Return the tokens that are spoken of, each alone."""
+        tokens = np.flatnonzero(block.voted)
+        own, n = some_tokens(block, tokens, np.arange(len(tokens) + 1)), len(tokens)
+        votes, allowed = own.votes, np.ones((n, self.n_labels))
+        if votes.known is not None:
+            allowed[votes.known.token] = votes.known.allowed
+        soft = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, self.n_labels))
+        every = Special(np.arange(n, dtype=np.int32), allowed, *soft, np.ones(n, np.int64))
+        return Tokens(own, replace(self.crowd.look(own), special=every, teaches=np.ones(n, np.bool_)))
+
+    def expect(self, state: State, view: Tokens) -> tuple[tuple[Any, ...], Array, Floats]:
+        """Return expected counts (annotator, given, true) and the log evidence; what is believed of the tokens."""
+        special, moves = view.local.special, np.zeros((self.n_labels, self.n_labels))
+        if state.annotators is None:
+            shares = shares_of(view.block, special)
+            return (expected_counts(view.block, special, shares)[0], 0.0), shares, moves
+        scores = token_scores(view.features, self.weights(state))
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True, initial=0.0))
+        said = scores / scores.sum(axis=1, keepdims=True) * special.allowed
+        local = replace(view.local, factor=as_rows(said, self.crowd.width))
+        proba = np.empty(said.shape, np.float32)
+        counts, _, evidence = self.crowd.expect(state.annotators, view.block, local, proba)
+        return (counts, evidence), proba, moves
+
+    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+        """Return the next confusion matrices."""
+        counts, value = statistics
+        if state.annotators is not None:
+            value += float((state.given * state.annotators.shift).sum()) + state.annotators.penalty
+        flat = np.zeros(self.n_labels)
+        annotators = ds.mode(counts, flat + 1, self.prior, flat, state.given)
+        return replace(state, annotators=replace(annotators, log_gamma=flat)), value
+
+    def describe(self, state: State, block: Block, local: Any, out: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Write what is believed of the tokens; of those nobody spoke of it is what the classifier says."""
+        voted = block.voted
+        if not voted.all():
+            alone = replace(block.beside, offsets=np.arange(len(block) + 1))
+            crf.marginals(alone, self.weights(state), out=out)
+        out[voted] = self.expect(state, self.view(block) if local is None else local.view)[1]
+        return None, ()
+
+
+class Raykar(JointModel):
     """One confusion matrix per annotator and a classifier on the text, learned together by EM."""
 
     name = "raykar"
     summary = "Raykar et al. 2010: confusion matrices, and a token classifier in the place of label frequencies"
-    supports = frozenset({"known"})
+    supports = frozenset({"known", "engine"})
 
     templates: str = other(
         "features of a token and its neighbours; 'auto': 'ner' for a tag scheme, else 'pos'",
@@ -157,42 +178,12 @@ class Raykar(TruthModel):
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 
-    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        n_threads, loop = available_threads(self.n_threads), loop_settings(self)
-        T = votes.n_labels
-        if T == 1:  # there is nothing to be wrong about
-            return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
-        templates = self.templates
-        if templates == "auto":
-            templates = "pos" if schemes.detect(corpus.labels) is None else "ner"
-        features = crf.Extractor(templates=templates).fit(corpus.tokens, corpus.offsets)
-        voted = np.flatnonzero(votes.voted)
+    _way = "settle"
+
+    def _learner(self, corpus: CrowdCorpus) -> RaykarLearner:
+        T = corpus.n_labels
         prior = np.full((T, T), self.smoothing) + self.agreement * np.eye(T)
-        learner = Learner(
-            _tokens_alone(features, voted), votes, voted, prior, l2=self.l2, crf_iter=self.crf_iter, n_threads=n_threads
-        )  # fmt: skip
+        return RaykarLearner(corpus.n_annotators, T, self.l2, self.crf_iter, prior)
 
-        def initial(rng: np.random.Generator) -> State:
-            rows = rng.dirichlet(np.ones(T), size=(votes.n_annotators, T))
-            right = rng.uniform(0.3, 0.9, size=(votes.n_annotators, 1, 1))
-            return State(np.zeros(learner.space.size), right * np.eye(T) + (1 - right) * rows)
-
-        shares = learner.shares()
-        first = learner.start(learner.counts(shares), shares)
-        run = run_em(initial, learner.step, first=first, **loop, scale=len(votes.label), progress=progress)
-        weights = crf.Weights(learner.space, run.state.theta)
-        mu, _ = learner.posterior(run.state)
-        if len(voted) < votes.n_tokens:
-            proba = crf.marginals(_tokens_alone(features), weights, threads=n_threads)
-            proba[voted] = mu
-        else:
-            proba = mu.astype(np.float32)
-        diagnostics: dict[str, Any] = run.diagnostics() | {"n_features": learner.space.n_features}
-        return Posterior(proba, run.state.psi, trace=run.trace, diagnostics=diagnostics)
-
-
-def _tokens_alone(features: crf.Features, tokens: npt.NDArray[np.int64] | None = None) -> crf.Features:
-    """Return the features of all or some tokens, each a sequence by itself: a CRF on it is a logistic regression."""
-    slots = features.slots if tokens is None else features.slots[tokens]
-    offsets = np.arange(len(slots) + 1)
-    return crf.Features(offsets, slots, features.bundle_start, features.bundle_feature, features.n_features)
+    def _described(self, run: EmRun[Any], posterior: Posterior) -> Posterior:
+        return replace(posterior, confusion=np.exp(run.state.annotators.log_psi).transpose(0, 2, 1))
