@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lasca.crf.features import Features
-from lasca.crf.fields import BEGIN, END, Lexicons, cluster_values, field_values, gazetteer_places
+from lasca.crf.fields import BEGIN, END, Lexicons, Longer, cluster_values, field_values
 from lasca.crf.templates import Part, Template, Templates
 from lasca.errors import ModelError
 from lasca.estimator import check_int
@@ -45,6 +45,8 @@ class Batch:
         self._start = np.repeat(self.offsets[:-1], lengths)
         self.ends = np.repeat(self.offsets[1:], lengths)
         self._shifted: dict[int, tuple[Array, Array]] = {}
+        self._at: dict[int, Array] = {0: self.codes}
+        self._times: dict[tuple[int, int], Array] = {}
 
     @property
     def n_words(self) -> int:
@@ -61,10 +63,17 @@ class Batch:
 
     def at(self, offset: int) -> Array:
         """Return the code of the word at an offset from each token."""
-        if offset == 0:
-            return self.codes
-        place, side = self.places(offset)
-        return np.where(side == 2, self.codes[place] if len(place) else self.codes, side)
+        if offset not in self._at:
+            place, side = self.places(offset)
+            self._at[offset] = np.where(side == 2, self.codes[place] if len(place) else self.codes, side)
+        return self._at[offset]
+
+    def times(self, window: tuple[int, int]) -> Array:
+        """Return how often each word stands at one of these offsets from a token."""
+        if window not in self._times:
+            seen = (np.bincount(self.at(o), minlength=self.n_words) for o in range(window[0], window[1] + 1))
+            self._times[window] = sum(seen, np.zeros(self.n_words, dtype=np.int64))
+        return self._times[window]
 
 
 class Fields:
@@ -74,17 +83,16 @@ class Fields:
         self.batch, self.lexicons, self.vocabularies, self.grow = batch, lexicons, vocabularies, grow
         self._words: dict[str, Array] = {}
         self._tokens: dict[str, Array] = {}
-        self._clusters: dict[str, list[str | None]] = {}
-        self._listed: Array | None = None
+        self._clusters: dict[str, tuple[list[str | None], Array]] = {}
+        self._listed: tuple[Array, list[tuple[int, Longer]]] | None = None
 
     def words(self, name: str) -> Array:
         """Return the code of each distinct word's value, −1 for none or unknown."""
         if name not in self._words:
             if name.startswith("cluster:"):
-                codes = self._cluster_codes(name)
+                self._words[name] = self._cluster_codes(name)
             else:
-                codes = self._codes(name, [BEGIN, END, *field_values(name, self.batch.words)])
-            self._words[name] = np.array(codes, dtype=np.int64)
+                self._words[name] = self._codes(name, [BEGIN, END, *field_values(name, self.batch.words)])
         return self._words[name]
 
     def known(self, name: str) -> None:
@@ -94,50 +102,69 @@ class Fields:
         else:
             self.words(name)
 
-    def _codes(self, name: str, values: list[str | None]) -> list[int]:
+    def _codes(self, name: str, values: list[str | None]) -> Array:
         if self.grow:
             known = self.vocabularies.setdefault(name, {})
-            return [-1 if v is None else known.setdefault(v, len(known)) for v in values]
-        known = self.vocabularies[name]
-        return [-1 if v is None else known.get(v, -1) for v in values]
+            codes = [-1 if v is None else known.setdefault(v, len(known)) for v in values]
+        else:
+            known = self.vocabularies[name]
+            codes = [-1 if v is None else known.get(v, -1) for v in values]
+        return np.array(codes, dtype=np.int64)
 
-    def _cluster_codes(self, name: str) -> list[int]:
+    def _cluster_codes(self, name: str) -> Array:
         """Words are looked up once, however many lengths of their path are asked for."""
         which, _, length = name.removeprefix("cluster:").partition(":")
         if which not in self._clusters:
-            self._clusters[which] = [BEGIN, END, *cluster_values(which, self.batch.words, self.lexicons)]
-        values = self._clusters[which]
-        if not length:
-            return self._codes(name, values)
-        paths = list(dict.fromkeys(values))
-        cut = [v if v is None or v in (BEGIN, END) else v[: int(length)] for v in paths]
-        code = dict(zip(paths, self._codes(name, cut)))
-        return [code[v] for v in values]
+            values = [BEGIN, END, *cluster_values(which, self.batch.words, self.lexicons)]
+            number = {path: i for i, path in enumerate(dict.fromkeys(values))}
+            self._clusters[which] = list(number), np.array([number[v] for v in values], dtype=np.int64)
+        paths, place = self._clusters[which]
+        if length:
+            paths = [v if v is None or v in (BEGIN, END) else v[: int(length)] for v in paths]
+        return np.asarray(self._codes(name, paths)[place])
 
     def tokens(self, part: Part) -> Array:
         """Return the code of the value at an offset from each token."""
         if not part.field.startswith("gazetteer:"):
             return np.asarray(self.words(part.field)[self.batch.at(part.offset)])
         if part.field not in self._tokens:
-            self._tokens[part.field] = self._gazetteer(part.field)
+            self._tokens[part.field] = self._gazetteer(part.field.removeprefix("gazetteer:"))
             self.known(part.field)
         place, side = self.batch.places(part.offset)
         codes = self._tokens[part.field]
         return np.where(side == 2, codes[place] if len(place) else codes, -1)
 
-    def _gazetteer(self, name: str) -> Array:
-        """Return 0 for each token that begins a listed phrase, 1 inside one, −1 elsewhere."""
-        batch = self.batch
+    def _gazetteer(self, which: str) -> Array:
+        """Return 0 for each token that begins a listed phrase, 1 inside one, −1 elsewhere.
+
+        The longest match wins, matches do not overlap. Words that are whole phrases are looked up all at once.
+        """
+        lists, words, codes = self.lexicons, self.batch.words, self.batch.codes - 2
+        if which not in lists.gazetteers:
+            raise ModelError(
+                f"a template asks for a gazetteer {which!r} that was not given", got=list(lists.gazetteers)
+            )
+        some = lists.beginnings
         if self._listed is None:
-            some = self.lexicons.listed_words
-            self._listed = np.array([i for i, word in enumerate(batch.words) if word in some], dtype=np.int64)
-        places, sizes = gazetteer_places(name, batch.words, self._listed, batch.codes - 2, batch.ends, self.lexicons)
-        codes = np.full(len(batch.codes), -1, dtype=np.int64)
-        start, size = np.array(places, dtype=np.int64), np.array(sizes, dtype=np.int64)
-        codes[start] = 0
-        for k in range(1, int(size.max(initial=1))):
-            codes[start[size > k] + k] = 1
-        return codes
+            kinds = [some.kinds.get(word, 0) for word in words]
+            longer = [(i, some.longer[words[i]]) for i, kind in enumerate(kinds) if kind in some.going_on]
+            self._listed = np.array(kinds, dtype=np.int64)[codes], longer
+        of_token, longer = self._listed
+        out = np.array([0 if which in names else -1 for names in some.alone])[of_token]
+        seconds = {i: found[which] for i, found in longer if which in found}
+        begins = np.zeros(len(words), dtype=np.bool_)
+        begins[list(seconds)] = True
+        chosen = np.flatnonzero(begins[codes[:-1]])
+        phrases, free = lists.gazetteers[which], 0
+        near = (codes[chosen], codes[chosen + 1], self.batch.ends[chosen])
+        for i, code, then, end in zip(chosen.tolist(), *(part.tolist() for part in near)):
+            for size in seconds[code].get(words[then], ()) if i >= free else ():
+                if i + size <= end and tuple(words[c] for c in codes[i : i + size].tolist()) in phrases:
+                    out[i] = 0
+                    out[i + 1 : i + size] = 1
+                    free = i + size
+                    break
+        return out
 
     def join(self, codes: list[Array], parts: Sequence[Part]) -> Array:
         """Return one key for the codes of several parts, −1 where one of them is missing."""
@@ -337,16 +364,13 @@ class _Build:
 
     def _word_keys(self, template: Template, window: tuple[int, int]) -> tuple[Array, Array]:
         """Return the key of each distinct word, −1 for none, and how often it occurs."""
-        n_words = self.batch.n_words
-        times = np.zeros(n_words, dtype=np.int64)
-        for offset in range(window[0], window[1] + 1):
-            times += np.bincount(self.batch.at(offset), minlength=n_words)
+        times = self.batch.times(window)
         if template.window is not None:
-            times[:2] = 0
+            times = np.append([0, 0], times[2:])
         if template.parts:
             keys = self.fields.join([self.fields.words(p.field) for p in template.parts], template.parts)
         else:
-            keys = np.zeros(n_words, dtype=np.int64)
+            keys = np.zeros(len(times), dtype=np.int64)
         return np.where(times > 0, keys, -1), times
 
     def counted(self) -> list[tuple[Array, Array]]:
@@ -381,8 +405,11 @@ class _Build:
         together = np.zeros(len(self.batch.codes), dtype=np.int64)
         for keys, _ in listed:
             together = together * 3 + keys + 1
-        _, first, place = np.unique(together, return_index=True, return_inverse=True)
-        self.slots.append((place.reshape(-1) + self.n_bundles).astype(np.int32))
+        found = np.unique(together)
+        place = np.searchsorted(found, together)
+        first = np.zeros(len(found), dtype=np.int64)
+        first[place] = np.arange(len(place))
+        self.slots.append((place + self.n_bundles).astype(np.int32))
         self._add_bundles(np.stack([ids[first] for _, ids in listed], axis=1))
 
     def _identify(self, number: int, template: Template, keys: Array, times: Array | None) -> Array:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from operator import neg
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,6 @@ __all__ = [
     "Phrases",
     "cluster_values",
     "field_values",
-    "gazetteer_places",
     "read_clusters",
     "read_gazetteer",
 ]
@@ -49,6 +50,23 @@ class _Digits(dict[int, str]):
         return kind
 
 
+Longer = Mapping[str, Mapping[str, list[int]]]
+
+
+@dataclass(frozen=True)
+class Beginnings:
+    """Words that begin a phrase of some gazetteer."""
+
+    kinds: Mapping[str, int]
+    """By word, the number of its kind; 0 is that of words which begin none."""
+    alone: Sequence[frozenset[str]]
+    """By kind, the gazetteers in which the word is a phrase."""
+    going_on: frozenset[int]
+    """The kinds of words that begin longer phrases."""
+    longer: Mapping[str, Longer]
+    """By such a word, gazetteer and second word, the lengths of those phrases, longest first."""
+
+
 @dataclass(frozen=True)
 class Lexicons:
     """Lists of words: clusters by name (word → cluster), gazetteers by name (phrases as tuples of tokens)."""
@@ -59,20 +77,23 @@ class Lexicons:
     """Where ready lists came from, in words; empty for a user's own lists."""
 
     @cached_property
-    def first_words(self) -> dict[str, dict[str, list[int]]]:
-        """By gazetteer, the words that begin a phrase, with the lengths of those phrases, longest first."""
-        out: dict[str, dict[str, list[int]]] = {}
+    def beginnings(self) -> Beginnings:
+        """Which words begin a phrase of which gazetteers."""
+        alone: dict[str, set[str]] = {}
+        longer: dict[str, dict[str, dict[str, list[int]]]] = {}
         for name, phrases in self.gazetteers.items():
-            lengths: dict[str, set[int]] = {}
-            for phrase in phrases:
-                lengths.setdefault(phrase[0], set()).add(len(phrase))
-            out[name] = {word: sorted(found, reverse=True) for word, found in lengths.items()}
-        return out
-
-    @cached_property
-    def listed_words(self) -> frozenset[str]:
-        """The words that begin a phrase of some gazetteer."""
-        return frozenset(word for words in self.first_words.values() for word in words)
+            for first, second, size in {(p[0], p[1] if len(p) > 1 else None, len(p)) for p in phrases}:
+                names = alone.setdefault(first, set())
+                if second is None:
+                    names.add(name)
+                else:
+                    insort(longer.setdefault(first, {}).setdefault(name, {}).setdefault(second, []), size, key=neg)
+        numbers: dict[tuple[frozenset[str], bool], int] = {(frozenset(), False): 0}
+        kinds = {
+            word: numbers.setdefault((frozenset(names), word in longer), len(numbers)) for word, names in alone.items()
+        }
+        going_on = frozenset(number for (_, goes_on), number in numbers.items() if goes_on)
+        return Beginnings(kinds, [names for names, _ in numbers], going_on, longer)
 
     def joined(self, other: Lexicons) -> Lexicons:
         """Return both; a list of the same name is taken from the other."""
@@ -177,36 +198,3 @@ def cluster_values(which: str, words: list[str], lexicons: Lexicons) -> Values:
         raise ModelError(f"a template asks for clusters {which!r} that were not given", got=list(lexicons.clusters))
     table = lexicons.clusters[which]
     return [v if (v := table.get(w)) is not None else table.get(w.lower()) for w in words]
-
-
-def gazetteer_places(
-    name: str, words: list[str], listed: Array, codes: Array, ends: Array, lexicons: Lexicons
-) -> tuple[list[int], list[int]]:
-    """Return which tokens begin a listed phrase, and how long it is; the longest match wins, matches do not overlap.
-
-    `codes` are the tokens as places in `words`, `ends` where the sequence of each token ends, `listed` the places of
-    words that begin a phrase of some list.
-    """
-    which = name.removeprefix("gazetteer:")
-    if which not in lexicons.gazetteers:
-        raise ModelError(f"a template asks for a gazetteer {which!r} that was not given", got=list(lexicons.gazetteers))
-    phrases, lengths = lexicons.gazetteers[which], lexicons.first_words[which]
-    known = {c: found for c in listed.tolist() if (found := lengths.get(words[c])) is not None}
-    begins = np.zeros(len(words), dtype=np.bool_)
-    begins[list(known)] = True
-    candidates = np.flatnonzero(begins[codes])
-    if all(found == [1] for found in known.values()):
-        return candidates.tolist(), [1] * len(candidates)
-    places: list[int] = []
-    sizes: list[int] = []
-    free = 0
-    for i, code, end in zip(candidates.tolist(), codes[candidates].tolist(), ends[candidates].tolist()):
-        if i < free:
-            continue
-        for size in known[code]:
-            if size == 1 or (i + size <= end and tuple([words[c] for c in codes[i : i + size]]) in phrases):
-                places.append(i)
-                sizes.append(size)
-                free = i + size
-                break
-    return places, sizes

@@ -17,11 +17,12 @@ def observed_pairs(
 ) -> tuple[Any, Any]:
     """Return which (feature, label) and (label, next label) pairs occur in some sequences."""
     n_labels, size = allowed.shape[1], np.diff(bundle_start)
-    used = np.zeros(len(allowed), dtype=np.bool_)
-    goes_on = np.zeros(len(allowed), dtype=np.bool_)
-    for s in sequences:
-        used[offsets[s] : offsets[s + 1]] = True
-        goes_on[offsets[s] + 1 : offsets[s + 1]] = True
+    lengths = np.diff(offsets)
+    chosen = np.zeros(len(lengths), dtype=np.bool_)
+    chosen[sequences] = True
+    used = np.repeat(chosen, lengths)
+    goes_on = used.copy()
+    goes_on[offsets[:-1][lengths > 0]] = False
     later = np.flatnonzero(goes_on)
     seen = np.zeros((n_features, n_labels), dtype=np.bool_)
     moves = np.zeros((n_labels, n_labels), dtype=np.bool_)
