@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,29 @@ def test_entities_by_sentence_and_white_space(spacy: Any, saved: Path, tmp_path:
     many = list(nlp.pipe(["Anna visits Rome .", "", "Peter likes Paris ."]))
     assert [[e.label_ for e in d.ents] for d in many] == [["PER", "LOC"], [], ["PER", "LOC"]]
     nlp.to_disk(tmp_path / "nlp")
-    again = spacy.load(tmp_path / "nlp", config={"components": {"lasca_tagger": {"path": ""}}})
-    assert [e.text for e in again("Otto visits Rome .").ents] == ["Otto", "Rome"]
+
+
+def test_a_pipeline_can_be_carried_elsewhere(spacy: Any, saved: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("lasca_tagger", config={"path": shutil.copytree(saved, tmp_path / "tagger").as_posix()})
+    nlp.to_disk(tmp_path / "nlp")
+    packed = nlp.to_bytes()
+    shutil.rmtree(tmp_path / "tagger")
+    bare = spacy.blank("en")
+    bare.add_pipe("lasca_tagger")
+    for again in (spacy.load(tmp_path / "nlp"), bare.from_bytes(packed)):
+        assert [e.text for e in again("Otto visits Rome .").ents] == ["Otto", "Rome"]
+
+
+def test_spacy_scores_and_describes_it(spacy: Any, saved: Path) -> None:
+    from spacy.training import Example
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("lasca_tagger", config={"path": str(saved)})
+    assert set(nlp.pipe_labels["lasca_tagger"]) == {"PER", "LOC"}
+    wrong = {"entities": [(0, 4, "PER"), (11, 15, "PER")]}
+    found = nlp.evaluate([Example.from_dict(nlp.make_doc("Anna likes Rome ."), wrong)])
+    assert (found["ents_p"], found["ents_r"]) == (0.5, 0.5)
 
 
 def test_entities_that_are_there_stay_unless_told(spacy: Any, saved: Path) -> None:
@@ -67,5 +89,6 @@ def test_labels_without_a_scheme_become_tags(spacy: Any, tmp_path: Path) -> None
 def test_a_component_without_a_tagger_says_so(spacy: Any) -> None:
     from lasca.tagger.spacy_component import LascaTagger
 
-    with pytest.raises(ModelError, match="no tagger"):
-        LascaTagger()(spacy.blank("en")("Anna"))
+    for path in ("", "/nowhere/tagger"):
+        with pytest.raises(ModelError, match=f"{path}.*no tagger"):
+            LascaTagger(path)(spacy.blank("en")("Anna"))

@@ -82,6 +82,7 @@ def test_the_recipe_itself_is_never_fitted() -> None:
         recipe.predict([["a"]])
     model.set_params(tagger__l2=3.0)
     assert (recipe.l2, model.get_params()["tagger__l2"]) == (0.5, 3.0)
+    assert repr(model) == "SequenceTagger(tagger=CrfTagger(l2=3.0, max_iter=3))"
     with pytest.raises(ModelError, match="as many label lists"):
         model.fit([["a"]], [])
 
@@ -136,6 +137,22 @@ def test_a_stream_is_answered_line_by_line(saved: Path) -> None:
             assert record["text"] == f"Anna likes {name}."
         process.stdin.close()
         assert process.wait() == 0
+
+
+def test_lines_of_documents_stay_in_step(lasca_: Any, saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Anna likes Rome.\n\nOtto leaves Oslo.\n", "utf-8")
+    assert lasca_("tag", saved, tmp_path / "a.txt", "--spans", "-o", tmp_path / "out") == 0
+    records = [json.loads(line) for line in (tmp_path / "out").read_text("utf-8").splitlines()]
+    assert [(r["text"], len(r["spans"])) for r in records] == [
+        ("Anna likes Rome.", 2), ("", 0), ("Otto leaves Oslo.", 2),
+    ]  # fmt: skip
+
+
+def test_text_that_is_read_as_columns_is_noticed(lasca_: Any, saved: Path, tmp_path: Path, capsys: Any) -> None:
+    for text, noticed in (("Anna likes Rome.\nOtto leaves.\n", True), ("Anna NNP\nlikes VBZ\n\nRome NNP\n", False)):
+        (tmp_path / "a.txt").write_text(text, "utf-8")
+        assert lasca_("tag", saved, tmp_path / "a.txt") == 0
+        assert ("give --text or --spans" in capsys.readouterr().err) == noticed
 
 
 def test_what_is_not_utf8_is_named(lasca_: Any, saved: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -87,7 +87,9 @@ class Estimator:
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         changed = [
-            f"{name}={value!r}" for name, value in self.get_params().items() if not _same(value, defaults[name].default)
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if not _same(value, defaults[name].default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

@@ -2,16 +2,21 @@
 
 spaCy finds the factory by LASCA's entry point; nothing has to be imported. Labels of a tag scheme become `doc.ents`,
 others (parts of speech) `token.tag_`. Sentences are tagged one by one where the pipeline has found them, else the
-document is one sequence; tokens of white space are passed over.
+document is one sequence; tokens of white space are passed over. A pipeline that is saved holds the tagger, and is
+loaded wherever it is carried: the folder the tagger came from need not be there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
 from spacy.language import Language
+from spacy.scorer import Scorer, get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans, minibatch
 
@@ -23,7 +28,7 @@ from lasca.tagger.use import label_spans
 __all__ = ["LascaTagger", "make_component"]
 
 
-@Language.factory("lasca_tagger", default_config={"path": "", "overwrite": False})
+@Language.factory("lasca_tagger", assigns=["doc.ents", "token.tag"], default_config={"path": "", "overwrite": False})
 def make_component(nlp: Any, name: str, path: str, overwrite: bool) -> LascaTagger:
     """Make the component; `path` is a folder that `save` or `lasca train` wrote, `overwrite` replaces earlier ents."""
     return LascaTagger(path, overwrite)
@@ -33,8 +38,21 @@ class LascaTagger:
     """Tags documents of spaCy with a tagger of LASCA."""
 
     def __init__(self, path: str | Path = "", overwrite: bool = False) -> None:
-        self.overwrite = overwrite
-        self.tagger: Any = load_tagger(path) if str(path) else None
+        self.overwrite, self.path = overwrite, path
+        self.tagger: Any = load_tagger(path) if str(path) and Path(path).exists() else None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What it may find: types of entities, or tags."""
+        if self.tagger is None:
+            return ()
+        if not self._finds_entities():
+            return tuple(self.tagger.labels)
+        types = (schemes.split_label(name)[1] for name in self.tagger.labels)
+        return tuple(dict.fromkeys(name for name in types if name))
+
+    def _finds_entities(self) -> bool:
+        return schemes.detect(self.tagger.labels) is not None
 
     def __call__(self, doc: Doc) -> Doc:
         """Tag a document."""
@@ -43,7 +61,10 @@ class LascaTagger:
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Tag documents in batches."""
         if self.tagger is None:
-            raise ModelError("the component has no tagger", hint='Give config={"path": FOLDER}, or load the pipeline')
+            raise ModelError(
+                "the component has no tagger", where=str(self.path) or None,
+                hint='Give config={"path": FOLDER}, what `lasca train` wrote, or load a pipeline that holds one',
+            )  # fmt: skip
         for docs in minibatch(stream, batch_size):
             rows = [[t for t in part if not t.is_space] for doc in docs for part in _sequences(doc)]
             rows = [row for row in rows if row]
@@ -56,7 +77,7 @@ class LascaTagger:
                 yield doc
 
     def _set(self, doc: Doc, rows: list[tuple[Any, list[str]]]) -> None:
-        if schemes.detect(self.tagger.labels) is None:
+        if not self._finds_entities():
             for row, names in rows:
                 for token, name in zip(row, names):
                     token.tag_ = name
@@ -71,6 +92,12 @@ class LascaTagger:
             spans = [*doc.ents, *(s for s in spans if not any(token.i in taken for token in s))]
         doc.set_ents(filter_spans(spans))
 
+    def score(self, examples: Iterable[Any], **settings: Any) -> dict[str, Any]:
+        """Score entities, or tags: what `nlp.evaluate` asks."""
+        if self.tagger is not None and self._finds_entities():
+            return dict(get_ner_prf(examples))
+        return dict(Scorer.score_token_attr(examples, "tag"))
+
     def to_disk(self, path: str | Path, exclude: Iterable[str] = ()) -> None:
         """Save the tagger with its pipeline."""
         if self.tagger is not None:
@@ -80,6 +107,22 @@ class LascaTagger:
         """Load the tagger with its pipeline."""
         self.tagger = load_tagger(path)
         return self
+
+    def to_bytes(self, exclude: Iterable[str] = ()) -> bytes:
+        """Return the saved tagger as a zip file."""
+        buffer = BytesIO()
+        with TemporaryDirectory(prefix="lasca-") as place, ZipFile(buffer, "w") as packed:
+            folder = Path(place) / "tagger"
+            self.to_disk(folder)
+            for file in sorted(folder.glob("*")):
+                packed.write(file, file.name)
+        return buffer.getvalue()
+
+    def from_bytes(self, data: bytes, exclude: Iterable[str] = ()) -> LascaTagger:
+        """Load the tagger from what `to_bytes` gave."""
+        with TemporaryDirectory(prefix="lasca-") as place, ZipFile(BytesIO(data)) as packed:
+            packed.extractall(place)
+            return self.from_disk(place) if packed.namelist() else self
 
 
 def _sequences(doc: Doc) -> Iterable[Any]:

@@ -224,22 +224,23 @@ def tag(
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # as in a file, whatever a terminal can show
         with nullcontext() if out.is_terminal else at_work("tagging"):
-            work.lines(_lines(source), sys.stdout)
+            work.lines(_lines(source, spans), sys.stdout)
         return
     with at_work("tagging"), whole_file(output) as path, path.open("w", encoding="utf-8") as file:
-        n = work.lines(_lines(source), file)
+        n = work.lines(_lines(source, spans), file)
     say(f"tagged {n:,} {'documents' if spans else 'sentences'} into {output}")
 
 
-def _lines(source: str) -> Iterator[str]:
-    """Give the lines of a file, or of standard input as they come."""
+def _lines(source: str, alone: bool) -> Iterator[str]:
+    """Give the lines of a file, or of standard input as they come; unless they stand alone, a blank one ends a file."""
     from lasca.errors import FormatError
     from lasca.formats.sources import files_of
 
     if source != "-":
         for file in files_of(source):
             yield from file.text().splitlines()
-            yield ""
+            if not alone:
+                yield ""
         return
     if sys.stdin is None:
         raise FormatError("standard input is closed", path="<stdin>", hint="Name a file, or pipe something in")
@@ -280,7 +281,7 @@ class _Tagging:
     def lines(self, lines: Iterator[str], file: TextIO) -> int:
         """Tag lines as they come; return the number of sentences or documents."""
         if self.spans:
-            return self._write_spans((line for line in lines if line.strip()), file)
+            return self._write_spans(lines, file)
         n = 0
         feed = self._sentences(lines)
         while part := list(islice(feed, self.batch)):
@@ -294,18 +295,26 @@ class _Tagging:
 
         cut = tokenizer_of(self.tokenizer)
         sentence: list[str] = []
+        widths: set[int] = set()
         for line in lines:
             if self.text:
                 tokens = [line[a:b] for a, b in cut(line)]
                 if tokens:
                     yield tokens
-            elif line.strip():
-                sentence.append(line.split("\t")[0] if "\t" in line else line.split()[0])
+            elif cells := line.split("\t") if "\t" in line else line.split():
+                widths.add(len(cells))
+                sentence.append(cells[0])
             elif sentence:
                 yield sentence
                 sentence = []
         if sentence:
             yield sentence
+        if len(widths) > 1:
+            say(
+                f"warning: lines have {min(widths)} to {max(widths)} columns, and of each only the first was read as a "
+                "token; if they are text, give --text or --spans",
+                "yellow",
+            )
 
     def _write_spans(self, texts: Iterable[str], file: TextIO) -> int:
         from lasca.tagger import tag_texts
