@@ -71,6 +71,23 @@ def is_kernel(mark: str) -> bool:
     return mark.startswith(("kernel", "inner"))
 
 
+@pytest.mark.parametrize(
+    ("command", "most"), [("ds", 4), ("default", 17), pytest.param("demo", 55, marks=pytest.mark.slow)]
+)
+def test_a_first_run_compiles_no_more_than_it_must(
+    command: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every kernel and set of types costs the first run a tenth of a second or more: a new one needs a good reason."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    import bench_cold
+
+    bench_cold.hundred(tmp_path / "hundred.conll")
+    cold, warm = (bench_cold.measured(command, tmp_path, tmp_path / "kernels") for _ in range(2))
+    kernels = [kernel for kernel, *_ in cold["compiled"]]
+    assert 0 < len(kernels) <= most, sorted(kernels)
+    assert warm["compiled"] == []
+
+
 @pytest.mark.slow
 def test_nothing_is_compiled_after_lasca_warm(tmp_path: Path) -> None:
     """The demo's way after `lasca warm`, in another process, finds all it needs."""

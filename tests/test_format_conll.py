@@ -56,6 +56,22 @@ def test_the_emoji_is_one_token_in_every_encoding() -> None:
         conll_columns.read(source("x", "a O\né O\n".encode("latin1")))
 
 
+def test_a_note_says_that_columns_without_a_header_are_annotators() -> None:
+    note = "There is no header"
+    assert any(note in line for line in load("a X Y\nb Y Y\n").load_report.notes)
+    assert any(note in line for line in load("a X Y\nb Y Y\n", golds="expert").load_report.notes)
+    for quiet in (load("token a b\na X Y\nb Y Y\n"), load("a X\nb Y\n")):
+        assert not any(note in line for line in quiet.load_report.notes)
+
+
+def test_how_surely_csv_files_are_claimed() -> None:
+    """Two columns surely, more rather by the format mace; several files less: perhaps one for each annotator."""
+    two, three = b"token,ann\na,B-X\nb,O\n\nc,O\nd,O\n", b"token,ann,ben\na,B-X,O\nb,O,O\n\nc,O,O\nd,O,O\n"
+    assert conll_columns.sniff(source("a.csv", two)) == 0.92
+    assert conll_columns.sniff(sources({"a.csv": two, "b.csv": two.replace(b"a", b"z", 2)})) == 0.85
+    assert conll_columns.sniff(source("a.csv", three)) == 0.6
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("blank", ["", "\t", "   ", "\t\t"])
 def test_line_ends_and_blank_lines(end: str, blank: str) -> None:

@@ -67,6 +67,12 @@ def test_an_empty_list_is_missing_unless_told_otherwise() -> None:
         read(files, empty="maybe")
 
 
+def test_second_values_of_metadata_are_counted() -> None:
+    corpus = read({"ada.jsonl": lines({**ADA, "source": "a"}), "bob.jsonl": lines({**ADA, "source": "b"})})
+    assert list(corpus.metadata["source"]) == ["a"]
+    assert corpus.load_report.counts["second values of source"] == 1
+
+
 def test_older_exports() -> None:
     named = {"doc_id": 5, "text": TEXT, "entities": [[2, 14, "PER"]], "username": "eve"}
     assert table(read({"export.jsonl": lines(named)}))["eve"]["5"][1] == "B-PER"

@@ -63,6 +63,26 @@ def test_missing_labels_stay_missing() -> None:
     assert numbers.n_annotations == 2
 
 
+def test_a_table_of_tokens_without_tags_is_not_claimed(tmp_path: Path) -> None:
+    for names, sure in ((["tokens", "ner_tags"], 0.95), (["tokens", "source"], 0.0), (["words", "ner_tags"], 0.0)):
+        pq.write_table(pa.table({name: [["a"]] for name in names}), tmp_path / "x.parquet")
+        assert huggingface.sniff(files_of(tmp_path / "x.parquet")) == sure
+
+
+def test_rows_of_tokens_are_no_documents() -> None:
+    with pytest.raises(ParameterError, match="rows of tokens and tags"):
+        read(row("a", ["O", "B-PER", "O"]), unit="document")
+
+
+def test_splits_are_told_apart_only_if_every_file_is_one() -> None:
+    def ids(*names: str) -> list[str]:
+        files = {f"{name}.jsonl": lines(row("a", ["O", "O", "O"], id=f"s{k}")) for k, name in enumerate(names)}
+        return sorted(huggingface.read(sources(files)).sequence_ids)
+
+    assert ids("train", "test") == ["test/s1", "train/s0"]
+    assert ids("train", "more") == ["s0", "s1"]
+
+
 def test_numbers_need_names() -> None:
     with pytest.raises(FormatError, match=r"rows.jsonl:1.*label_names"):
         read(row("a", [0, 1, 0]))
@@ -197,7 +217,9 @@ def test_argilla_questions_fields_and_errors() -> None:
     assert read(more, question="spans").annotators == ("u1", "u2")
     with pytest.raises(ParameterError, match="question"):
         read(more, question="x")
-    assert read(more, question="tone").labels == ("bad", "good")  # labels of whole documents
+    tone = read(more, question="tone")
+    assert tone.labels == ("bad", "good")
+    assert any("labels of whole documents for 'tone'" in note for note in tone.load_report.notes)
     renamed = argilla(body="😊 Ada ran")
     del renamed["text"]
     assert read(renamed).n_tokens == 3

@@ -507,3 +507,10 @@ def test_all_keys_that_may_be_the_text_are_named() -> None:
     with pytest.raises(FormatError, match=r"-r text=column_6") as error:
         read({"id": 1, "data": data, "annotations": [by(1)]})
     assert all(key in str(error.value) for key in keys)
+
+
+def test_pages_that_nobody_labelled_are_refused() -> None:
+    """Without a span nothing says which characters of the markup are counted."""
+    task = {"id": 1, "data": {"html": "<p>Ada <b>ran</b></p>"}, "annotations": []}
+    with pytest.raises(FormatError, match="the text is HTML"):
+        label_studio.read(source("export.json", json.dumps([task]).encode()))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,6 +221,17 @@ def test_unknown_types_are_missing_not_o(corpus: CrowdCorpus) -> None:
     assert said(told, "ann") == PEOPLE
 
 
+def test_what_touches_an_unknown_span_is_not_in_it() -> None:
+    """Tokens without blanks between them."""
+    words = ["東京", "都", "知事"]
+    corpus = CrowdCorpus.from_sequences([words], {"ann": [["B-LOC", "O", "O"]]}, sequence_ids=["s1"])
+    chars = np.array([[0, 2], [2, 3], [3, 5]], dtype=np.int32)
+    corpus = replace(corpus, metadata={"text": np.array(["".join(words)])}, token_chars=chars)
+    found = read(corpus, openai("s1", spans(("都", "SUFFIX"))))
+    rows = [(row["position"], row["label"]) for row in found.to_table().to_pylist() if row["annotator"] == "gpt"]
+    assert rows == [(0, "O"), (2, "O")]
+
+
 def test_samples_are_one_soft_annotator(corpus: CrowdCorpus) -> None:
     ada, none = spans(("Ada Lovelace", "PER")), spans()
     for rows in (
@@ -265,6 +278,18 @@ def test_log_probabilities(corpus: CrowdCorpus) -> None:
     assert row["B-LOC"] == pytest.approx(0.135)
     assert row["O"] == pytest.approx(0.145)
     assert dict(zip(found.labels, found.soft.proba[found.soft.token == 0][0].tolist()))["O"] == 1
+
+
+def test_only_the_pieces_of_a_label_say_how_sure_it_is(corpus: CrowdCorpus) -> None:
+    """Each character a piece of its own: the quotes around text and label are as unsure as can be, and do not count."""
+    text = json.dumps(spans(("Ada", "PER")))
+    where = {text.index("Ada") + 1: 0.9, text.index("PER") + 1: 0.8}
+    edges = {text.index(word) + at for word in ("Ada", "PER") for at in (-1, 3)}
+    parts = [(piece, where.get(at, 0.01 if at in edges else 1.0)) for at, piece in enumerate(text)]
+    found = read(corpus, openai("s1", text, **pieces(*parts)))
+    assert found.soft is not None
+    row = dict(zip(found.labels, found.soft.proba[found.soft.token == 1][0].tolist()))
+    assert row["B-PER"] == pytest.approx(0.72)
 
 
 def test_labels_for_tokens(guide: Path) -> None:

@@ -51,6 +51,16 @@ def test_the_samples_of_the_docstring() -> None:
         assert table(mturk_results.read(files)) == {worker: ["B-PER", "O"]}
 
 
+def test_answers_that_are_nested_too_deep_are_refused() -> None:
+    for depth in (5, 100):
+        nested = "[" * depth + json.dumps(PER) + "]" * depth
+        if depth == 5:
+            assert table(read(made(row("W1", nested)))) == {"W1": ONE}
+        else:
+            with pytest.raises(FormatError, match="nested too deep"):
+                read(made(row("W1", nested)))
+
+
 def test_rejected_rows_are_left_out_and_counted_and_empty_is_missing() -> None:
     data = made(row("W1", [PER]), row("W2", [PER], status="Rejected"), row("W3", []), row("W4", ""))
     corpus = read(data)

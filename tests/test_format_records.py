@@ -43,6 +43,11 @@ def test_the_samples_of_the_docstring() -> None:
         assert corpus.n_sequences == 1
 
 
+def test_an_id_that_is_none_is_named_with_its_line() -> None:
+    with pytest.raises(FormatError, match=r"^x.jsonl:1: the id of a record must be a name or a number"):
+        load({"id": [7], "text": TEXT, "annotations": {"ann": [PER], "ben": [PER]}})
+
+
 SPANS = {
     "by annotator": {"annotations": {"ann": [PER, LOC], "ben": [PER]}},
     "in a list": {

@@ -44,6 +44,16 @@ def test_json_of_spacy_2_and_what_is_not_known() -> None:
     assert corpus.load_report.counts["tokens of which nothing is said"] == 1
 
 
+def test_tokens_of_a_docbin_of_which_nothing_is_said(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import DocBin, Span
+
+    doc = spacy.blank("de")("Ada sah Rom .")
+    doc.set_ents([Span(doc, 2, 3, label="LOC")], missing=[doc[0:1]], default="outside")
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    assert gold(read(tmp_path / "x.spacy")) == [[None, "O", "B-LOC", "O"]]
+
+
 def test_a_docbin_with_span_groups(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
     from spacy.tokens import DocBin, Span

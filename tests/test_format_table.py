@@ -58,6 +58,25 @@ def test_csv_tsv_parquet_and_frames_are_the_same() -> None:
     assert read(frame.sample(frac=1, random_state=3)) == expected
 
 
+def test_labels_of_nothing_are_no_long_table() -> None:
+    """Files with labels of texts may be one for each annotator; files with labels alone are something else."""
+    for header, sure in (("text,label", 0.93), ("score,label", 0.0)):
+        files = sources({f"{who}.csv": f"{header}\nx,good\ny,bad\n".encode() for who in ("ann", "ben")})
+        assert long_table.sniff(files) == sure
+
+
+def test_models_may_be_unsure_as_people_may() -> None:
+    rows = [
+        ("s", 0, who, role, label, p)
+        for who, role in (("ann", "annotator"), ("bot", "model"))
+        for label, p in (("a", 0.75), ("b", 0.25))
+    ]
+    corpus = read(pd.DataFrame(rows, columns=["sequence", "position", "annotator", "role", "label", "probability"]))
+    assert corpus.soft is not None
+    assert corpus.roles == ("annotator", "model")
+    assert corpus.soft.proba.tolist() == [[0.75, 0.25], [0.75, 0.25]]
+
+
 def test_several_files_are_one_table() -> None:
     head, *rows = SAMPLE.splitlines(keepends=True)
     parts = {f"{i}.csv": (head + row).encode() for i, row in enumerate(rows)}

@@ -140,6 +140,13 @@ def test_layers_and_features() -> None:
             read(files, **options)
 
 
+def test_a_layer_without_features_marks_and_names_nothing() -> None:
+    data = b"#FORMAT=WebAnno TSV 3.3\n#T_SP=x.Mark\n\n\n#Text=Ada ran\n1-1\t0-3\tAda\t*\t\n1-2\t4-7\tran\t_\t\n"
+    corpus = read({"d/ada.tsv": data})
+    assert any("x.Mark, feature (none)" in note for note in corpus.load_report.notes)
+    assert [label[:1] for label in table(corpus)["ada"]["d/1"]] == ["B", "O"]
+
+
 def test_a_file_without_the_layer_is_all_o() -> None:
     bare = b"#FORMAT=WebAnno TSV 3.3\n\n\n#Text=Ada ran\n1-1\t0-3\tAda\t\n1-2\t4-7\tran\t\n"
     full = (
@@ -215,6 +222,27 @@ def test_xmi_needs_no_type_system() -> None:
         webanno.read(source("ada.xmi", XMI.encode()[:-20]))
     with pytest.raises(FormatError, match="entities"):
         webanno.read(source("ada.xmi", XMI.replace("<xmi:XMI", "<!DOCTYPE x><xmi:XMI", 1).encode()))
+
+
+@pytest.mark.parametrize("link", ['own:CorefLink xmi:id="10"', 'own:Coref xmi:id="10" next="9"'])
+def test_links_of_chains_are_no_spans(link: str) -> None:
+    """Known by their name or by what they hold."""
+    chained = XMI.replace("<cas:Sofa", f'<{link} sofa="1" begin="3" end="6"/><cas:Sofa')
+    corpus = webanno.read(source("ada.xmi", chained.encode()))
+    assert (corpus.labels, corpus.load_report.counts["chains"]) == (("B-LOC", "O"), 1)
+
+
+def test_a_span_over_two_sentences_is_split_and_counted() -> None:
+    sentences = (
+        '<seg:Sentence xmi:id="2" sofa="1" begin="0" end="10"/><seg:Sentence xmi:id="7" sofa="1" begin="11" end="19"/>'
+    )
+    two = XMI.replace('<seg:Sentence xmi:id="2" sofa="1" begin="0" end="19"/>', sentences).replace(
+        'begin="15"', 'begin="7"', 1
+    )
+    corpus = webanno.read(source("ada.xmi", two.encode()))
+    assert [row["label"] for row in corpus.to_table().to_pylist()] == ["O", "O", "B-LOC", "B-LOC"]
+    assert corpus.load_report.counts["spans over several sentences, split"] == 1
+    assert "spans over several sentences, split" not in webanno.read(source("ada.xmi", XMI.encode())).load_report.counts
 
 
 @pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])

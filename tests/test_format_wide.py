@@ -46,6 +46,13 @@ def test_the_sample_of_the_docstring() -> None:
     assert corpus.n_annotations == 3
 
 
+def test_rows_without_ids_are_numbered_by_file_only_if_there_are_several() -> None:
+    data = made(tweet=TEXTS, ann=ANN, ben=BEN)
+    assert list(load(data).sequence_ids) == ["0", "1", "2", "3"]
+    both = wide_table.read(sources({"x.csv": data, "y.csv": made(tweet=TEXTS[::-1], ann=ANN, ben=BEN)}))
+    assert list(both.sequence_ids[3:5]) == ["x/3", "y/0"]
+
+
 @pytest.mark.parametrize("order", list(permutations(range(4)))[::5])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_columns_in_any_order_under_any_delimiter(order: tuple[int, ...], delimiter: str) -> None:

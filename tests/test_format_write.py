@@ -11,7 +11,7 @@ import pytest
 
 from lasca import schemes
 from lasca.corpus import CrowdCorpus
-from lasca.errors import LascaWarning, ParameterError, StoreError
+from lasca.errors import FormatError, LascaWarning, ParameterError, StoreError
 from lasca.formats import READERS, WRITERS, read, rows, write
 from lasca.formats.write_tables import guarded, people_table
 
@@ -256,6 +256,14 @@ def test_the_sample_of_the_rows() -> None:
     assert corpus.roles == ("annotator", "model")
     assert corpus.n_annotations == 3
     assert list(corpus.metadata["document"]) == ["d1"]
+
+
+@pytest.mark.parametrize("labels", ["OO", ["O", 1], ["O", ""], {"O": 1, "B": 2}])
+def test_labels_of_rows_are_a_list_of_names_and_nulls(labels: object) -> None:
+    votes = [{"annotator": "ann", "labels": labels}]
+    row = {"lasca": 2, "id": "s", "tokens": ["😊", "Ada"], "votes": votes}
+    with pytest.raises(FormatError, match="labels must be a list of strings and nulls"):
+        rows.read(source("x.jsonl", json.dumps(row).encode()))
 
 
 @pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])

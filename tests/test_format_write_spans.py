@@ -86,6 +86,12 @@ def test_inception_out_and_back(crowd: CrowdCorpus, tmp_path: Path, format: str)
     assert [again.sequence(s) for s in range(2)] == TOKENS
 
 
+def test_inception_knows_one_curator(crowd: CrowdCorpus, tmp_path: Path) -> None:
+    two = CrowdCorpus.from_sequences(TOKENS, {"ann": EXPERT}, golds={"first": EXPERT, "second": EXPERT})
+    with pytest.warns(LascaWarning, match="there is one curator: left out second"):
+        lasca.write(two, tmp_path / "x", "webanno")
+
+
 def test_xmi_is_what_cassis_reads(crowd: CrowdCorpus, truth: np.ndarray, tmp_path: Path) -> None:
     cassis = pytest.importorskip("cassis")
     lasca.write(crowd, tmp_path / "x", "xmi", labels=truth)

@@ -59,6 +59,14 @@ def test_mutations_keep_some_inputs_valid() -> None:
     assert len(made) > 100
 
 
+def test_a_file_of_more_than_two_gigabytes_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "huge.conll"
+    with path.open("wb") as file:
+        file.truncate(2 * 2**30 + 1)
+    with pytest.raises(FormatError, match="the file is larger than 2,147,483,648 bytes"):
+        formats.read(path)
+
+
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.conll", "w") as member:

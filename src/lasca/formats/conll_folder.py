@@ -298,7 +298,7 @@ def _places(files: Sequence[SourceFile], layout: str) -> list[tuple[str, str, st
 
 
 def _place(file: SourceFile, parts: tuple[str, ...], layout: str) -> tuple[str, str, str, str]:
-    stem = PurePosixPath(parts[-1]).stem or parts[-1]
+    stem = PurePosixPath(parts[-1]).stem
     if layout == "files":
         role, name = _role(stem)
         return "", role, name, "/".join(parts[:-1])
