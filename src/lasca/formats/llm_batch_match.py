@@ -17,12 +17,7 @@ from lasca.errors import excerpt
 
 __all__ = ["Place", "PlainText", "Quoted", "place_quotes", "plain"]
 
-_SAME = {
-    '"': "“”„‟«»″〝〞＂",
-    "'": "‘’‚‛′`´ʼ＇",
-    "-": "‐‑‒–—―−﹘﹣－",
-    "...": "…",
-}
+_SAME = {'"': "“”„‟«»″〝〞＂", "'": "‘’‚‛′`´ʼ＇", "-": "‐‑‒–—―−﹘﹣－", "...": "…"}
 _PLAIN = {ord(c): to for to, froms in _SAME.items() for c in froms}
 _EDGES = "\"'*_<>[]()«»“”"
 
@@ -95,10 +90,7 @@ class PlainText:
         """Return all places of a quote as (start, end), and whether case had to be given up."""
         wanted = plain(quote)[0]
         for trial in dict.fromkeys((wanted, plain(quote.strip().strip(_EDGES))[0])):
-            for form, source, folds in (
-                (self.form, self.source, False),
-                (self.folded, self._folded_source, True),
-            ):
+            for form, source, folds in ((self.form, self.source, False), (self.folded, self._folded_source, True)):
                 found = _occurrences(form, trial.casefold() if folds else trial)
                 if found:
                     return [(source[a], self._end(source, b)) for a, b in found], folds

@@ -81,16 +81,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "probability": ("probability", "proba", "prob"),
 }
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
-START = (
-    "start",
-    "begin",
-    "start_offset",
-    "startoffset",
-    "start_char",
-    "char_start",
-    "start_position",
-    "start_idx",
-)
+START = ("start", "begin", "start_offset", "startoffset", "start_char", "char_start", "start_position", "start_idx")
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""

@@ -18,14 +18,7 @@ from lasca.files import whole_folder
 from lasca.formats.outcome import Outcome
 from lasca.formats.sheets import Sheet, Voice, library, safe_name, sheets_of, voices_of
 
-__all__ = [
-    "sheets_to_cas_json",
-    "sheets_to_webanno",
-    "sheets_to_xmi",
-    "write_cas_json",
-    "write_webanno",
-    "write_xmi",
-]
+__all__ = ["sheets_to_cas_json", "sheets_to_webanno", "sheets_to_xmi", "write_cas_json", "write_webanno", "write_xmi"]
 
 Write = Callable[[Path, Sequence[Sheet], Voice], None]
 

@@ -30,12 +30,7 @@ RESERVED = ("_", "label", "confidence", "ambiguous", "candidates")
 
 
 def write(
-    corpus: CrowdCorpus,
-    made: Outcome,
-    path: str | Path,
-    *,
-    ids: bool | None = None,
-    details: bool = False,
+    corpus: CrowdCorpus, made: Outcome, path: str | Path, *, ids: bool | None = None, details: bool = False
 ) -> None:
     """Write a file of columns; `ids=True` writes `# sent_id` comments also before the truth, False nowhere.
 

@@ -28,13 +28,7 @@ __all__ = ["write"]
 MISSING = -100
 
 
-def write(
-    corpus: CrowdCorpus,
-    made: Outcome,
-    path: str | Path,
-    *,
-    overwrite: bool = False,
-) -> None:
+def write(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a data set for Hugging Face, a file or a folder by the ending of the path."""
     extra = {name for row in made.names or () for name in row if name is not None} - set(corpus.labels)
     names = [*corpus.labels, *sorted(extra)]

@@ -26,12 +26,7 @@ __all__ = ["guarded", "people_table", "write_long", "write_mace", "write_saved"]
 
 
 def write_mace(
-    corpus: CrowdCorpus,
-    made: Outcome,
-    path: str | Path,
-    *,
-    header: bool | None = None,
-    tokens: bool = False,
+    corpus: CrowdCorpus, made: Outcome, path: str | Path, *, header: bool | None = None, tokens: bool = False
 ) -> None:
     """Write MACE CSV: annotations, or one column with the truth. Golds, ids and metadata have no place in it.
 
@@ -162,13 +157,7 @@ def _cells(column: Any) -> Iterable[Any]:
     )
 
 
-def write_saved(
-    corpus: CrowdCorpus,
-    made: Outcome,
-    path: str | Path,
-    *,
-    overwrite: bool = False,
-) -> None:
+def write_saved(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
     """Write the corpus as a folder of Arrow tables (`CrowdCorpus.save`); a truth is not a corpus."""
     if made.names is not None:
         raise ParameterError("labels", "a truth", "None for the format lasca: save a Truth with its own method")
