@@ -101,9 +101,8 @@ def page() -> str:
     for name, reader in READERS.items():
         module = import_module(reader.module)
         parts.append(f"## {name}\n\n{inspect.getdoc(module)}\n")
-        options = [p for p in inspect.signature(module.read).parameters.values() if p.name != "files"]
-        if options:
-            parts.append("Options: " + ", ".join(f"`{p.name}={p.default!r}`" for p in options) + "\n")
+        if reader.defaults:
+            parts.append("Options: " + ", ".join(f"`{o}={default!r}`" for o, default in reader.defaults.items()) + "\n")
     return "\n".join(parts)
 
 

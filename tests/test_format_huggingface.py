@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.errors import FormatError, ParameterError
 from lasca.formats import huggingface
 from lasca.formats.base import files_of
 from mutations import FEW, MANY, assert_only_lasca_errors, assert_only_lasca_errors_in_files, samples, source, sources
@@ -252,7 +252,7 @@ def test_rows_and_dataset_objects() -> None:
     for wrong in (3, "rows", [1, 2]):
         with pytest.raises(ParameterError, match="dataset"):
             huggingface.from_dataset(wrong)
-    with pytest.raises(LascaError, match="colour"):
+    with pytest.raises(TypeError, match="colour"):
         huggingface.from_dataset(rows, colour=1)
 
 

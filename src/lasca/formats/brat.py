@@ -18,14 +18,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, pick, unwrapped
 from lasca.formats.names import owner_role, speaker
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset
+from lasca.formats.texts import Answer, Mark, Spans, TextPool, as_label, as_offset
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -49,20 +49,15 @@ def sniff(files: list[SourceFile]) -> float:
 def read(
     files: list[SourceFile],
     *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
     discontinuous: str = "error",
     gold: str | None = None,
     folders: str = "auto",
-    link: str = "id",
+    **spans: Unpack[Spans],
 ) -> CrowdCorpus:
     """Read folders of annotators. `gold` names the folder that is a gold (else "gold", "curation" and the like are)."""
     check_choice("discontinuous", discontinuous, ("error", "cover", "parts"))
     check_choice("folders", folders, ("auto", "annotators", "parts"))
-    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging, link))
+    pool = TextPool(files, NAME, **spans)
     mine = unwrapped(pick(files, (".txt", ".ann"), pool.collector))
     texts = {str(PurePosixPath(file.name).with_suffix("")): file for file in mine if not _is_ann(file)}
     answers = [file for file in mine if _is_ann(file)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.layers import Layers
 from lasca.formats.outcome import outcome
+from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
 from lasca.schemes.corpora import LOWER, PLAIN
@@ -64,6 +65,11 @@ class Reader:
     @property
     def options(self) -> tuple[str, ...]:
         """The names of the options this format takes."""
+        return tuple(self.defaults)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The options this format takes, with their defaults."""
         return _options(self._load().read, skip=1)
 
     @property
@@ -102,7 +108,7 @@ class Writer:
     @property
     def options(self) -> tuple[str, ...]:
         """The names of what may be given beside the corpus: the parts of an outcome, and the format's own options."""
-        return PARTS + _options(self._load(), skip=3)
+        return (*PARTS, *_options(self._load(), skip=3))
 
     def _load(self) -> Callable[..., None]:
         write: Callable[..., None] = getattr(load_object(self.module), self.function)
@@ -120,11 +126,16 @@ def writer_of(name: str, reference: str) -> Writer | None:
     return Writer(name, reference) if hasattr(load_object(reference), "write") else None
 
 
-def _options(function: Callable[..., Any], skip: int) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)[skip:]
+def _options(function: Callable[..., Any], skip: int) -> dict[str, Any]:
+    """Return parameters with their defaults; `**spans` are the options of all readers of spans."""
+    own = dict(list(inspect.signature(function).parameters.items())[skip:])
+    spans = own.pop("spans", None) and {
+        f.name: f.default for f in fields(SpanOptions) if f.name in Spans.__annotations__
+    }
+    return (spans or {}) | {name: parameter.default for name, parameter in own.items()}
 
 
-def _check(name: str, allowed: tuple[str, ...], options: Mapping[str, Any]) -> None:
+def _check(name: str, allowed: Iterable[str], options: Mapping[str, Any]) -> None:
     for option in options:
         if option not in allowed:
             known = f"one of {', '.join(allowed)}" if allowed else "left out: this format has none"

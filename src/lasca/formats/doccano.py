@@ -26,16 +26,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
+from lasca.formats.documents import Verdict
 from lasca.formats.names import speaker
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -82,33 +81,18 @@ def _looks_like(row: dict[str, Any]) -> float:
     return 0.6 if "id" in row else 0.5
 
 
-def read(
-    files: list[SourceFile],
-    *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
-    empty: str = "missing",
-    link: str = "id",
-) -> CrowdCorpus:
+def read(files: list[SourceFile], *, empty: str = "missing", **spans: Unpack[Spans]) -> CrowdCorpus:
     """Read one file per annotator. `empty` says what a document without any span is: "missing" or "all-O"."""
     check_choice("empty", empty, ("missing", "all-O"))
-    offsets = "auto" if unit == DOCUMENT else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
-    verdicts: list[Verdict] = []
-    answers: dict[str, list[Answer]] = {}
+    pool = TextPool(files, NAME, **spans)
     mine = pick(files, SUFFIXES, pool.collector)
     names = owners(mine)
+    said: dict[str, list[Said]] = {}
     for file in mine:
-        lines = _Lines(file, names[file.shown], pool.collector, empty, verdicts)
-        answers[file.shown] = [a for line, row in parse_json_items(file) for a in lines.answers(line, row)]
-    n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
-    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
-        return document_corpus(pool.linked_verdicts(verdicts), "", pool.collector)
-    for shown, given in answers.items():
-        pool.add_file(shown, given)
+        lines = _Lines(file, names[file.shown], pool.collector, empty)
+        said[file.shown] = [s for line, row in parse_json_items(file) for s in lines.said(line, row)]
+    if (found := pool.documents(said)) is not None:
+        return found
     if pool.collector.counts.get("empty taken as missing"):
         pool.collector.note(
             "documents without any span are taken as not done; if the export holds confirmed documents only, "
@@ -120,20 +104,16 @@ def read(
 class _Lines:
     """Turns the lines of one file into answers."""
 
-    def __init__(
-        self, file: SourceFile, owner: tuple[str, str], collector: Collector, empty: str, verdicts: list[Verdict]
-    ) -> None:
-        self.file, self.owner, self.collector = file, owner, collector
-        self.empty, self.verdicts = empty, verdicts
+    def __init__(self, file: SourceFile, owner: tuple[str, str], collector: Collector, empty: str) -> None:
+        self.file, self.owner, self.collector, self.empty = file, owner, collector, empty
 
-    def answers(self, line: int, row: dict[str, Any]) -> Iterator[Answer]:
+    def said(self, line: int, row: dict[str, Any]) -> Iterator[Said]:
         """Yield what the annotator of this file, or the users it names, said of one text."""
         where = f"{self.file.shown}:{line}"
         text = row.get("text", row.get("data"))
         if not isinstance(text, str):
             raise FormatError("every line must have a string 'text'", path=where, got=repr(text))
-        known = next((row[key] for key in ("id", "doc_id") if row.get(key) is not None), None)
-        id = text_id(text) if known is None else as_name(known, "the id of a document", where)
+        id = id_of(first(row, ("id", "doc_id")), text, "the id of a document", where)
         key = next((key for key in KEYS if key in row), None)
         spans = [] if key is None else [row[key]] if isinstance(row[key], str) else row[key]
         if not isinstance(spans, list):
@@ -150,10 +130,10 @@ class _Lines:
         if not nobody and (labels or "cats" in row):
             labels = [as_label(label, where) for label in labels]
             _refuse_votes(labels, where)
-            self.verdicts.append(Verdict(id, text, where, name, tuple(labels), role=role, metadata=metadata))
+            yield Verdict(id, text, where, name, tuple(labels), role=role, metadata=metadata)
         for owner, given in said.items():
             if owner.lower() not in NOBODY:
-                self.verdicts.append(Verdict(id, text, where, owner, tuple(given), metadata=metadata))
+                yield Verdict(id, text, where, owner, tuple(given), metadata=metadata)
         marks: dict[str, list[Mark]] = {}
         for span in (entry for entry in spans if not isinstance(entry, str)):
             who = span.get("user") if isinstance(span, dict) else None
@@ -168,7 +148,7 @@ class _Lines:
 
     def _who(self, row: dict[str, Any], where: str) -> tuple[str, str]:
         """Return name and role of whoever speaks in a line: its user, its model, or whom the file is called by."""
-        user = next((row[key] for key in USER if row.get(key) is not None), None)
+        user = first(row, USER)
         if user is None and isinstance(row.get("model"), str) and speaker(row["model"]) == "model":
             user = row["model"]
         if user is None:
@@ -249,6 +229,4 @@ def _mark(span: object, where: str) -> Mark:
             got=repr(span),
             hint="Is this a sequence labelling project?",
         )
-    quoted = span.get("text") if isinstance(span, dict) else None
-    quoted = quoted if isinstance(quoted, str) else None
-    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), quoted, where)
+    return Mark.of(start, end, label, where, span.get("text") if isinstance(span, dict) else None)

@@ -27,23 +27,20 @@ not be there for files.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
-from lasca.formats.documents import question_of as pick_question
+from lasca.formats.documents import DOCUMENT
 from lasca.formats.huggingface_argilla import argilla_said, flat_record, is_record, questions_of
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
-from lasca.formats.texts import Answer, SpanOptions, TextPool
+from lasca.formats.texts import Spans, TextPool
 
 __all__ = ["NAME", "from_dataset", "read", "sniff"]
 
 NAME = "huggingface"
-SPANS = ("partial", "overlap", "tokenizer", "tagging", "scores")  # options of spans
 
 
 def sniff(files: list[SourceFile]) -> float:
@@ -82,28 +79,35 @@ def _sniff_table(file: SourceFile) -> float:
 
 
 def read(
-    files: list[SourceFile],
+    files: Sequence[SourceFile | Rows],
     *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
     tags: str | None = None,
     annotator: str | None = None,
     label_names: Sequence[str] | None = None,
     question: str | None = None,
     text: str | None = None,
     scores: str = "count",
+    **spans: Unpack[Spans],
 ) -> CrowdCorpus:
     """Read rows. `tags` and `annotator` name the columns; `label_names` are the names of numbered tags in order.
 
     `unit`, `partial`, `overlap`, `tokenizer`, `tagging`, `question` and `text` are for Argilla's spans: `question` is
     the span question (its columns begin with that name), `text` the field it is about.
     """
-    span = {"partial": partial, "overlap": overlap, "tokenizer": tokenizer, "tagging": tagging, "scores": scores}
+    own = [file for file in files if isinstance(file, SourceFile)]
+    pool = TextPool(own, NAME, scores=scores, **spans)
     columns = Columns(tags, annotator, _checked_names(label_names))
-    return _read(rows_of(files), files, unit, span, columns, question, text)
+    parts = [flat_record(part) for part in rows_of(own) or files if isinstance(part, Rows)]
+    if question is None and not any(name.endswith(".responses") for part in parts for name in part.names):
+        if pool.options.unit == DOCUMENT:
+            raise ParameterError("unit", DOCUMENT, "left out: these are rows of tokens and tags")
+        rows = TokenRows(pool.collector, columns)
+        for part in parts:
+            rows.add(part)
+        return rows.corpus()
+    questions = questions_of(parts, question)
+    said = {part.shown: list(argilla_said(part, questions, text, pool.collector)) for part in parts}
+    return pool.corpus_of(said, "question", question)
 
 
 def from_dataset(dataset: Any, **options: Any) -> CrowdCorpus:
@@ -111,19 +115,9 @@ def from_dataset(dataset: Any, **options: Any) -> CrowdCorpus:
 
     The options are those of `read`.
     """
-    parts: list[Rows] = []
     splits = dataset if isinstance(dataset, Mapping) else {"": dataset}
-    for split, rows in splits.items():
-        parts.append(Rows.of_dataset(rows, str(split) if len(splits) > 1 else ""))
-    span = {name: options.pop(name) for name in SPANS if name in options}
-    unit = options.pop("unit", "auto")
-    question, text = options.pop("question", None), options.pop("text", None)
-    columns = Columns(
-        options.pop("tags", None), options.pop("annotator", None), _checked_names(options.pop("label_names", None))
-    )
-    if options:
-        raise FormatError(f"from_dataset has no option {next(iter(options))!r}")
-    return _read(parts, [], unit, span, columns, question, text)
+    parts = [Rows.of_dataset(rows, str(split) if len(splits) > 1 else "") for split, rows in splits.items()]
+    return read(parts, **options)
 
 
 def _checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -131,36 +125,3 @@ def _checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     found = tuple(names.split(",")) if isinstance(names, str) else tuple(str(name) for name in names)
     return tuple(name.strip() for name in found)
-
-
-def _read(
-    parts: list[Rows],
-    files: list[SourceFile],
-    unit: str,
-    span: Mapping[str, Any],
-    columns: Columns,
-    question: str | None,
-    text: str | None,
-) -> CrowdCorpus:
-    options = SpanOptions("auto" if unit == DOCUMENT else unit, **span)
-    parts = [flat_record(part) for part in parts]
-    names = [name for part in parts for name in part.names]
-    if question is None and not any(name.endswith(".responses") for name in names):
-        if unit == DOCUMENT:
-            raise ParameterError("unit", unit, "left out: these are rows of tokens and tags")
-        rows = TokenRows(files, columns)
-        for part in parts:
-            rows.add(part)
-        return rows.corpus()
-    pool = TextPool(files, NAME, options)
-    questions = questions_of(parts, question)
-    said = {part.shown: list(argilla_said(part, questions, text, pool.collector)) for part in parts}
-    verdicts = [entry for given in said.values() for entry in given if isinstance(entry, Verdict)]
-    answers = {shown: [entry for entry in given if isinstance(entry, Answer)] for shown, given in said.items()}
-    n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
-    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
-        asked = pick_question(verdicts, question, "question", pool.collector)
-        return document_corpus(pool.linked_verdicts(verdicts), asked, pool.collector, options.scores)
-    for shown, given in answers.items():
-        pool.add_file(shown, given)
-    return pool.corpus()

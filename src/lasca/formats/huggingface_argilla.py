@@ -10,7 +10,7 @@ from lasca.errors import FormatError, ParameterError, typed
 from lasca.formats.base import Collector
 from lasca.formats.documents import Verdict
 from lasca.formats.huggingface_load import Rows
-from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_score, text_id
+from lasca.formats.texts import Answer, Mark, Said, as_label, as_name, as_score, id_of, listed
 
 __all__ = ["argilla_said", "flat_record", "is_record", "questions_of"]
 
@@ -90,9 +90,7 @@ def _is_spans(value: object) -> bool:
     return isinstance(value, dict) and "start" in value
 
 
-def argilla_said(
-    part: Rows, questions: Mapping[str, bool], text: str | None, collector: Collector
-) -> Iterator[Answer | Verdict]:
+def argilla_said(part: Rows, questions: Mapping[str, bool], text: str | None, collector: Collector) -> Iterator[Said]:
     """Yield what every user submitted, and the suggestions: spans, or labels of whole records."""
     if not any(name.endswith(".responses.status") for name in part.names):
         collector.note(
@@ -103,7 +101,7 @@ def argilla_said(
         words = row.get(column)
         if not isinstance(words, str):
             raise FormatError("a record's text must be a string", path=where, got=repr(words))
-        id = text_id(words) if row.get("id") is None else as_name(row["id"], "the id of a record", where)
+        id = id_of(row.get("id"), words, "the id of a record", where)
         id = f"{part.split}/{id}" if part.split else id
         metadata = _metadata(row, column)
         yield Answer(id, words, where, metadata=metadata)
@@ -120,9 +118,9 @@ def _responses(
     row: Mapping[str, Any], question: str, where: str, collector: Collector
 ) -> Iterator[tuple[str, Any, str, Any]]:
     """Yield name, value, role and score of all answers to one question of one record."""
-    responses = _column(row, f"{question}.responses", where)
-    users = _column(row, f"{question}.responses.users", where)
-    statuses = _column(row, f"{question}.responses.status", where)
+    responses = listed(row, f"{question}.responses", where)
+    users = listed(row, f"{question}.responses.users", where)
+    statuses = listed(row, f"{question}.responses.status", where)
     if len(users) != len(responses) or (statuses and len(statuses) != len(responses)):
         got = f"{len(responses)} responses, {len(users)} users, {len(statuses)} statuses"
         raise FormatError("responses, users and statuses differ in number", path=where, got=got)
@@ -171,13 +169,6 @@ def _text_column(row: Mapping[str, Any], name: str | None, where: str) -> str:
     return fields[0]
 
 
-def _column(row: Mapping[str, Any], name: str, where: str) -> list[Any]:
-    value = row.get(name)
-    if value is not None and not isinstance(value, list):
-        raise FormatError(f"{name!r} must be a list", path=where, got=repr(value))
-    return value or []
-
-
 def _entries(spans: dict[str, Any] | list[Any]) -> list[Any]:
     """Return spans as a list of dicts, also where a data set stored them as a dict of lists."""
     if isinstance(spans, list):
@@ -196,8 +187,5 @@ def _marks(spans: object, score: Any, where: str) -> list[Mark]:
     for span, sure in zip(entries, scores):
         if not isinstance(span, dict):
             raise FormatError("a span must have start, end and label", path=where, got=repr(span))
-        start, end = as_offset(span.get("start"), "start", where), as_offset(span.get("end"), "end", where)
-        quoted = span.get("text")
-        label = as_label(span.get("label"), where)
-        marks.append(Mark(start, end, label, quoted if isinstance(quoted, str) else None, where, as_score(sure)))
+        marks.append(Mark.of(span.get("start"), span.get("end"), span.get("label"), where, span.get("text"), sure))
     return marks

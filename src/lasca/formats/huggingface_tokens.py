@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
-from lasca.formats.base import Collector, SourceFile
+from lasca.formats.base import Collector
 from lasca.formats.huggingface_load import Rows
 from lasca.formats.names import speaker
-from lasca.formats.texts import as_name, as_time
+from lasca.formats.texts import as_name, as_time, first
 
 __all__ = ["Columns", "TokenRows"]
 
@@ -51,9 +51,8 @@ class _Given:
 class TokenRows:
     """Gathers rows and makes a corpus of them."""
 
-    def __init__(self, files: Sequence[SourceFile], columns: Columns) -> None:
-        self.collector = Collector(files, "huggingface")
-        self.columns = columns
+    def __init__(self, collector: Collector, columns: Columns) -> None:
+        self.collector, self.columns = collector, columns
         self.by_id: dict[str, list[_Given]] = {}
 
     def add(self, part: Rows) -> None:
@@ -67,7 +66,7 @@ class TokenRows:
         for k, (where, row) in enumerate(part.rows):
             tokens = _tokens(row, where)
             by_annotator = next((n for n in Columns.BY_ANNOTATOR if _is_by_annotator(row.get(n))), None)
-            known = next((row[n] for n in ("id", "sequence_id") if row.get(n) is not None), None)
+            known = first(row, ("id", "sequence_id"))
             if known is not None:
                 id = as_name(known, "the id of a row", where)
             else:
@@ -111,7 +110,7 @@ class TokenRows:
         tokens: tuple[str, ...],
         where: str,
     ) -> _Given:
-        time = next((as_time(row[n]) for n in Columns.TIME if row.get(n) is not None), None)
+        time = as_time(first(row, Columns.TIME))
         if values is None:
             self.collector.count("missing", 1, f"{where}: {name}")
             return _Given(tokens, where, name, None, role, time)

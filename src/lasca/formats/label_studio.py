@@ -28,20 +28,19 @@ the Data Manager sorts the queue of what to adjudicate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt, typed
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.label_studio_task import Tally, Task, is_minimal, kind_of
 from lasca.formats.sources import loads
 from lasca.formats.tabular import csv_rows, is_table
-from lasca.formats.texts import Answer, SpanOptions, TextPool
+from lasca.formats.texts import Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -77,62 +76,35 @@ def _sniff(file: SourceFile) -> float:
 def read(
     files: list[SourceFile],
     *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
     text: str | None = None,
     control: str | None = None,
     annotator: str = "auto",
-    link: str = "id",
     scores: str = "count",
+    **spans: Unpack[Spans],
 ) -> CrowdCorpus:
     """Read tasks. `text` names the key of `data` that holds the text, `control` the tag (`from_name`) to read.
 
     `annotator` says who is one person in several files: "name" (the same number is the same person) or "file".
     """
     check_choice("annotator", annotator, PEOPLE)
-    offsets = "auto" if unit == DOCUMENT else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link, scores))
-    export = _Export(pool.collector, text, control, unit == DOCUMENT)
+    pool = TextPool(files, NAME, scores=scores, **spans)
+    export = _Export(pool.collector, text, control, pool.options.unit == DOCUMENT)
     tasks = {file.shown: _tasks(file) for file in pick(files, SUFFIXES, pool.collector)}
     export.choices = _choices(task for given in tasks.values() for _, task in given)
-    for shown, own in tasks.items():
-        export.file(shown, own)
-    names = _names(export, annotator, pool.collector)
-    answers = {shown: [names(a, shown) for a in given] for shown, given in export.answers.items()}
-    verdicts = [names(v, shown) for shown, given in export.verdicts.items() for v in given]
-    export.check(unit, verdicts)
-    if chosen_unit(unit, export.n_spans, verdicts, pool.collector) == DOCUMENT:
-        question = question_of(verdicts, control, "control", pool.collector)
-        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector, scores)
-    for shown, given in answers.items():
-        pool.add_file(shown, given)
-    return pool.corpus()
+    said = {
+        shown: [s for line, t in own for s in Task(export, f"{shown}:{line}", t).given()]
+        for shown, own in tasks.items()
+    }
+    said = _named(said, annotator, pool.collector)
+    export.check(any(tasks.values()), [s for given in said.values() for s in given if isinstance(s, Verdict)])
+    found = pool.documents(said, "control", control, export.n_spans)
+    return pool.corpus() if found is None else found
 
 
-@dataclass
 class _Export(Tally):
-    """Goes through the files: answers with spans, labels of documents, and a count of everything else."""
+    """A count of all there is beside answers with spans and labels of documents."""
 
-    answers: dict[str, list[Answer]] = field(default_factory=dict)
-    verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
-    n_tasks: int = 0
-
-    def file(self, shown: str, tasks: Iterable[tuple[int, dict[str, Any]]]) -> None:
-        """Read the tasks of one file."""
-        answers = self.answers.setdefault(shown, [])
-        verdicts = self.verdicts.setdefault(shown, [])
-        for line, task in tasks:
-            self.n_tasks += 1
-            for given in Task(self, f"{shown}:{line}", task).given():
-                if isinstance(given, Answer):
-                    answers.append(given)
-                else:
-                    verdicts.append(given)
-
-    def check(self, unit: str, verdicts: list[Verdict]) -> None:
+    def check(self, tasks: bool, verdicts: list[Verdict]) -> None:
         """Refuse an export in which nobody labelled text, rather than say that all is O."""
         for kind, n in sorted(self.others.items()):
             self.collector.count(f"results that are no spans of text ({kind})", n)
@@ -148,7 +120,7 @@ class _Export(Tally):
                 hint="If one of these is what annotators chose for the whole text, name it: unit=document and "
                 f"control=… (on the command line: -r unit=document {typed(f'control={key}')})",
             )
-        if self.n_spans or unit == DOCUMENT or not self.n_tasks:
+        if self.n_spans or self.documents or not tasks:
             return
         found = [f"{kind}: {n:,}" for kind, n in sorted(self.others.items())]
         n_labels = sum(len(verdict.labels) for verdict in verdicts)
@@ -207,29 +179,13 @@ def _table_rows(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
         yield line, row
 
 
-class _Names:
-    """Names people across files: as they are, or by file."""
-
-    def __init__(self, by_file: bool, alone: dict[str, bool]) -> None:
-        self.by_file, self.alone = by_file, alone
-
-    def __call__(self, said: Any, shown: str) -> Any:
-        if not self.by_file or said.role != "annotator" or not said.name:
-            return said
-        stem = PurePosixPath(shown.replace("\\", "/").split("!")[-1]).stem.strip() or "unknown"
-        return replace(said, name=stem if self.alone[shown] else f"{stem}/{said.name}")
-
-
-def _names(export: _Export, annotator: str, collector: Collector) -> _Names:
-    """Return how people are named; the same number in several files is asked about."""
+def _named(said: dict[str, list[Said]], annotator: str, collector: Collector) -> dict[str, list[Said]]:
+    """Name people across files, as they are or by file; the same number in several files is asked about."""
     people: dict[str, set[str]] = {}
     texts: dict[str, set[str]] = {}
-    for shown in export.answers:
-        said: Iterable[Answer | Verdict] = (*export.answers[shown], *export.verdicts[shown])
-        said = [entry for entry in said if entry.role == "annotator" and entry.name]
-        people[shown] = {entry.name for entry in said}
-        texts[shown] = {entry.text for entry in said}
-    alone = {shown: len(names) < 2 for shown, names in people.items()}
+    for shown, given in said.items():
+        own = [entry for entry in given if entry.role == "annotator" and entry.name]
+        people[shown], texts[shown] = {entry.name for entry in own}, {entry.text for entry in own}
     if annotator == "auto":
         for first, second in ((a, b) for a in people for b in people if a < b):
             both = sorted(name for name in people[first] & people[second] if "@" not in name)
@@ -243,7 +199,14 @@ def _names(export: _Export, annotator: str, collector: Collector) -> _Names:
                     "annotator=file (on the command line: -r annotator=file); if the same number is the same person, "
                     "annotator=name",
                 )
-    return _Names(annotator == "file", alone)
+    if annotator != "file":
+        return said
+    named = {}
+    for shown, given in said.items():
+        stem = PurePosixPath(shown.replace("\\", "/").split("!")[-1]).stem.strip() or "unknown"
+        names = {name: stem if len(people[shown]) < 2 else f"{stem}/{name}" for name in people[shown]}
+        named[shown] = [replace(s, name=names[s.name]) if s.role == "annotator" and s.name else s for s in given]
+    return named
 
 
 def _items(value: object) -> list[Any]:

@@ -17,7 +17,7 @@ from lasca import align
 from lasca.errors import FormatError, excerpt, typed
 from lasca.formats.base import Collector
 from lasca.formats.documents import Verdict
-from lasca.formats.texts import Answer, Mark, as_label, as_name, as_offset, as_score, as_time, text_id
+from lasca.formats.texts import Answer, Mark, Said, as_name, as_offset, as_score, as_time, first, listed, text_id
 
 __all__ = ["Tally", "Task", "is_minimal", "kind_of"]
 
@@ -66,8 +66,8 @@ class Task:
         self.data = data
         self.id = "" if task.get("id") is None else as_name(task["id"], "the id of a task", where)
         self.where = where + (f" (task {excerpt(self.id, 40)})" if self.id else "")
-        self.entries = [(key, entry) for key in self._lists() for entry in _list(task, key, self.where)]
-        self.results = [r for _, e in self.entries if isinstance(e, dict) for r in _list(e, "result", self.where)]
+        self.entries = [(key, entry) for key in self._lists() for entry in listed(task, key, self.where)]
+        self.results = [r for _, e in self.entries if isinstance(e, dict) for r in listed(e, "result", self.where)]
         if self.minimal:
             self.results = list(self._minimal_results())
         self.spans = [r["value"] for r in self.results if kind_of(r) == "span" and self._wanted(r)]
@@ -165,7 +165,7 @@ class Task:
 
     # --- what was said ----------------------------------------------------------------------------------------
 
-    def given(self) -> Iterator[Answer | Verdict]:
+    def given(self) -> Iterator[Said]:
         """Yield the text of the task, then what each annotator and model said of it."""
         if self.key:
             yield Answer(self.id, self.text, self.where, metadata=self._metadata())
@@ -174,7 +174,7 @@ class Task:
             name = _annotator(self.task.get("annotator"), self.where)
             yield from self._said(name, self.results, "annotator", time, self.where)
             return
-        self.collector.count("drafts", len(_list(self.task, "drafts", self.where)), self.where)
+        self.collector.count("drafts", len(listed(self.task, "drafts", self.where)), self.where)
         for key, entry in self.entries:
             yield from self._entry(entry, key == "predictions")
 
@@ -188,7 +188,7 @@ class Task:
             found["text_key"] = self.key
         return {**found, **_controls(self.results)}
 
-    def _entry(self, given: object, model: bool) -> Iterator[Answer | Verdict]:
+    def _entry(self, given: object, model: bool) -> Iterator[Said]:
         what = "prediction" if model else "annotation"
         if not isinstance(given, dict):
             self.collector.count(f"{what}s without content", 1, self.where)  # an export of ids only
@@ -197,7 +197,7 @@ class Task:
             self.collector.count("skipped", 1, f"{self.where}: {what} {given.get('id')}")
             return
         time = as_time(given.get("updated_at")) or as_time(given.get("created_at"))
-        results = _list(given, "result", self.where)
+        results = listed(given, "result", self.where)
         if model:
             version = given.get("model_version")
             name = "model" if version in (None, "") else as_name(version, "model_version", self.where)
@@ -205,7 +205,7 @@ class Task:
                 self.collector.count("scores of whole predictions", 1, f"{self.where}: {given['score']}")
             yield from self._said(name, results, "model", time, f"{self.where} (prediction of {excerpt(name, 40)})")
             return
-        for review in _list(given, "reviews", self.where):
+        for review in listed(given, "reviews", self.where):
             accepted = str(review.get("accepted")) if isinstance(review, dict) else ""
             kind = {"True": "accepted", "False": "rejected"}.get(accepted, "looked at")
             self.collector.count(f"annotations {kind} by a reviewer, all votes", 1, self.where)
@@ -222,9 +222,7 @@ class Task:
                 gold = replace(entry, name="gold", role="gold")
                 yield replace(gold, again=True) if isinstance(gold, Answer) else gold
 
-    def _said(
-        self, name: str, results: list[Any], role: str, time: str | None, where: str
-    ) -> Iterator[Answer | Verdict]:
+    def _said(self, name: str, results: list[Any], role: str, time: str | None, where: str) -> Iterator[Said]:
         self.tally.n_given += 1
         marks: list[Mark] = []
         verdicts: dict[str, list[str]] = {}
@@ -260,14 +258,11 @@ class Task:
             self.collector.count("spans without a label", 1, where)
             return
         start, end = self._place(value, where)
-        quoted = value.get("text")
         self.tally.n_spans += len(labels)
         self.tally.controls[str(result.get("from_name"))] += len(labels)
-        if self.starts is not None:
-            quoted = None if not isinstance(quoted, str) or "\n" in self.text[start:end] else quoted
+        quoted = None if self.starts is not None and "\n" in self.text[start:end] else value.get("text")
         for label in labels:
-            words = quoted if isinstance(quoted, str) else None
-            yield Mark(start, end, as_label(label, where), words, where, as_score(result.get("score")))
+            yield Mark.of(start, end, label, where, quoted, result.get("score"))
 
     def _place(self, value: dict[str, Any], where: str) -> tuple[int, int]:
         """Return start and end of a span, counted in the text of the task."""
@@ -307,17 +302,10 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str) and "/" in value
 
 
-def _list(holder: dict[str, Any], key: str, where: str) -> list[Any]:
-    value = holder.get(key)
-    if value is not None and not isinstance(value, list):
-        raise FormatError(f"{key!r} must be a list", path=where, got=repr(value))
-    return value or []
-
-
 def _annotator(value: object, where: str) -> str:
     """Return the name of who completed an annotation: a number, an address, or an object that has one of these."""
     if isinstance(value, dict):
-        value = next((value[key] for key in ("email", "username", "id") if value.get(key) not in (None, "")), None)
+        value = first(value, ("email", "username", "id"), (None, ""))
     return "unknown" if value is None else as_name(value, "completed_by", where)
 
 

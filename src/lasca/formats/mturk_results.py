@@ -27,16 +27,14 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt, typed
 from lasca.formats.base import Collector, SourceFile, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.sources import loads
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_name, as_offset, as_time, first, id_of
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -77,34 +75,20 @@ def _is_table(file: SourceFile) -> bool:
 def read(
     files: list[SourceFile],
     *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
     text: str | None = None,
     answer: str | None = None,
     item: str | None = None,
-    link: str = "id",
+    **spans: Unpack[Spans],
 ) -> CrowdCorpus:
     """Read result files. `text`, `answer` and `item` name the columns of the text, the spans and the item's id."""
-    documents = unit == DOCUMENT
-    pool = TextPool(files, NAME, SpanOptions("auto" if documents else unit, partial, overlap, tokenizer, tagging, link))
-    verdicts: list[Verdict] = []
-    answers: dict[str, list[Answer]] = {}
+    pool = TextPool(files, NAME, **spans)
+    documents = pool.options.unit == DOCUMENT
+    said: dict[str, list[Said]] = {}
     for file in pick(files, (".csv", ".tsv"), pool.collector):
         rows = _Rows(file, pool.collector, text, answer, item, documents)
-        verdicts += rows.verdicts()
-        answers[file.shown] = [] if documents else list(rows.answers())
+        said[file.shown] = [entry for line, row in rows.table for entry in rows.said(f"{file.shown}:{line}", row)]
         answer = answer if not documents or answer not in rows.header else None  # a column, and no question
-    n_spans = sum(len(given.marks or ()) for each in answers.values() for given in each)
-    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
-        question = question_of([v for v in verdicts if v.question], answer, "answer", pool.collector)
-        verdicts = [v if v.question else replace(v, question=question) for v in verdicts]
-        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector)
-    for shown, given in answers.items():
-        pool.add_file(shown, given)
-    return pool.corpus()
+    return pool.corpus_of(said, "answer", answer)
 
 
 class _Rows:
@@ -117,7 +101,7 @@ class _Rows:
         text: str | None,
         answer: str | None,
         item: str | None,
-        documents: bool = False,
+        documents: bool,
     ) -> None:
         self.file, self.collector = file, collector
         (_, self.header), *self.table = _table(file) or [(1, [])]
@@ -130,35 +114,39 @@ class _Rows:
         self.answered = self._labels_in(answer) if documents else self._answers_in(answer)
         self.tainted = self._optional(None, ("_tainted",))
 
-    def verdicts(self) -> Iterator[Verdict]:
-        """Yield what each row that was not rejected says of its whole document, and the golds beside it."""
-        for line, row in self.table:
-            where = f"{self.file.shown}:{line}"
-            row = self._whole(row, where)
-            text = row[self.text]
-            id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
-            shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
-            said, metadata = self._said(row), self._metadata(row)
-            time = None if self.time is None else _time(row[self.time])
-            name = as_name(row[self.worker], "the annotator", where)
-            rejected = self.status is not None and row[self.status].strip().lower() in REFUSED
-            if self.documents:
-                self.collector.count("rejected", int(rejected), where)
-                self.collector.count("missing", int(not any(said.values())), where)
-            said = {} if rejected else said
-            if self.tainted is not None and row[self.tainted].strip().lower() == "true":
-                self.collector.count("tainted judgments, kept", 1, f"{where}: {name}")
-            if not said:
-                yield Verdict(id, shown, where, "", (), metadata=metadata)
-            for question, labels in said.items():
-                yield Verdict(id, shown, where, name, labels, question, time=time, metadata=metadata)
-                gold = self._optional(None, (f"golden:{question.lower()}", f"{question.lower()}_gold"))
-                golds = [] if gold is None else row[gold].split("\n")
-                if len(golds) == 1 and golds[0].strip():
-                    yield Verdict(id, shown, where, "gold", (golds[0].strip(),), question, "gold", metadata=metadata)
-                self.collector.count("golds that allow several labels, left out", int(len(golds) > 1), where)
+    def said(self, where: str, row: list[str]) -> Iterator[Said]:
+        """Yield what a row says of its whole document, with the golds beside it, and the spans; if not rejected."""
+        row = self._whole(row, where)
+        text, status = row[self.text], "" if self.status is None else row[self.status].strip().lower()
+        id = id_of(None if self.item is None else row[self.item], text, "the id of an item", where)
+        shown = text if text.strip(" -") else id  # a table that does not hold the texts: items by their id
+        chosen, metadata = self._chosen(row), self._metadata(row)
+        time = None if self.time is None else _time(row[self.time])
+        name, rejected = as_name(row[self.worker], "the annotator", where), status in REFUSED
+        if self.documents:
+            self.collector.count("rejected", int(rejected), where)
+            self.collector.count("missing", int(not any(chosen.values())), where)
+        chosen = {} if rejected else chosen
+        if self.tainted is not None and row[self.tainted].strip().lower() == "true":
+            self.collector.count("tainted judgments, kept", 1, f"{where}: {name}")
+        if not chosen:
+            yield Verdict(id, shown, where, "", (), metadata=metadata)
+        for question, labels in chosen.items():
+            yield Verdict(id, shown, where, name, labels, question, time=time, metadata=metadata)
+            gold = self._optional(None, (f"golden:{question.lower()}", f"{question.lower()}_gold"))
+            golds = [] if gold is None else row[gold].split("\n")
+            if len(golds) == 1 and golds[0].strip():
+                yield Verdict(id, shown, where, "gold", (golds[0].strip(),), question, "gold", metadata=metadata)
+            self.collector.count("golds that allow several labels, left out", int(len(golds) > 1), where)
+        if rejected and not self.documents:
+            self.collector.count(status, 1, where)
+            yield Answer(id, text, where)
+        elif not self.documents:
+            marks = self._marks([row[c] for c in self.answered], where)
+            self.collector.count("missing", int(marks is None), where)
+            yield Answer(id, text, where, name, marks, "annotator", time, metadata=metadata)
 
-    def _said(self, row: list[str]) -> dict[str, tuple[str, ...]]:
+    def _chosen(self, row: list[str]) -> dict[str, tuple[str, ...]]:
         """Return what was chosen for each question: in JSON, in a column for each choice, or in plain words."""
         said: dict[str, tuple[str, ...]] = {}
         for c in self.answered:
@@ -226,24 +214,6 @@ class _Rows:
         """Return the column with the most words, which may be that of the texts."""
         words = [sum(row[c].count(" ") for _, row in self.table if c < len(row)) for c in range(len(self.header))]
         return self.header[words.index(max(words))] if words else "…"
-
-    def answers(self) -> Iterator[Answer]:
-        """Yield one answer for each row that was not rejected."""
-        for line, row in self.table:
-            where = f"{self.file.shown}:{line}"
-            row = self._whole(row, where)
-            text = row[self.text]
-            id = text_id(text) if self.item is None else as_name(row[self.item], "the id of an item", where)
-            if self.status is not None and row[self.status].strip().lower() in REFUSED:
-                self.collector.count(row[self.status].strip().lower(), 1, where)
-                yield Answer(id, text, where)
-                continue
-            marks = self._marks([row[c] for c in self.answered], where)
-            if marks is None:
-                self.collector.count("missing", 1, where)
-            time = None if self.time is None else _time(row[self.time])
-            name = as_name(row[self.worker], "the annotator", where)
-            yield Answer(id, text, where, name, marks, "annotator", time, metadata=self._metadata(row))
 
     def _marks(self, cells: list[str], where: str) -> list[Mark] | None:
         """Return the spans in the JSON of the answers; None if all of them are empty."""
@@ -375,9 +345,8 @@ def _spans(value: Any, where: str, depth: int) -> Iterator[Mark]:
 def _marks_of(value: dict[str, Any], edges: tuple[str, str], where: str) -> Iterator[Mark]:
     start = as_offset(value[edges[0]], edges[0], where)
     end = as_offset(value[edges[1]], edges[1], where) + (start if edges[1] == "length" else 0)
-    label = next((value[key] for key in LABELS if value.get(key) is not None), None)
+    label = first(value, LABELS)
     if label is None:
         raise FormatError("a span has no label", path=where, got=excerpt(value))
-    quoted = value.get("text")
     for name in label if isinstance(label, list) else [label]:
-        yield Mark(start, end, as_label(name, where), quoted if isinstance(quoted, str) else None, where)
+        yield Mark.of(start, end, name, where, value.get("text"))

@@ -23,25 +23,26 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.documents import Verdict
 from lasca.formats.names import NAMES, speaker
 from lasca.formats.texts import (
     Answer,
     Mark,
-    SpanOptions,
+    Said,
+    Spans,
     TextPool,
     as_label,
     as_name,
     as_offset,
     as_score,
     as_time,
-    text_id,
+    id_of,
+    listed,
 )
 
 __all__ = ["NAME", "read", "sniff"]
@@ -75,39 +76,25 @@ def _looks_like(row: dict[str, Any]) -> float:
     return 0.9 if plain and (spans or "answer" in row or "tokens" in row) else 0.0
 
 
-def read(
-    files: list[SourceFile],
-    *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
-    link: str = "id",
-    label: str | None = None,
-) -> CrowdCorpus:
+def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
     """Read Prodigy lines. The lines' own tokens are kept unless a `tokenizer` is given.
 
     `label` names the label of documents to read where lines accept or reject one of several.
     """
-    offsets = "auto" if unit == DOCUMENT else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
+    pool = TextPool(files, NAME, **spans)
     lines = _Lines(pool.collector)
     mine = pick(files, SUFFIXES, pool.collector)
     names = owners(mine)
+    said: dict[str, list[Said]] = {}
     for file in mine:
-        before = len(lines.verdicts)
         rows = list(parse_json_items(file))
         _refuse_single(file, [row for _, row in rows])
         owner = names[file.shown]
-        answers = [a for n, row in rows for a in lines.given(f"{file.shown}:{n}", owner, row)]
-        own = _sessions([*answers, *lines.verdicts[before:]], file.shown, owner[0], pool.collector)
-        lines.answers[file.shown] = [replace(a, name=own.get(a.name, a.name)) for a in answers]
-        lines.verdicts[before:] = [replace(v, name=own.get(v.name, v.name)) for v in lines.verdicts[before:]]
-    verdicts = lines.verdicts
-    if chosen_unit(unit, lines.n_spans, verdicts, pool.collector) == DOCUMENT:
-        question = question_of(verdicts, label, "label", pool.collector)
-        return document_corpus(pool.linked_verdicts(verdicts), question, pool.collector)
+        given = [entry for n, row in rows for entry in lines.given(f"{file.shown}:{n}", owner, row)]
+        own = _sessions(given, file.shown, owner[0], pool.collector)
+        said[file.shown] = [replace(entry, name=own.get(entry.name, entry.name)) for entry in given]
+    if (found := pool.documents(said, "label", label, lines.n_spans)) is not None:
+        return found
     if not lines.asked:
         others = ", ".join(kind for kind in pool.collector.counts if kind.startswith(("other values", "relations")))
         raise FormatError(
@@ -116,8 +103,6 @@ def read(
             got=others or None,
             hint="LASCA reads spans of text (ner.manual, spans.manual, review) and labels of whole documents",
         )
-    for shown, answers in lines.answers.items():
-        pool.add_file(shown, answers)
     return pool.corpus()
 
 
@@ -129,12 +114,8 @@ def _refuse_single(file: SourceFile, lines: Sequence[dict[str, Any]]) -> None:
     manual = any("token_start" in span for span in spans) or any("_view_id" in row or "versions" in row for row in rows)
     asked = any(row.get("answer") == "reject" for row in rows) and any("score" in span for span in spans)
     if judged or (rows and len(spans) == len(rows) and asked and not manual):
-        raise file.error(
-            "the answers are about single spans, and say nothing about the rest of the text",
-            1,
-            got=spans[0],
-            hint=WHOLE,
-        )
+        what = "the answers are about single spans, and say nothing about the rest of the text"
+        raise file.error(what, 1, got=spans[0], hint=WHOLE)
 
 
 class _Lines:
@@ -142,51 +123,49 @@ class _Lines:
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
-        self.answers: dict[str, list[Answer]] = {}
-        self.verdicts: list[Verdict] = []
         self.n_spans = 0
         self.asked = False
         """Whether any line has a place for spans, be it empty."""
 
-    def given(self, where: str, owner: tuple[str, str], row: dict[str, Any]) -> Iterator[Answer]:
+    def given(self, where: str, owner: tuple[str, str], row: dict[str, Any]) -> Iterator[Said]:
         """Yield what was said in one line: by its annotator, or by all who took part in a review of it."""
-        versions = _list(row, "versions", where)
+        versions = listed(row, "versions", where)
         if not versions:
-            yield self._answer(row, where, *_annotator(row, owner, where))
+            yield from self._answer(row, where, *_annotator(row, owner, where))
             return
         self.collector.count("reviewed lines", 1, where)
         self.collector.count("lines with several versions", len(versions) > 1, where)
         for version in versions:
             if not isinstance(version, dict):
                 raise FormatError("a version must be an object", path=where, got=repr(version))
-            sessions = _list(version, "sessions", where) or [_annotator(version, owner, where)[0]]
+            sessions = listed(version, "sessions", where) or [_annotator(version, owner, where)[0]]
             for name in sessions:
                 whole = {"text": row.get("text"), "_input_hash": row.get("_input_hash"), **version}
-                yield self._answer(whole, where, as_name(name, "a session", where), "annotator")
-        yield self._answer(row, where, DECISION, "gold")
+                yield from self._answer(whole, where, as_name(name, "a session", where), "annotator")
+        yield from self._answer(row, where, DECISION, "gold")
 
-    def _answer(self, row: dict[str, Any], where: str, name: str, role: str) -> Answer:
+    def _answer(self, row: dict[str, Any], where: str, name: str, role: str) -> Iterator[Said]:
         text = row.get("text")
         if not isinstance(text, str):
             found = ", ".join(key for key in ("image", "html", "audio", "video", "options") if key in row)
             raise FormatError("every line must have a string 'text'", path=where, got=found or repr(text))
-        known = row.get("_input_hash")
-        id = text_id(text) if known is None else as_name(known, "_input_hash", where)
-        tokens = None if row.get("tokens") is None else [_token(t, where) for t in _list(row, "tokens", where)]
+        id = id_of(row.get("_input_hash"), text, "_input_hash", where)
+        tokens = None if row.get("tokens") is None else [_token(t, where) for t in listed(row, "tokens", where)]
         answer = row.get("answer", "accept")
         time = as_time(row.get("_timestamp"))
         metadata = (
             {} if not isinstance(row.get("meta"), dict) else {"meta": json.dumps(row["meta"], ensure_ascii=False)}
         )
-        self.collector.count("relations", len(_list(row, "relations", where)), where)
+        self.collector.count("relations", len(listed(row, "relations", where)), where)
         for key in sorted(key for key in row if key not in KNOWN and not key.startswith("_") and row[key]):
             self.collector.count(f"other values of lines ({key})", 1, where)
         verdict = self._verdict(row, answer, where)
         if verdict is not None:
             question, labels = verdict
-            self.verdicts.append(Verdict(id, text, where, name, labels, question, role, time, metadata))
+            yield Verdict(id, text, where, name, labels, question, role, time, metadata)
             if not row.get("spans"):
-                return Answer(id, text, where, metadata=metadata)
+                yield Answer(id, text, where, metadata=metadata)
+                return
         if row.get("_view_id", row.get("view_id")) == "ner" and row.get("spans"):
             raise FormatError(
                 "the answer is about one span only (view ner), and says nothing about the rest of the text",
@@ -194,7 +173,7 @@ class _Lines:
                 got=f"{answer}: {row['spans'][:1]}",
                 hint=WHOLE,
             )
-        marks: list[Mark] | None = [_mark(span, tokens, where, self.collector) for span in _list(row, "spans", where)]
+        marks: list[Mark] | None = [_mark(span, tokens, where, self.collector) for span in listed(row, "spans", where)]
         self.n_spans += len(marks or ())
         view = row.get("_view_id", row.get("view_id"))
         self.asked |= isinstance(row.get("spans"), list) or str(view).endswith("manual")
@@ -202,7 +181,7 @@ class _Lines:
             kind = answer if answer in ("reject", "ignore") else "other answer"
             self.collector.count({"reject": "rejected", "ignore": "ignored"}.get(kind, kind), 1, where)
             marks = None
-        return Answer(id, text, where, name, marks, role, time, tokens, metadata)
+        yield Answer(id, text, where, name, marks, role, time, tokens, metadata)
 
     def _verdict(self, row: dict[str, Any], answer: object, where: str) -> tuple[str, tuple[str, ...]] | None:
         """Return the question and what was chosen for the whole text; None if the line is not about that."""
@@ -210,7 +189,7 @@ class _Lines:
             shown = {
                 o.get("id"): o.get("text") for o in row["options"] if isinstance(o, dict) and _is_number(o.get("id"))
             }
-            accepted = _list(row, "accept", where) if answer == "accept" else []
+            accepted = listed(row, "accept", where) if answer == "accept" else []
             return "", tuple(as_label((_is_number(a) and shown.get(a)) or a, where) for a in accepted)
         label = row.get("label")
         if isinstance(label, str) and label.strip() and not row.get("spans"):
@@ -218,7 +197,7 @@ class _Lines:
         return None
 
 
-def _sessions(said: Sequence[Answer | Verdict], shown: str, owner: str, collector: Collector) -> dict[str, str]:
+def _sessions(said: Sequence[Said], shown: str, owner: str, collector: Collector) -> dict[str, str]:
     """Return the file's name for sessions that are called by their time, unless the same text stands in two of them."""
     texts: dict[str, set[str]] = {}
     for entry in said:
@@ -243,13 +222,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _list(row: dict[str, Any], key: str, where: str) -> list[Any]:
-    value = row.get(key)
-    if value is not None and not isinstance(value, list):
-        raise FormatError(f"{key!r} must be a list", path=where, got=repr(value))
-    return value or []
-
-
 def _token(token: object, where: str) -> Mark:
     if not isinstance(token, dict):
         raise FormatError("a token must be an object with start, end and text", path=where, got=repr(token))
@@ -263,15 +235,14 @@ def _mark(span: object, tokens: list[Mark] | None, where: str, collector: Collec
     if not isinstance(span, dict):
         raise FormatError("a span must be an object with start, end and label", path=where, got=repr(span))
     label = as_label(span.get("label"), where)
-    quoted = span.get("text")
     if as_score(span.get("score")) is not None:  # of the model that suggested the span, not of who accepted it
         collector.count("scores of suggested spans", 1, where)
     if "start" in span or "end" in span or not tokens:
-        start, end = as_offset(span.get("start"), "start", where), as_offset(span.get("end"), "end", where)
-        if tokens and not _agrees(span, tokens, start, end):
-            shown = f"tokens {span.get('token_start')}-{span.get('token_end')}, characters {start}-{end}"
+        mark = Mark.of(span.get("start"), span.get("end"), label, where, span.get("text"))
+        if tokens and not _agrees(span, tokens, mark.start, mark.end):
+            shown = f"tokens {span.get('token_start')}-{span.get('token_end')}, characters {mark.start}-{mark.end}"
             collector.count("spans whose token numbers do not fit", 1, f"{where}: {label} {shown}")
-        return Mark(start, end, label, quoted if isinstance(quoted, str) else None, where)
+        return mark
     first = as_offset(span.get("token_start"), "token_start", where)
     last = as_offset(span.get("token_end"), "token_end", where)  # inclusive
     if not first <= last < len(tokens):

@@ -20,15 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.documents import Verdict
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, text_id
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
 from lasca.schemes import OUTSIDE
 
 __all__ = ["NAME", "read", "sniff"]
@@ -86,53 +85,35 @@ def sniff(files: Sequence[SourceFile]) -> float:
     return 0.97 if any(_listed(row.get(key)) for row in rows for key in CROWD) else 0.84
 
 
-def read(
-    files: Sequence[SourceFile],
-    *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
-    link: str = "id",
-    question: str | None = None,
-) -> CrowdCorpus:
+def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
     """Read records; the options are those of all readers of spans, and `question` for labels of several kinds."""
-    offsets = "auto" if unit == DOCUMENT else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
-    said = _Said(pool.collector)
-    answers: dict[str, list[Answer]] = {}
+    pool = TextPool(files, NAME, **spans)
+    records = _Records(pool.collector)
+    said: dict[str, list[Said]] = {}
     for file in pick(files, SUFFIXES, pool.collector):
-        answers[file.shown] = [a for line, row in parse_json_items(file) for a in said.of(file, line, row)]
-    n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
-    if said.n_tags:
-        pool.collector.count("spans left out", n_spans)
-        return pool.collector.corpus()
-    if chosen_unit(unit, n_spans, said.verdicts, pool.collector) == DOCUMENT:
-        asked = question_of(said.verdicts, question, "question", pool.collector)
-        return document_corpus(pool.linked_verdicts(said.verdicts), asked, pool.collector)
-    for shown, given in answers.items():
-        pool.add_file(shown, given)
-    return pool.corpus()
+        said[file.shown] = [s for line, row in parse_json_items(file) for s in records.said(file, line, row)]
+    if not records.n_tags:
+        return pool.corpus_of(said, "question", question)
+    marks = [len(s.marks or ()) for given in said.values() for s in given if isinstance(s, Answer)]
+    pool.collector.count("spans left out", sum(marks))
+    return pool.collector.corpus()
 
 
-class _Said:
+class _Records:
     """Turns records into answers with spans, labels of documents, and, in the collector, tags of tokens."""
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
-        self.verdicts: list[Verdict] = []
         self.n_tags = 0
 
-    def of(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Answer]:
+    def said(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Said]:
         """Yield the answers of one record."""
         where = f"{file.shown}:{line}"
         tokens, text = _tokens(row), _text(row)
         if tokens is None and text is None:
             raise FormatError("a record has no text", path=where, got=", ".join(row), hint="It must stand under 'text'")
-        known = next((row[key] for key in IDS if row.get(key) is not None), None)
         whole = text if text is not None else " ".join(tokens or ())
-        id = text_id(whole) if known is None else as_name(known, "the id of a record", where)
+        id = id_of(first(row, IDS), whole, "the id of a record", where)
         if "label_annotations" in row:
             yield from self._potato(row, id, whole, where, PurePosixPath(file.name).parent.name or "annotator")
             return
@@ -157,7 +138,7 @@ class _Said:
             elif value is not None:
                 labels = value if isinstance(value, list) else [value]
                 given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
-                self.verdicts.append(Verdict(id, whole, where, name, given, "", role, None, metadata))
+                yield Verdict(id, whole, where, name, given, "", role, None, metadata)
                 yield Answer(id, whole, where, metadata=metadata)
 
     def _count_further(self, row: dict[str, Any], where: str) -> None:
@@ -177,7 +158,7 @@ class _Said:
         labels = [None if tag is None or tag == -100 else as_label(tag, where) for tag in tags]
         self.collector.annotate(id, name, labels, role=role, where=where)
 
-    def _potato(self, row: dict[str, Any], id: str, text: str, where: str, name: str) -> Iterator[Answer]:
+    def _potato(self, row: dict[str, Any], id: str, text: str, where: str, name: str) -> Iterator[Said]:
         """Read a line of Potato: labels by scheme, and spans in a list or by scheme."""
         spans, labels = row.get("span_annotations"), row["label_annotations"]
         spans = [s for each in spans.values() for s in each] if isinstance(spans, dict) else spans or []
@@ -187,7 +168,7 @@ class _Said:
             names = (
                 [key for key, value in chosen.items() if value not in ("", None)] if isinstance(chosen, dict) else []
             )
-            self.verdicts.append(Verdict(id, text, where, name, tuple(as_label(n, where) for n in names), str(scheme)))
+            yield Verdict(id, text, where, name, tuple(as_label(n, where) for n in names), str(scheme))
         yield Answer(id, text, where, name, [_mark(span, where) for span in spans])
 
     def _metadata(self, row: dict[str, Any], used: set[str], where: str) -> dict[str, str]:
@@ -288,7 +269,7 @@ def _by_annotator(
 def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
     """Return the annotator and what was said of one object; a span with its author is not meant."""
     plain = {plain_name(key): value for key, value in entry.items()}
-    who = next((plain[key] for key in WHO if plain.get(key) is not None), None)
+    who = first(plain, WHO)
     said = [plain[key] for key in SAID if key in plain]
     if who is None or not said or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
         return None
@@ -300,10 +281,9 @@ def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
     plain = {plain_name(key): value for key, value in entry.items()}
     if not set(plain) & set(START):
         return []
-    who = next((plain[key] for key in (*WHO, *CROWD) if plain.get(key) not in (None, "", [])), None)
-    return [
-        as_name(name, "an annotator", where) for name in (who if isinstance(who, list) else [who]) if name is not None
-    ]
+    who = first(plain, (*WHO, *CROWD), (None, "", []))
+    names = who if isinstance(who, list) else [who]
+    return [as_name(name, "an annotator", where) for name in names if name is not None]
 
 
 def _by_author(spans: list[Any], authors: list[list[str]]) -> list[Voice]:
@@ -354,5 +334,4 @@ def _mark(entry: Any, where: str) -> Mark:
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
     else:
         raise FormatError("a span must be [start, end, label], or an object with these", path=where, got=repr(entry))
-    quoted = quoted if isinstance(quoted, str) else None
-    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), quoted, where)
+    return Mark.of(start, end, label, where, quoted)

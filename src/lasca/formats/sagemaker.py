@@ -15,15 +15,14 @@ refer to files (`source-ref`) are refused by name: their text is elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
+from lasca.formats.documents import Verdict
 from lasca.formats.sources import loads
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_name, as_offset, as_time, text_id
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, as_time, id_of, text_id
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -47,43 +46,20 @@ def _jobs(row: dict[str, Any]) -> list[str]:
     return [key for key in row if isinstance(row.get(f"{key}-metadata"), dict)]
 
 
-def read(
-    files: list[SourceFile],
-    *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
-    job: str | None = None,
-    link: str = "id",
-) -> CrowdCorpus:
+def read(files: list[SourceFile], *, job: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
     """Read manifests or consolidation requests. `job` names the job to read where there are several."""
-    offsets = "auto" if unit == DOCUMENT else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging, link))
-    answers: dict[str, list[Answer]] = {}
-    verdicts: list[Verdict] = []
+    pool = TextPool(files, NAME, **spans)
+    said: dict[str, list[Said]] = {}
     for file in pick(files, SUFFIXES, pool.collector):
-        kept = answers.setdefault(file.shown, [])
+        kept = said.setdefault(file.shown, [])
         for line, row in parse_json_items(file):
             where = f"{file.shown}:{line}"
             request = "dataObject" in row
-            for said in _request(row, where, pool.collector) if request else _line(row, where, job, pool.collector):
-                if isinstance(said, Verdict):
-                    verdicts.append(said)
-                else:
-                    kept.append(said)
-    n_spans = sum(len(a.marks or ()) for given in answers.values() for a in given)
-    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
-        return document_corpus(
-            pool.linked_verdicts(verdicts), question_of(verdicts, job, "job", pool.collector), pool.collector
-        )
-    for shown, given in answers.items():
-        pool.add_file(shown, given)
-    return pool.corpus()
+            kept += _request(row, where, pool.collector) if request else _line(row, where, job, pool.collector)
+    return pool.corpus_of(said, "job", job)
 
 
-def _line(row: dict[str, Any], where: str, job: str | None, collector: Collector) -> Iterator[Answer | Verdict]:
+def _line(row: dict[str, Any], where: str, job: str | None, collector: Collector) -> Iterator[Said]:
     text = row.get("source")
     jobs = [name for name in _jobs(row) if job in (None, name)]
     if not isinstance(text, str):
@@ -114,14 +90,14 @@ def _line(row: dict[str, Any], where: str, job: str | None, collector: Collector
             collector.count("results that are neither spans nor classes", 1, f"{where}: {about.get('type')}")
 
 
-def _request(row: dict[str, Any], where: str, collector: Collector) -> Iterator[Answer | Verdict]:
+def _request(row: dict[str, Any], where: str, collector: Collector) -> Iterator[Said]:
     content = row["dataObject"].get("content") if isinstance(row["dataObject"], dict) else None
     if isinstance(content, str) and content.lstrip().startswith("{"):
         parsed = _parsed(content, where)
         content = parsed.get("source", content) if isinstance(parsed, dict) else content
     if not isinstance(content, str) or not content.strip():
         raise FormatError("a request has no text in its dataObject", path=where, got=repr(row["dataObject"]))
-    id = text_id(content) if row.get("datasetObjectId") is None else as_name(row["datasetObjectId"], "the id", where)
+    id = id_of(row.get("datasetObjectId"), content, "the id", where)
     yield Answer(id, content, where)
     answers = row.get("annotations")
     if not isinstance(answers, list):
@@ -177,8 +153,4 @@ def _class_of(value: object) -> tuple[str, ...] | None:
 def _mark(entity: object, where: str) -> Mark:
     if not isinstance(entity, dict):
         raise FormatError("an entity must have startOffset, endOffset and label", path=where, got=repr(entity))
-    start, end = (
-        as_offset(entity.get("startOffset"), "startOffset", where),
-        as_offset(entity.get("endOffset"), "endOffset", where),
-    )
-    return Mark(start, end, as_label(entity.get("label"), where), None, where)
+    return Mark.of(entity.get("startOffset"), entity.get("endOffset"), entity.get("label"), where)

@@ -16,14 +16,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, owners, parse_json
-from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, text_id
+from lasca.formats.documents import Verdict
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, text_id
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -61,57 +61,38 @@ def _is_json(file: SourceFile) -> bool:
     return isinstance(first.get("paragraphs"), list)
 
 
-def read(
-    files: list[SourceFile],
-    *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
-    group: str | None = None,
-) -> CrowdCorpus:
+def read(files: list[SourceFile], *, group: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
     """Read DocBin or JSON. `group` names the one span group to read instead of the entities."""
-    offsets = "codepoint" if unit in ("auto", DOCUMENT) else unit
-    pool = TextPool(files, NAME, SpanOptions(offsets, partial, overlap, tokenizer, tagging))
-    answers: dict[str, list[Answer]] = {}
-    verdicts: list[Verdict] = []
+    pool = TextPool(files, NAME, usual="codepoint", **spans)
+    said: dict[str, list[Said]] = {}
     for file in files:
         if len(files) > 1 and not (is_docbin(file) or _is_json(file)):
             pool.collector.count("other files", 1, file.shown)
             continue
         given = _docbin(file, group, pool.collector) if is_docbin(file) else _json(file, pool.collector)
-        kept = answers.setdefault(file.shown, [])
-        for said in given:
-            if isinstance(said, Verdict):
-                verdicts.append(said)
-            else:
-                kept.append(said)
-    named = _owners(answers, owners(files), pool.collector)
-    n_spans = sum(len(a.marks or ()) for given in named.values() for a in given)
-    if chosen_unit(unit, n_spans, verdicts, pool.collector) == DOCUMENT:
-        return document_corpus(verdicts, "", pool.collector)
-    for shown, own in named.items():
-        pool.add_file(shown, own)
-    return pool.corpus()
+        said[file.shown] = list(given)
+    return pool.corpus_of(_owners(said, owners(files), pool.collector))
 
 
 def _owners(
-    answers: dict[str, list[Answer]], files: dict[str, tuple[str, str]], collector: Collector
-) -> dict[str, list[Answer]]:
+    said: dict[str, list[Said]], files: dict[str, tuple[str, str]], collector: Collector
+) -> dict[str, list[Said]]:
     """Give what has no name the file's, if files share texts; else it is the gold."""
-    texts = {shown: {a.text for a in given} for shown, given in answers.items()}
+    texts = {shown: {a.text for a in given} for shown, given in said.items()}
     shared = any(texts[a] & texts[b] for a in texts for b in texts if a < b)
-    if shared:
-        collector.note("Several files have the same texts: each file is an annotator.")
+    if not shared:
+        return said
+    collector.note("Several files have the same texts: each file is an annotator.")
     named = {}
-    for shown, given in answers.items():
-        name, role = files[shown] if shared else (GOLD, "gold")
-        named[shown] = [replace(a, name=name, role=role) if a.name == GOLD else a for a in given]
+    for shown, given in said.items():
+        name, role = files[shown]
+        named[shown] = [
+            replace(a, name=name, role=role) if isinstance(a, Answer) and a.name == GOLD else a for a in given
+        ]
     return named
 
 
-def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterator[Answer | Verdict]:
+def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterator[Said]:
     try:
         import spacy
         from spacy.tokens import DocBin
@@ -155,7 +136,7 @@ def _best(cats: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(name for name, score in scores.items() if score == top))
 
 
-def _json(file: SourceFile, collector: Collector) -> Iterator[Answer | Verdict]:
+def _json(file: SourceFile, collector: Collector) -> Iterator[Said]:
     whole = parse_json(file)
     if isinstance(whole, dict) and isinstance(whole.get("annotations"), list):
         whole = [entry for entry in whole["annotations"] if entry is not None]
@@ -170,7 +151,7 @@ def _json(file: SourceFile, collector: Collector) -> Iterator[Answer | Verdict]:
             raise FormatError("an entry must be [text, {'entities': […]}] or have paragraphs", path=where, got=entry)
 
 
-def _tuple(text: str, said: dict[str, Any], where: str, collector: Collector) -> Iterator[Answer | Verdict]:
+def _tuple(text: str, said: dict[str, Any], where: str, collector: Collector) -> Iterator[Said]:
     id = text_id(text)
     entities = said.get("entities", said.get("spans"))
     for key in ("links", "relations", "heads", "deps", "tags"):
@@ -190,10 +171,10 @@ def _mark(entity: object, where: str) -> Mark:
         start, end, label = entity.get("start"), entity.get("end"), entity.get("label")
     else:
         raise FormatError("an entity must be [start, end, label]", path=where, got=repr(entity))
-    return Mark(as_offset(start, "start", where), as_offset(end, "end", where), as_label(label, where), None, where)
+    return Mark.of(start, end, label, where)
 
 
-def _paragraph(paragraph: object, where: str) -> Iterator[Answer | Verdict]:
+def _paragraph(paragraph: object, where: str) -> Iterator[Said]:
     """Read a paragraph of spaCy 2: tokens with BILUO tags, or entities over its raw text."""
     if not isinstance(paragraph, dict):
         raise FormatError("a paragraph must be an object", path=where, got=repr(paragraph))

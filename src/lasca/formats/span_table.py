@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Unpack
 
-from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile, natural_key, owners
 from lasca.formats.names import END, NAMES, QUOTES, START, named, speaker
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool, as_label, as_offset, as_time, text_id
+from lasca.formats.texts import Answer, Mark, Spans, TextPool, as_time, id_of
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -56,22 +56,17 @@ USUAL = {
 def read(
     files: Sequence[SourceFile],
     *,
-    unit: str = "auto",
-    partial: str = "expand",
-    overlap: str = "error",
-    tokenizer: str | align.Tokenizer | None = None,
-    tagging: str = "iob2",
-    link: str = "id",
     start: str | None = None,
     end: str | None = None,
     label: str | None = None,
     text: str | None = None,
     annotator: str | None = None,
     item: str | None = None,
+    **spans: Unpack[Spans],
 ) -> CrowdCorpus:
     """Read tables of spans; `start`, `end`, `label`, `text`, `annotator` and `item` name columns."""
     given = {"start": start, "end": end, "label": label, "text": text, "annotator": annotator, "item": item}
-    pool = TextPool(files, NAME, SpanOptions(unit, partial, overlap, tokenizer, tagging, link))
+    pool = TextPool(files, NAME, **spans)
     tables = {file.shown: csv_rows(file) for file in files}
     names = _owners(files, tables, given)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
@@ -146,7 +141,7 @@ def _answers(
             raise FormatError("a row has no text", path=where, got=", ".join(cells))
         if "annotator" in cell and not who:
             raise FormatError("a row does not say who marked the span", path=where, got=", ".join(cells))
-        key = (prefix + (cell.get("item") or text_id(text)), text, who)
+        key = (prefix + id_of(cell.get("item") or None, text, "the id", where), text, who)
         first.setdefault(key, (where, cell.get("time")))
         found = marks.setdefault(key, [])
         empty = [part for part in ("start", "end", "label") if cell[part] in ("", *NAN)]
@@ -154,27 +149,13 @@ def _answers(
             continue
         if empty:
             raise FormatError(f"a span has no {empty[0]}", path=where, got=", ".join(cells))
-        place = [_number(cell[part]) for part in ("start", "end")]
-        quoted = cell.get("quote") or None
-        found.append(
-            Mark(
-                as_offset(place[0], "start", where),
-                as_offset(place[1], "end", where),
-                as_label(cell["label"], where),
-                quoted,
-                where,
-            )
-        )
+        start, end = (cell[part].removesuffix(".0") for part in ("start", "end"))  # a float, as pandas makes it
+        found.append(Mark.of(start, end, cell["label"], where, cell.get("quote") or None))
     return [
         Answer(key[0], key[1], where, who, marks[key], role, as_time(time))
         for key, (where, time) in first.items()
         for who, role in [(key[2], speaker(key[2])) if key[2] else owner]
     ]
-
-
-def _number(cell: str) -> str:
-    """Return a whole number that was stored as a float, as pandas does beside empty cells, without its ".0"."""
-    return cell[:-2] if cell.endswith(".0") else cell
 
 
 def sniff(files: Sequence[SourceFile]) -> float:

@@ -13,29 +13,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from lasca import align
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SCORES, Collector, SourceFile, elsewhere, natural_key
-from lasca.formats.documents import Verdict
+from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.layers import Layers
 
-__all__ = [
-    "Answer",
-    "Mark",
-    "SpanOptions",
-    "TextPool",
-    "as_label",
-    "as_name",
-    "as_offset",
-    "as_score",
-    "as_time",
-    "text_id",
-]
-
+__all__ = ["Answer", "Mark", "Said", "SpanOptions", "Spans", "TextPool", "as_label", "as_name", "as_offset", "as_score",
+           "as_time", "first", "id_of", "listed", "text_id"]  # fmt: skip
 
 LINKS = ("id", "text")
 
@@ -51,6 +40,15 @@ class Mark:
     where: str = ""
     score: float | None = None
     """How sure the annotator (a model, mostly) is of it, where the file says so."""
+
+    @classmethod
+    def of(
+        cls, start: object, end: object, label: object, where: str, quoted: object = None, score: object = None
+    ) -> Mark:
+        """Make a mark of what a file holds: offsets must be whole numbers, the label a name."""
+        words = quoted if isinstance(quoted, str) else None
+        edges = as_offset(start, "start", where), as_offset(end, "end", where)
+        return cls(*edges, as_label(label, where), words, where, as_score(score))
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,28 @@ class Answer:
     """The same answer in another role: what is changed in it was counted before."""
 
 
+Said = Answer | Verdict
+
+
+class Spans(TypedDict, total=False):
+    """The options all readers of span formats have: those of `SpanOptions`, but scores, which few files hold."""
+
+    unit: str
+    partial: str
+    overlap: str
+    tokenizer: str | align.Tokenizer | None
+    tagging: str
+    link: str
+
+
 @dataclass(frozen=True)
 class SpanOptions:
-    """The options all readers of span formats have.
+    """What the options of readers of span formats say.
 
-    `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme"); `partial`: what becomes of a token that a
-    span cuts ("expand", "shrink", "error", or "split": tokens are cut at the edges of spans); `overlap`: of spans that
-    share a token ("error", "longest", "first", or "layers" and "depth": several corpora, see `lasca.formats.layers`);
+    `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme"), or "document" for labels of whole documents;
+    `partial`: what becomes of a token that a span cuts ("expand", "shrink", "error", or "split": tokens are cut at the
+    edges of spans); `overlap`: of spans that share a token ("error", "longest", "first", or "layers" and "depth":
+    several corpora, see `lasca.formats.layers`);
     `tokenizer`: None (the export's own tokens, else the default rule), the name of a rule, or a function; `tagging`:
     "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech); `link`: what makes
     two texts of several files the same one, their "id" or their "text"; `scores`: what becomes of the scores of spans
@@ -97,7 +110,8 @@ class SpanOptions:
     def __post_init__(self) -> None:
         check_choice("scores", self.scores, SCORES)
         check_choice("link", self.link, LINKS)
-        align.check_unit(self.unit)
+        if self.unit != DOCUMENT:
+            align.check_unit(self.unit)
         align.check_choices(self.partial, self.overlap, self.tagging)
 
 
@@ -113,16 +127,57 @@ class _Known:
 class TextPool:
     """Gathers answers file by file and makes a corpus of them."""
 
-    def __init__(self, files: Sequence[SourceFile], format: str, options: SpanOptions) -> None:
+    def __init__(
+        self,
+        files: Sequence[SourceFile],
+        format: str,
+        *,
+        scores: str = "count",
+        usual: str = "auto",
+        **spans: Unpack[Spans],
+    ) -> None:
         self.collector = Collector(files, format)
-        self.options = options
-        self.tokenize = align.tokenizer_of(options.tokenizer)
+        self.options = SpanOptions(**spans, scores=scores)
+        self.usual = usual  # the unit of offsets where the user names none
+        self.tokenize = align.tokenizer_of(self.options.tokenizer)
         self.by_id: dict[str, list[_Known]] = {}
+
+    def corpus_of(
+        self, said: Mapping[str, Sequence[Said]], option: str = "", question: str | None = None
+    ) -> CrowdCorpus:
+        """Make the corpus of all that is said in files, by their names: see `documents` and `corpus`."""
+        found = self.documents(said, option, question)
+        return self.corpus() if found is None else found
+
+    def documents(
+        self,
+        said: Mapping[str, Sequence[Said]],
+        option: str = "",
+        question: str | None = None,
+        n_spans: int | None = None,
+    ) -> CrowdCorpus | None:
+        """Return the corpus of labels of whole documents, if these are wanted or all there is; else take the spans.
+
+        `question` is the one to read, and `option` what readers call it that know several. `n_spans` says how many
+        spans there are, if not all of those that are given.
+        """
+        verdicts = [e for given in said.values() for e in given if isinstance(e, Verdict)]
+        answers = {shown: [e for e in given if isinstance(e, Answer)] for shown, given in said.items()}
+        if n_spans is None:
+            n_spans = sum(len(answer.marks or ()) for given in answers.values() for answer in given)
+        if chosen_unit(self.options.unit, n_spans, verdicts, self.collector) == DOCUMENT:
+            asked = question_of([v for v in verdicts if v.name], question, option, self.collector) if option else ""
+            verdicts = [v if v.name else replace(v, question=asked) for v in verdicts]  # nobody's word is about any
+            return document_corpus(self._linked(verdicts), asked, self.collector, self.options.scores)
+        for shown, own in answers.items():
+            self.add_file(shown, own)
+        return None
 
     def add_file(self, shown: str, answers: Iterable[Answer]) -> None:
         """Take the answers of one file: its offsets are all in one unit, which is found out here."""
         gathered = list(answers)
-        unit = self.options.unit
+        unit = align.check_unit(self.options.unit)
+        unit = self.usual if unit == "auto" else unit
         if unit == "auto":
             quotes = (
                 align.Quote(answer.text, mark.start, mark.end, mark.quoted, mark.where or answer.where)
@@ -191,7 +246,7 @@ class TextPool:
             )
         return tuple(shown)
 
-    def linked_verdicts(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def _linked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Give labels of documents the ids under which their texts are known, if texts are what links."""
         ids = self._links({(verdict.id, verdict.text) for verdict in verdicts})
         return [replace(verdict, id=ids.get(verdict.text, verdict.id)) for verdict in verdicts]
@@ -362,6 +417,24 @@ def _report_of_all(base: Collector, reports: Sequence[LoadReport]) -> LoadReport
 def text_id(text: str) -> str:
     """Return an id for a text that came without one: the same text has the same id in every file."""
     return "text-" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def id_of(known: object, text: str, what: str, where: str) -> str:
+    """Return the id a file gives, which must be a name; without one, that of the text."""
+    return text_id(text) if known is None else as_name(known, what, where)
+
+
+def first(row: Mapping[str, Any], keys: Iterable[str], but: Sequence[object] = (None,)) -> Any:
+    """Return what stands under the first of these keys that holds anything (`but` is nothing); None if none does."""
+    return next((row[key] for key in keys if row.get(key) not in but), None)
+
+
+def listed(row: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    """Return the list under a key, which may be absent, or say that it is none."""
+    value = row.get(key)
+    if value is not None and not isinstance(value, list):
+        raise FormatError(f"{key!r} must be a list", path=where, got=repr(value))
+    return value or []
 
 
 def as_offset(value: object, what: str, where: str) -> int:

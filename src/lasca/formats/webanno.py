@@ -36,7 +36,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, typed
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, unwrapped
-from lasca.formats.texts import Answer, Mark, SpanOptions, TextPool
+from lasca.formats.texts import Answer, Mark, Spans, TextPool
 from lasca.formats.uima_cas import is_cas_json, is_xmi, parse_cas
 from lasca.formats.webanno_tsv import Document, Layer, crossing, marks_of, parse
 
@@ -115,7 +115,8 @@ def read(
         tagging = (
             "plain" if chosen is not None and chosen.features[at : at + 1] in [(name,) for name in PLAIN] else "iob2"
         )
-    pool = TextPool(files, NAME, SpanOptions("codepoint", partial, overlap, tokenizer, tagging, link))
+    spans: Spans = {"partial": partial, "overlap": overlap, "tokenizer": tokenizer, "tagging": tagging, "link": link}
+    pool = TextPool(files, NAME, usual="codepoint", **spans)
     pool.collector = collector
     if chosen is None:
         _refuse_without_spans([doc for _, doc in parsed], collector)
