@@ -20,6 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "glad": {"max_iter": 3, "restarts": 2},
     "hmm-crowd": {"max_iter": 3, "restarts": 2},
     "bsc": {"max_iter": 3, "restarts": 2},
+    "hc": {"n_chains": 2, "n_warmup": 3, "n_samples": 4, "n_clusters": 2, "shared": "unanimous"},
     "robust": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
 }
 

@@ -9,6 +9,8 @@ import pytest
 
 from lasca import evaluate, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import cut_into_blocks
+from lasca.engine import added
 from lasca.errors import ModelError, ParameterError
 from lasca.truth import clusters as tools
 from lasca.truth.base import Votes
@@ -149,10 +151,19 @@ def test_the_papers_model_has_no_levels(three_groups: CrowdCorpus) -> None:
     assert paper.diagnostics["quantities"]["hard_share"]["mean"] == 0
 
 
+def unanimous(votes: Votes, truth: np.ndarray, assignment: np.ndarray, n: int) -> np.ndarray:
+    """M^c of eq. 11, added up over blocks."""
+    blocks = cut_into_blocks(votes, votes.n_votes // 5)
+    assert len(blocks) > 3
+    parts = (tools.unanimous(block, truth[block.first : block.last], assignment, n) for block in blocks)
+    agreed, seen = added(parts)
+    return agreed / np.maximum(seen, 1)[:, :, None]
+
+
 def test_unanimous_matrix_is_equation_11(three_groups: CrowdCorpus) -> None:
     votes = Votes.of(three_groups)
     truth, assignment = three_groups.golds["gold"], np.arange(15) % 3
-    got = tools.unanimous(votes, truth, assignment, 3)
+    got = unanimous(votes, truth, assignment, 3)
     for k in range(3):
         counts, seen = np.zeros((4, 4)), np.zeros(4)
         for i in range(votes.n_tokens):
@@ -173,8 +184,8 @@ def test_unanimous_matrix_shrinks_with_the_size_of_a_cluster(three_groups: Crowd
     assignment = np.full(15, 2)
     assignment[high], assignment[medium[:2]] = 0, 1
     votes, gold = Votes.of(three_groups), three_groups.golds["gold"]
-    literal = tools.reliability(tools.unanimous(votes, gold, assignment, 3))
-    few = tools.reliability(tools.unanimous(votes, gold, np.where(np.isin(np.arange(15), high[:2]), 0, 2), 3))
+    literal = tools.reliability(unanimous(votes, gold, assignment, 3))
+    few = tools.reliability(unanimous(votes, gold, np.where(np.isin(np.arange(15), high[:2]), 0, 2), 3))
     assert few[0] > literal[0] + 0.1
     truth = HierarchicalClusters(**SHORT, n_clusters=3, shared="unanimous").fit(three_groups)
     assert (truth.clusters.shared.sum(axis=2) < 1).all()

@@ -194,6 +194,8 @@ def test_models_that_are_no_learners_read_the_whole(tmp_path: Path) -> None:
     assert model_class("mv")().fit(sharded).proba.tobytes() == model_class("mv")().fit(corpus).proba.tobytes()
     with pytest.raises(ModelError, match=r"mv needs the whole corpus in memory.*ds"):
         aggregate_shards(sharded, tmp_path / "out", model_class("mv")())
+    with pytest.raises(ModelError, match="hc cannot take a corpus in shards if sequence is set"):
+        model_class("hc")(sequence=True).fit(sharded)
 
 
 def test_what_was_learned_of_shards_is_a_history(tmp_path: Path) -> None:
@@ -216,7 +218,7 @@ class StoppedError(Exception):
     pass
 
 
-@pytest.mark.parametrize("name", SHARDED)
+@pytest.mark.parametrize("name", [name for name in SHARDED if name != "hc"])
 def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_blocks(monkeypatch)
     rich = rich_crowd()
@@ -245,6 +247,21 @@ def test_a_run_that_was_stopped_goes_on(name: str, tmp_path: Path, monkeypatch: 
     assert len(seen) < 2 * len(told)
     assert any("million votes/s" in words for words in seen)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "out", "whole"]
+
+
+def test_a_sampler_that_was_stopped_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_blocks(monkeypatch)
+    sharded = write_shards([crowd(n_sequences=200)], tmp_path / "c", votes=500)
+    aggregate_shards(sharded, tmp_path / "whole", model_class("hc")(**OPTIONS["hc"]))
+
+    def stop(share: float, words: str) -> None:
+        if share > 0.8:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        aggregate_shards(sharded, tmp_path / "out", model_class("hc")(**OPTIONS["hc"]), progress=stop)
+    aggregate_shards(sharded, tmp_path / "out", model_class("hc")(**OPTIONS["hc"]), resume=True)
+    assert (tmp_path / "out/SHA256SUMS").read_text() == (tmp_path / "whole/SHA256SUMS").read_text()
 
 
 def test_a_run_of_other_parameters_is_not_taken_up(tmp_path: Path) -> None:

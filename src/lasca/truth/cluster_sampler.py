@@ -53,6 +53,8 @@ class Sweep:
     """At the start: how frequent labels are, for tokens nobody labelled."""
     good: tuple[bool, ...] = ()
     """At the end: which chains count."""
+    assignment: npt.NDArray[np.int32] | None = None
+    """At the end: the cluster of each annotator, -1 for those in none, if it is asked what clusters agree on."""
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,19 @@ class StateLearner:
         gibbs.count(block.first, block.last, votes.start, votes.annotator, votes.label, z, counts, totals)
 
     def describe(self, sweep: Sweep, block: Block, local: Local, out: Any) -> tuple[None, tuple[Any, ...]]:
-        """Write the labels' mean probabilities over the good chains to `out`; return the counts of their mode."""
+        """Write the labels' mean probabilities over the good chains to `out`; return the counts of their mode.
+
+        And what clusters agree on, if that is asked.
+        """
         A, T = self.n_annotators, self.n_labels
         out[:] = local.proba[np.array(sweep.good)].sum(axis=0)
         out /= out.sum(axis=1, keepdims=True)
         counts, totals = np.zeros((A, T, T), np.int64), np.zeros(T, np.int64)
-        self.count(block, out.argmax(axis=1).astype(np.int16), counts, totals)
-        return None, (counts, totals)
+        labels = out.argmax(axis=1).astype(np.int16)
+        self.count(block, labels, counts, totals)
+        if sweep.assignment is None:
+            return None, (counts, totals)
+        return None, tools.unanimous(block, labels, sweep.assignment, int(sweep.assignment.max()) + 1)
 
 
 # --- on the driver --------------------------------------------------------------------------------------------------

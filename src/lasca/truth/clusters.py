@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
+from lasca.arrays import Array
+from lasca.corpus.votes import Block
 from lasca.evaluate import adjusted_rand_index
-from lasca.truth.base import Votes
 from lasca.truth.result import Clusters
 
 __all__ = [
@@ -147,25 +148,27 @@ def bic(n_clusters: int, log_likelihood: float, n_labels: int, n_units: int) -> 
     return BicScore(n_clusters, log_likelihood, k, -2.0 * log_likelihood + k * float(np.log(n_units)))
 
 
-def unanimous(votes: Votes, truth: npt.NDArray[np.integer], assignment: npt.NDArray[np.integer], n: int) -> Floats:
-    """Return M^c of eq. 11, literally: the share of tokens of true label t on which all of cluster c said s.
+def unanimous(block: Block, truth: Array, assignment: Array, n: int) -> tuple[Floats, Floats]:
+    """Return what M^c of eq. 11 is made of, literally: on how many tokens of true label t all of cluster c said s, and
+    how many tokens of true label t somebody of the cluster labelled.
 
-    "All" are those who labelled the token. Rows sum to less than 1, and the more annotators a cluster has, the
+    "All" are those who labelled the token. Rows of M^c sum to less than 1, and the more annotators a cluster has, the
     smaller they are (E7): a pair of mediocre annotators can beat eight good ones.
     """
-    T = votes.n_labels
-    token = np.repeat(np.arange(votes.n_tokens), np.diff(votes.start))
-    shared = np.zeros((n, T, T))
+    votes, T = block.votes, block.votes.n_labels
+    start = votes.start[block.first : block.last + 1]
+    part = slice(int(start[0]), int(start[-1]))
+    token, who = np.repeat(np.arange(len(block)), np.diff(start)), assignment[votes.annotator[part]]
+    agreed, seen = np.zeros((n, T, T)), np.zeros((n, T))
     for k in range(n):
-        own = assignment[votes.annotator] == k
-        low, high = np.full(votes.n_tokens, T, np.int64), np.full(votes.n_tokens, -1, np.int64)
-        np.minimum.at(low, token[own], votes.label[own])
-        np.maximum.at(high, token[own], votes.label[own])
-        agreed = low == high
-        seen = np.bincount(truth[high >= 0], minlength=T)
-        np.add.at(shared[k], (truth[agreed], low[agreed]), 1.0)
-        shared[k] /= np.maximum(seen, 1)[:, None]
-    return shared
+        own, said = token[who == k], votes.label[part][who == k]
+        low, high = np.full(len(block), T, np.int64), np.full(len(block), -1, np.int64)
+        np.minimum.at(low, own, said)
+        np.maximum.at(high, own, said)
+        same = low == high
+        np.add.at(agreed[k], (truth[same], low[same]), 1.0)
+        seen[k] = np.bincount(truth[high >= 0], minlength=T)
+    return agreed, seen
 
 
 def found_clusters(counts: Floats, n_clusters: int | None, pseudo: Floats) -> tuple[Clusters, list[BicScore]]:

@@ -35,18 +35,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Floats, Ints32
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block
 from lasca.engine import available_threads
-from lasca.errors import ParameterError
+from lasca.errors import ModelError, ParameterError
 from lasca.estimator import choice, flag, generator, number, other, seeds, threads, whole
 from lasca.learn import loop_settings, run_learner
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.cluster_draws import Draws, choose, diagnostics_of, mode, summed_up, warnings_of
-from lasca.truth.cluster_sampler import Kept, Priors, Sampler, StateLearner, hard_rows
+from lasca.truth.cluster_sampler import Priors, Sampler, StateLearner, hard_rows
 from lasca.truth.dawid_skene import ConfusionLearner, DawidSkene, Parameters, blocks_of
 from lasca.truth.finish import Finish
 from lasca.truth.result import Clusters
@@ -63,7 +64,7 @@ class HierarchicalClusters(TruthModel):
 
     name = "hc"
     summary = "LA-SCA: annotators in clusters with a shared confusion matrix, by Gibbs sampling"
-    supports = frozenset({"known", "engine"})
+    supports = frozenset({"known", "engine", "shards"})
 
     n_clusters: int | str = other(
         "clusters; 'bic': the best of 1 to 5",
@@ -106,6 +107,10 @@ class HierarchicalClusters(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if self.sequence is not False:
+            if isinstance(corpus, ShardedCorpus):
+                raise ModelError(
+                    "hc with sequence=… cannot take a corpus in shards", hint="Read it: ShardedCorpus.whole()"
+                )
             model = self._sequences().checked()
             model._check_support(votes, None)
             return model._infer(corpus, votes, progress)
@@ -135,9 +140,16 @@ class HierarchicalClusters(TruthModel):
                 progress=lambda share, words: progress(0.1 + 0.9 * share, words),
             )
             mean, good, agreement = summed_up(chains)
-            last = replace(draws.sweep, good=tuple(good.tolist()))
-            posterior, _ = self._finished(work, last, Finish(votes.is_sole, votes.is_sole))
-        found, order = self._clusters(votes, mean, posterior, draws.used)
+            everyone = np.full(votes.n_annotators, -1, np.int32)
+            everyone[draws.used] = mean.c_proba.argmax(axis=1)
+            literal = self.shared == "unanimous"
+            last = replace(draws.sweep, good=tuple(good.tolist()), assignment=everyone if literal else None)
+            posterior, counted = self._finished(work, last, Finish(votes.is_sole, votes.is_sole))
+        shared = tools.mean_confusion(mean.confusion, mean.c_proba, mean.beta)
+        if literal:
+            agreed, seen = counted
+            shared = agreed / np.maximum(seen, 1)[:, :, None]
+        found, order = _clusters(everyone, mean.c_proba, shared)
         confusion = np.tile(mean.confusion.mean(axis=0), (votes.n_annotators, 1, 1))
         confusion[draws.used] = mean.confusion
         diagnostics = diagnostics_of(chains, good) | {
@@ -171,7 +183,7 @@ class HierarchicalClusters(TruthModel):
         model = SequenceClusters(n_clusters=self.n_clusters, seed=self.seed, n_threads=self.n_threads)
         return model.set_params(**parts)
 
-    def _priors(self, given: npt.NDArray[np.float64], levels: int = 1, *, flat: bool = False) -> Priors:
+    def _priors(self, given: Floats, levels: int = 1, *, flat: bool = False) -> Priors:
         """Return the priors; `flat`: β's is nearly so, for BIC, which asks for the largest likelihood.
 
         `given` is how often each label was given.
@@ -190,22 +202,15 @@ class HierarchicalClusters(TruthModel):
         hard = hard_rows(given) if levels > 1 else np.zeros((0, n_labels))
         return Priors(alpha, rate, self.epsilon_nu, self.epsilon_gamma, hard)
 
-    def _clusters(
-        self, votes: Votes, mean: Kept, posterior: Posterior, used: npt.NDArray[np.int64]
-    ) -> tuple[Clusters, npt.NDArray[np.int64]]:
-        """Order the clusters that somebody is in by reliability; annotators without labels are in none (-1)."""
-        assignment = mean.c_proba.argmax(axis=1)
-        everyone = np.full(votes.n_annotators, -1, np.int32)
-        shared = tools.mean_confusion(mean.confusion, mean.c_proba, mean.beta)
-        if self.shared == "unanimous":
-            everyone[used] = assignment
-            assert posterior.labels is not None
-            shared = tools.unanimous(votes, posterior.labels, everyone, len(mean.beta))
-        occupied = np.unique(assignment)
-        order = occupied[np.argsort(-tools.reliability(shared[occupied]), kind="stable")]
-        place = np.full(len(shared), -1, np.int32)
-        place[order] = np.arange(len(order))
-        everyone[used] = place[assignment]
-        proba = np.full((votes.n_annotators, len(order)), 1.0 / len(order), np.float32)
-        proba[used] = mean.c_proba[:, order] / mean.c_proba[:, order].sum(axis=1, keepdims=True)
-        return Clusters(everyone, proba, shared[order].astype(np.float32)), order
+
+def _clusters(everyone: Ints32, c_proba: Floats, shared: Floats) -> tuple[Clusters, Ints32]:
+    """Order the clusters that somebody is in by reliability; annotators without labels are in none (-1)."""
+    used = everyone >= 0
+    occupied = np.unique(everyone[used])
+    order = occupied[np.argsort(-tools.reliability(shared[occupied]), kind="stable")]
+    place = np.full(len(shared), -1, np.int32)
+    place[order] = np.arange(len(order))
+    proba = np.full((len(everyone), len(order)), 1.0 / len(order), np.float32)
+    proba[used] = c_proba[:, order] / c_proba[:, order].sum(axis=1, keepdims=True)
+    assignment = np.where(used, place[everyone], np.int32(-1))
+    return Clusters(assignment, proba, shared[order].astype(np.float32)), order
