@@ -108,9 +108,7 @@ class HierarchicalClusters(TruthModel):
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if self.sequence is not False:
             if isinstance(corpus, ShardedCorpus):
-                raise ModelError(
-                    "hc with sequence=… cannot take a corpus in shards", hint="Read it: ShardedCorpus.whole()"
-                )
+                raise ModelError("hc cannot take a corpus in shards if sequence is set", hint="ShardedCorpus.whole()")
             model = self._sequences().checked()
             model._check_support(votes, None)
             return model._infer(corpus, votes, progress)
