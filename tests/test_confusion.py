@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 import lasca
 from lasca.ambiguity import find_ambiguity
-from lasca.confusion import LabelConfusion, label_confusion
+from lasca.confusion import LabelConfusion, _annotator_pairs, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError, StoreError
 from test_ambiguity import crowd
@@ -112,8 +112,28 @@ def test_records_that_do_not_belong_together_are_refused(corpus: CrowdCorpus, tr
     found = find_ambiguity(corpus, truth, "vote-entropy")
     with pytest.raises(ModelError, match="not found in this corpus"):
         label_confusion(corpus.select(sequences=[0]), truth, found)
+    with pytest.raises(ModelError, match="not inferred from this corpus"):
+        label_confusion(corpus, lasca.DawidSkene().fit(corpus.select(sequences=[0, 1])), found)
     with pytest.raises(ParameterError, match="only two-truths"):
         label_confusion(corpus, truth, found, expected=True)
+
+
+def test_pairs_of_votes_are_counted_on_every_token_of_a_large_corpus() -> None:
+    """Tokens are taken in blocks: none is left out between two of them, and none counted twice."""
+    n, rng = 150_010, np.random.default_rng(0)
+    said = rng.integers(0, 3, (n, 2))
+    large = CrowdCorpus.from_codes(
+        tokens=["x"] * n,
+        offsets=[0, n],
+        labels="ABC",
+        annotators="ab",
+        annotation_token=np.repeat(np.arange(n), 2),
+        annotation_annotator=np.tile([0, 1], n),
+        annotation_label=said.ravel(),
+    )
+    pairs = np.zeros((3, 3))
+    np.add.at(pairs, (said[:, 0], said[:, 1]), 1)
+    assert np.array_equal(_annotator_pairs(large), pairs + pairs.T)
 
 
 @pytest.mark.data

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from lasca.errors import ModelError
-from lasca.learn.em import run_em
+from lasca.learn import learner
+from lasca.learn.em import Best, Halfway, run_em
 
 
 def halving(state: float) -> tuple[float, float]:
@@ -47,6 +51,8 @@ def test_without_tolerance_it_runs_to_the_end() -> None:
     found = run(restarts=1, tol=0)
     assert len(found.trace) == 30
     assert not found.converged
+    rounded = run_em(lambda rng: 1, lambda n: (n + 1, -1e-15 * n), rng=np.random.default_rng(0), max_iter=30, tol=0)
+    assert len(rounded.trace) == 30
 
 
 def test_first_is_where_the_first_run_starts() -> None:
@@ -78,3 +84,33 @@ def test_diagnostics_are_plain() -> None:
     found = run().diagnostics()
     assert set(found) == {"iterations", "converged", "objective", "restart", "objectives"}
     assert isinstance(found["objective"], float)
+
+
+def test_a_loop_that_goes_on_knows_the_best_run_by_its_end(tmp_path: Path) -> None:
+    """Or a later run that is worse would take its place, with what it keeps of the blocks."""
+    work = SimpleNamespace(
+        locals=SimpleNamespace(now=3, kept=2, last=4, pin=lambda: None, take_up=lambda *versions: None)
+    )
+    keeper = learner.Checkpoint(tmp_path / "kept").of(work, [])
+    keeper.save(Halfway(1, None, np.zeros(0), Best(0.5, np.array([-9.0, -2.0]), True, 0), (-2.0,)))
+    best: list[float] = []
+    again = learner.Checkpoint(tmp_path / "kept").of(work, best)
+    assert again.load() is not None
+    assert best == [-2.0]
+
+
+def test_progress_tells_how_many_votes_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps so far by the seconds since the start: here a step takes two seconds."""
+    told: list[str] = []
+    clock = [0.0]
+
+    def visited(state: float) -> float:
+        clock[0] += 2
+        return state
+
+    work = SimpleNamespace(reset=lambda: None, summary=tuple, sum=visited, keep=lambda: None, back=lambda: None)
+    plain = SimpleNamespace(start=lambda summary, rng: 1.0, update=lambda state, sums: (state / 2, -state))
+    monkeypatch.setattr(learner.time, "monotonic", lambda: clock[0])
+    loop = {"rng": np.random.default_rng(0), "restarts": 1, "max_iter": 3, "tol": 0.0}
+    learner.run_learner(plain, work, loop, scale=4e6, progress=lambda share, words: told.append(words))
+    assert [words.split(", ")[1] for words in told if "iteration" in words] == ["2.0 million votes/s"] * 3
