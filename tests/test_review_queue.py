@@ -244,6 +244,21 @@ def test_files_are_blind_for_people_and_full_for_programs(tmp_path: Path) -> Non
     assert all("votes" not in c and "probability" not in c for row in blind for c in row["candidates"])
 
 
+def test_rows_are_cut_to_their_width_and_rounded() -> None:
+    corpus = simulate.demo_crowd("ner")
+    queue = make_queue(corpus, truth_of(corpus, model="mv"))
+    long = [
+        item
+        for item in queue.items
+        if item.area.start > 3 and item.area.stop + 3 < len(corpus.sequence(item.area.sequence))
+    ]
+    for item, whole, row in zip(long[:5], rows(corpus, long[:5]), rows(corpus, long[:5], width=10)):
+        assert not item.rest
+        assert row["before"] == "…" + whole["before"][-9:]
+        assert row["after"] == whole["after"][:9] + "…"
+        assert (row["gain"], row["elsewhere"]) == (round(item.gain, 4), round(item.elsewhere, 4))
+
+
 def test_experience_is_what_was_found_beside_what_was_expected() -> None:
     lessons = [(("a", "x"), 0.5, 1.0)] * 40 + [(("b", "x"), 0.5, 0.0)] * 40
     learned = Experience(lessons)

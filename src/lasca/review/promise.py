@@ -84,9 +84,6 @@ class Promise:
     """The certainty from which on units are accepted."""
     more: int | None
     """How many more audited items would do if all of them were right; 0 where something is promised."""
-    set_size: int = 0
-    set_audited: int = 0
-    set_wrong: int = 0
 
 
 def units_of(
@@ -260,11 +257,8 @@ def make_promise(
             least = drawn if least is None else min(least, drawn)
     if not best:
         return Promise(error, confidence, (), total, len(looked), n_wrong, None, least)
-    mine = wrong[place < best]
-    return Promise(
-        error, confidence, tuple(sorted(order[:best].tolist())), total, len(looked), n_wrong,
-        float(certainty[order[best - 1]]), 0, best, len(mine), int(mine.sum()),
-    )  # fmt: skip
+    accepted, least_sure = tuple(sorted(order[:best].tolist())), float(certainty[order[best - 1]])
+    return Promise(error, confidence, accepted, total, len(looked), n_wrong, least_sure, 0)
 
 
 def _more(mine: npt.NDArray[Any], size: int, error: float, needed: float) -> int | None:
