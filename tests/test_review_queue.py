@@ -13,7 +13,7 @@ import pytest
 
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.review.items import Area, distance, find_items
+from lasca.review.items import USUAL, Area, distance, find_items
 from lasca.review.queue import (
     SETTLES,
     Experience,
@@ -144,8 +144,26 @@ def test_weights_of_readings_are_those_of_the_naive_loop() -> None:
     assert area.weights == pytest.approx(naive_weights(cells), abs=1e-6)
     assert area.readings[0] == ((0, 2, "X"),)
     model = sum(w * distance(area.readings[0], r) for w, r in zip(area.weights, area.readings))
-    people = (0 + 2 + 2 + 1) / 4  # a is right; b has another border, c another span, d none
+    gave = {voters[0]: w for w, voters in zip(area.weights, area.voters) if voters}
+    usual = sum(gave.values()) / 4
+    share = {who: (w + USUAL * usual) / (1 + USUAL) for who, w in gave.items()}
+    odds = {corpus.annotators[who]: p / (1 - p) for who, p in share.items()}
+    apart = {"a": 0, "b": 2, "c": 2, "d": 1}  # a is right; b has another border, c another span, d none
+    people = sum(odds[who] * apart[who] for who in apart) / sum(odds.values())
     assert area.errors == pytest.approx((10 * model + 3 * people) / 13)
+
+
+def test_people_are_believed_by_the_odds_of_what_they_usually_say() -> None:
+    """Twice one of two marks a span and the model is torn; who of them is right elsewhere decides what comes first."""
+    good, bad = ["B-X", "O", "B-X", "O"] * 6, ["O", "B-X", "O", "B-X"] * 6
+    corpus = ner(a=[*good, "B-X", "O", "O"], b=[*bad, "O", "O", "B-X"])
+    sure = {(0, i): {"B-X": 0.98, "O": 0.02} if tag != "O" else {"O": 0.98, "B-X": 0.02} for i, tag in enumerate(good)}
+    torn = {(0, len(good) + i): {"O": 0.6, "B-X": 0.4} for i in (0, 2)}
+    found = {area.start: area for area in find_items(corpus, truth_of(corpus, sure | torn), everything=True)}
+    by_a, by_b = found[len(good)], found[len(good) + 2]
+    assert by_a.readings == ((), ((len(good), len(good) + 1, "X"),))
+    assert by_a.weights == pytest.approx(by_b.weights)
+    assert by_a.errors > by_b.errors + 0.03
 
 
 def test_tokens_that_hang_together_count_once() -> None:

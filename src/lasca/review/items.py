@@ -14,7 +14,8 @@ product over tokens would count many times. What no reading covers is left over 
 The expected errors of an area are Σ_r w_r |inferred Δ r|, spans that are wrong plus spans that are missing, plus one
 for something else. What somebody marks along a span is one decision, which models count token by token: they are too
 sure of long areas. So of an area of n tokens the share n / (n + `BELIEVED`) of the belief stays with the people, each
-of whom may be right.
+of whom may be right: by the odds of what they usually say, which is the mean weight of their readings over all areas
+(with `USUAL` areas at everybody's mean).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ MISSED = 0.15
 MAX_READINGS = 9
 BELIEVED = 10.0
 """The tokens of an area of which model and people say half each; by replays (experiments/replay.py), seed 0 alone."""
+USUAL = 5.0
+"""So many areas, read as everybody reads on average, are believed beforehand of each person."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Area:
     """Who gave each reading (codes of annotators)."""
     kind: str = "marked"
     """"marked" by somebody; "missed": nobody did, and there may be a span; "token": a label of no scheme."""
+    trust: tuple[float, ...] = ()
+    """How much those who gave each reading are to be believed together; () counts heads."""
 
     @cached_property
     def errors(self) -> float:
@@ -70,7 +75,8 @@ class Area:
         model = known + max(0.0, 1.0 - sum(self.weights))
         if not self.n_voters:
             return model
-        people = sum(len(v) * d for v, d in zip(self.voters, apart)) / self.n_voters
+        trust = self.trust or tuple(map(len, self.voters))
+        people = sum(t * d for t, d in zip(trust, apart)) / sum(trust)
         n = self.stop - self.start
         return (model * BELIEVED + people * n) / (n + BELIEVED)
 
@@ -262,9 +268,10 @@ def _weigh(corpus: CrowdCorpus, truth: Truth, labels: Labels, areas: list[Area])
     weights, left = _mixture(
         np.array(owner), np.array(reading_of), np.array(token), np.array(label), truth.proba, len(areas)
     )
+    weight = [[float(weights[i]) * (1 - float(left[a])) if i >= 0 else 0.0 for i in own] for a, own in enumerate(places)]
+    odds = _odds(corpus.n_annotators, areas, weight)
     made = []
-    for a, (area, mine) in enumerate(zip(areas, places)):
-        w = [float(weights[i]) * (1 - float(left[a])) if i >= 0 else 0.0 for i in mine]
+    for area, w in zip(areas, weight):
         order = [0, *sorted(range(1, len(w)), key=lambda i: (-w[i], -len(area.voters[i]), i))]
         order = [i for i in order if i == 0 or area.voters[i] or w[i] >= TRACE][:MAX_READINGS]
         made.append(
@@ -273,9 +280,20 @@ def _weigh(corpus: CrowdCorpus, truth: Truth, labels: Labels, areas: list[Area])
                 readings=tuple(area.readings[i] for i in order),
                 weights=tuple(w[i] for i in order),
                 voters=tuple(area.voters[i] for i in order),
+                trust=tuple(float(odds[list(area.voters[i])].sum()) for i in order),
             )
         )
     return made
+
+
+def _odds(n_annotators: int, areas: list[Area], weight: list[list[float]]) -> npt.NDArray[np.float64]:
+    """Return for everybody the odds that a reading of theirs is right, by the weights of all of them."""
+    who = [v for area in areas for voters in area.voters for v in voters]
+    own = [x for area, w in zip(areas, weight) for x, voters in zip(w, area.voters) for _ in voters]
+    n = np.bincount(who, minlength=n_annotators)
+    usual = min(max(sum(own) / max(len(own), 1), 0.01), 0.99)
+    share = (np.bincount(who, weights=own, minlength=n_annotators) + USUAL * usual) / (n + USUAL)
+    return np.asarray(share / (1 - share))
 
 
 def _mixture(

@@ -96,8 +96,8 @@ class Experience:
 
     @classmethod
     def of(cls, decisions: Iterable[Decision]) -> Experience:
-        """Learn from decisions made in the review (others do not say what was expected)."""
-        return cls(_lesson(d.shown) for d in decisions if not d.audit and "lesson" in d.shown)
+        """Learn from decisions of the queue (audits, and decisions made elsewhere, do not say what was expected)."""
+        return cls(_lesson(d.shown) for d in decisions if "lesson" in d.shown)
 
     def factor(self, traits: tuple[str, ...]) -> float:
         """Return by what to multiply the errors expected of an item with these traits."""
