@@ -126,6 +126,7 @@ def test_audits_are_part_of_the_queue_and_never_known_to_the_fit(folder: Path) -
     ((unit, wrong),) = project.audited(fit)
     assert project.units[unit].id == item["item"].removeprefix("audit ")
     assert wrong == item["rest"]
+    assert "lesson" not in project.standing()[0].shown  # what is sure says nothing of what is asked about
 
 
 def test_skipped_items_come_back_on_search_and_borders_may_leave_the_area(folder: Path) -> None:
