@@ -29,7 +29,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-AUDITS = ((0.02, 600), (0.02, 1200), (0.05, 200), (0.05, 400), (0.1, 200))
+AUDITS = ((0.02, 1200), (0.02, 1800), (0.05, 200), (0.05, 400), (0.1, 200))
 REPLAYS = 500
 CONFIDENCE = 0.95
 

@@ -138,6 +138,25 @@ def test_units_hold_every_token_once_and_audits_are_drawn_evenly() -> None:
     assert sorted(audit_order(units, sure / 2)) == np.flatnonzero(sure >= np.median(sure)).tolist()  # nobody is sure
 
 
+def test_a_unit_is_as_sure_as_the_sum_of_its_doubts() -> None:
+    """Two spans in one sentence: the first also stands for what is in no area, whose doubts add up."""
+    said = ["B-X", "I-X", "O", "O", "B-Y", "O"]
+    corpus = ner(a=said, b=said)
+    proba = {(0, i): {tag: 1 - p, "B-X" if tag == "O" else "O": p} for i, (tag, p) in enumerate(zip(said, DOUBTS))}
+    truth = truth_of(corpus, proba)
+    units = units_of(corpus, truth)
+    assert [(u.start, u.rest) for u in units] == [(0, True), (4, False)]
+    first, second = certainty_of(corpus, truth, units)
+    assert second == pytest.approx(0.95, abs=1e-3)
+    assert first == pytest.approx(0.9 - 0.08 - 0.04 - 0.02, abs=1e-3)
+    nothing = ner(a=["O"] * 3, b=["O"] * 3)
+    unsure = truth_of(nothing, {(0, 0): {"O": 0.9}, (0, 2): {"O": 0.95}})
+    assert certainty_of(nothing, unsure, units_of(nothing, unsure)) == pytest.approx([0.85])
+
+
+DOUBTS = (0.1, 0.1, 0.08, 0.04, 0.05, 0.02)
+
+
 def test_a_unit_is_wrong_when_any_of_its_labels_is() -> None:
     corpus = ner(a=["B-X", "I-X", "O", "O", "B-Y"], b=["B-X", "I-X", "O", "O", "B-Y"])
     truth = truth_of(corpus)

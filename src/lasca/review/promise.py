@@ -116,40 +116,34 @@ def certainty_of(
     labels: Labels | None = None,
     areas: Sequence[Area] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return how sure a (later) fit is of each unit: of the least sure of its areas and of the rest."""
+    """Return how sure a (later) fit is of each unit: one less the doubts of its areas, and of its tokens in no area."""
     labels = labels or Labels.of(corpus)
-    best = truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
+    doubt = 1 - truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
     if labels.scheme is None:
-        return np.array([best[corpus.offsets[u.sequence] + u.start] for u in units])
-    area_sure = np.ones(corpus.n_tokens)
-    covered = np.zeros(corpus.n_tokens, bool)
+        return np.array([1 - doubt[corpus.offsets[u.sequence] + u.start] for u in units])
+    owner = _owners(corpus, units)
+    total = np.zeros(len(units) + 1)
     for area in find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas:
         base = int(corpus.offsets[area.sequence])
+        own = slice(base + area.start, base + area.stop)
         # agreement of people is evidence that the posterior may not carry: it breaks ties among the very sure
         agreed = len(area.voters[0]) / max(area.n_voters, 1)
-        area_sure[base + area.start : base + area.stop] = area.certainty * (0.999 + 0.001 * agreed)
-        covered[base + area.start : base + area.stop] = True
-    rest = np.where(covered, 1.0, best)
-    inside = _covered(corpus, units)
-    found = np.empty(len(units))
+        total[np.unique(owner[own])] += 1 - area.certainty * (0.999 + 0.001 * agreed)
+        doubt[own] = 0
+    total += np.bincount(owner, weights=doubt, minlength=len(total))
+    return np.maximum(1 - total[:-1], 0.0)
+
+
+def _owners(corpus: CrowdCorpus, units: list[Unit]) -> npt.NDArray[np.int64]:
+    """Return the unit of each token; the last number, where there is none (nobody labelled the sequence)."""
+    owner = np.full(corpus.n_tokens, len(units))
     for i, u in enumerate(units):
-        base, end = int(corpus.offsets[u.sequence]), int(corpus.offsets[u.sequence + 1])
-        own = slice(base + u.start, base + u.stop)
-        sure = min(float(area_sure[own].min()), float(rest[own].min()))
         if u.rest:
-            free = ~inside[base:end]
-            if free.any():
-                sure = min(sure, float(np.minimum(area_sure, rest)[base:end][free].min()))
-        found[i] = sure
-    return found
-
-
-def _covered(corpus: CrowdCorpus, units: list[Unit]) -> npt.NDArray[np.bool_]:
-    inside = np.zeros(corpus.n_tokens, bool)
-    for u in units:
+            owner[corpus.offsets[u.sequence] : corpus.offsets[u.sequence + 1]] = i
+    for i, u in enumerate(units):
         base = int(corpus.offsets[u.sequence])
-        inside[base + u.start : base + u.stop] = True
-    return inside
+        owner[base + u.start : base + u.stop] = i
+    return owner
 
 
 def audit_order(units: list[Unit], certainty: npt.NDArray[Any], seed: int = 0) -> list[int]:
