@@ -12,7 +12,7 @@ from lasca import crf
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.tagger import HmmTagger
-from lasca.truth.crf_text import CrfText, static_columns, with_columns
+from lasca.truth.crf_text import Columns, CrfText, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
 from lasca.truth.text_models import CrossFit, TextModel, _rows, document_codes, text_model
 from truth_cases import crowd
@@ -79,7 +79,8 @@ def test_words_written_in_small_letters_elsewhere_are_seen() -> None:
     """`Bank` at the start of one sequence, `bank` inside another; `Rome` is never written small."""
     words = [["Bank", "shut"], ["the", "bank", "of", "Rome"], ["Rome", "is", "big"]]
     corpus = CrowdCorpus.from_sequences(words, {"p": [["x"] * len(w) for w in words]})
-    codes, size = static_columns(corpus, np.zeros(3, dtype=np.int64))[0]
+    documents = np.zeros(3, dtype=np.int64)
+    codes, size = Columns(corpus, documents).of(corpus, documents)[0]
     bank, rome, shut = codes[0], codes[6], codes[1]
     assert bank != rome
     assert codes.max() < size

@@ -122,6 +122,12 @@ class CrowdCorpus(Record):
             found[self.token_sequence[self.soft.token]] = True
         return readonly(found)
 
+    @property
+    def has_documents(self) -> bool:
+        """Whether it has more than one document (metadata "document")."""
+        column = self.metadata.get("document")
+        return column is not None and len(column.codes()[1]) > 1
+
     def __len__(self) -> int:
         """How many sequences there are."""
         return self.n_sequences

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
@@ -35,7 +36,7 @@ from lasca.errors import CorpusError, LascaError, StoreError
 from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
 from lasca.records import read_record
 
-__all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded"]
+__all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded", "sequences_of"]
 
 VERSION = 1
 MANIFEST = "corpus.json"
@@ -138,6 +139,16 @@ class ShardedCorpus:
         """What files call the annotators (see `CrowdCorpus.roles`)."""
         return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
 
+    @cached_property
+    def has_documents(self) -> bool:
+        """Whether it has more than one document."""
+        names: set[str] = set()
+        for shard in range(self.n_shards if "document" in self.metadata else 0):
+            names |= set(pc.unique(_texts([self._shard(shard, "sequences")], "document").arrow)[:2].to_pylist())
+            if len(names) > 1:
+                return True
+        return False
+
     def begins(self, what: str) -> npt.NDArray[np.int64]:
         """Return how much of something is before each shard, and in all."""
         return np.concatenate(([0], np.cumsum(self.sizes[what])))
@@ -216,7 +227,7 @@ class ShardedCorpus:
     def _piece(self, shard: int, a: int, b: int) -> dict[str, Any]:
         """Return the arrays of some tokens of a shard, counted from the first of them."""
         offsets = numbers_of(self._shard(shard, "offsets"), "offset")
-        i, j = self._rows(offsets, a, b)
+        i, j = sequences_of(offsets, a, b)
         start = numbers_of(self._shard(shard, "starts"), "start")[a : b + 1]
         given = self._shard(shard, "annotations").slice(int(start[0]), int(start[-1] - start[0]))
         piece = {
@@ -248,16 +259,10 @@ class ShardedCorpus:
         ids, lengths = [], []
         for shard, a, b in self.pieces(first, last):
             offsets = numbers_of(self._shard(shard, "offsets"), "offset")
-            i, j = self._rows(offsets, a, b)
+            i, j = sequences_of(offsets, a, b)
             ids.append(column_of(self._shard(shard, "sequences"), "id").slice(i, j - i))
             lengths.append(np.diff(offsets[i : j + 1]))
         return np.concatenate(([0], np.cumsum(np.concatenate(lengths)))), Strings(pa.concat_arrays(ids))
-
-    @staticmethod
-    def _rows(offsets: npt.NDArray[np.int64], a: int, b: int) -> tuple[int, int]:
-        """Return which sequences the tokens a..b are; those without a token belong to what comes before them."""
-        i = 0 if a == 0 else int(np.searchsorted(offsets, a, "right")) - 1
-        return i, int(np.searchsorted(offsets, b, "right")) - 1
 
     def cut_after(self, wanted: npt.NDArray[np.int64], by: str) -> list[int]:
         """Return the first tokens before which so much of something ("votes", "tokens") lies and a cut is allowed."""
@@ -297,7 +302,7 @@ class ShardedCorpus:
         tokens = [self._shard(s, "tokens").slice(a, b - a) for s, a, b in where]
         sequences = []
         for s, a, b in where:
-            i, j = self._rows(numbers_of(self._shard(s, "offsets"), "offset"), a, b)
+            i, j = sequences_of(numbers_of(self._shard(s, "offsets"), "offset"), a, b)
             sequences.append(self._shard(s, "sequences").slice(i, j - i))
         starts = np.cumsum([0, *(len(piece["label"]) for piece in pieces)])
         begins = np.cumsum([0, *(len(piece["words"]) for piece in pieces)])
@@ -425,6 +430,12 @@ def _opened(folder: str, key: str) -> ShardedCorpus:
     if corpus.key != key:
         raise StoreError("the sharded corpus is another one than when the work began", where=folder)
     return corpus
+
+
+def sequences_of(offsets: npt.NDArray[np.int64], first: int, last: int) -> tuple[int, int]:
+    """Return which sequences the tokens first..last are; those without a token belong to what comes before them."""
+    i = 0 if first == 0 else int(np.searchsorted(offsets, first, "right")) - 1
+    return i, int(np.searchsorted(offsets, last, "right")) - 1
 
 
 def _joined(arrays: list[Any], dtype: Any) -> Any:

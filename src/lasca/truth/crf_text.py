@@ -19,7 +19,7 @@ from lasca.engine import available_threads
 from lasca.schemes import detect
 from lasca.truth.text_models import document_codes
 
-__all__ = ["CrfTask", "CrfText", "static_columns", "with_columns"]
+__all__ = ["Columns", "CrfElsewhere", "CrfTask", "CrfText", "with_columns"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -40,18 +40,10 @@ def with_columns(features: crf.Features, columns: Sequence[tuple[Ints, int]]) ->
     return crf.Features(features.offsets, slots, start, flat, base)
 
 
-def _compact(codes: Ints) -> tuple[Ints, int]:
-    """Number the codes that occur; −1 stays."""
-    known, place = np.unique(codes, return_inverse=True)
-    none = int(known[0] == -1)
-    return np.asarray(place).reshape(-1) - none, len(known) - none
-
-
 @dataclass(frozen=True)
 class _Places:
     """Codes of tokens that the document columns are made of."""
 
-    word: Ints
     lower: Ints
     sequence: Ints
     document: Ints
@@ -61,9 +53,10 @@ class _Places:
     """0 lower, 1 title or mixed, 2 all capitals, 3 no letters."""
 
 
-def _places(corpus: CrowdCorpus, documents: Ints) -> _Places:
+def _places(corpus: CrowdCorpus, documents: Ints, known: dict[str, int] | None = None) -> _Places:
+    """Return the codes; words in small letters are numbered on from those that are `known`."""
     word, names = corpus.tokens.codes()
-    index: dict[str, int] = {}
+    index = dict(known or {})
     lower = np.array([index.setdefault(name.lower(), len(index)) for name in names], dtype=np.int64)[word]
     case = np.array([_case(name) for name in names], dtype=np.int64)[word]
     sequence = corpus.token_sequence.astype(np.int64)
@@ -72,7 +65,7 @@ def _places(corpus: CrowdCorpus, documents: Ints) -> _Places:
     inside = np.ones(corpus.n_tokens, dtype=bool)
     inside[corpus.offsets[:-1][np.diff(corpus.offsets) > 0]] = False
     inside &= small[sequence] > 0
-    return _Places(word.astype(np.int64), lower, sequence, documents[sequence], inside, case)
+    return _Places(lower, sequence, documents[sequence], inside, case)
 
 
 def _case(word: str) -> int:
@@ -91,29 +84,59 @@ def _level(share: npt.NDArray[np.floating], known: npt.NDArray[np.bool_]) -> Int
     return np.where(known, np.searchsorted([0.02, 0.3, 0.7, 0.98], share), -1)
 
 
-def static_columns(corpus: CrowdCorpus, documents: Ints) -> list[tuple[Ints, int]]:
-    """Return columns that depend on the text alone."""
-    p = _places(corpus, documents)
-    kind = np.minimum(p.case, 3)
-    pair = _pairs(p.document, p.lower)
-    columns: list[Ints] = []
-    for group in (p.lower, pair):  # in the corpus, in the document: how often capitalised where that means something
-        capital = (p.case == 1) | (p.case == 2)
-        seen = np.bincount(group[p.inside], minlength=int(group.max()) + 1)
-        high = np.bincount(group[p.inside & capital], minlength=len(seen))
-        level = _level((high / np.maximum(seen, 1))[group], seen[group] > 0)
-        columns.append(level * 4 + kind + 4)
-        times = np.bincount(group)[group]
-        columns.append(np.minimum(np.floor(np.log2(times)).astype(np.int64), 5) * 4 + kind)
-    position, length = _positions(corpus, p)
-    columns.append(position * 4 + kind)
-    columns.append(np.minimum(length, 40) // 4)
-    columns.append(
-        np.where(np.bincount(p.sequence[p.case < 2], minlength=corpus.n_sequences)[p.sequence] > 0, -1, kind)
-    )
-    head = _heads(corpus, p)
-    columns += [head, np.where(head >= 0, head * 4 + kind, -1)]
-    return [_compact(column) for column in columns]
+def _usage(group: Ints, p: _Places) -> tuple[Ints, Ints]:
+    """Return, of each group of tokens, how often it is capitalised where that means something, and how often it is
+    there: levels.
+    """
+    capital = (p.case == 1) | (p.case == 2)
+    seen = np.bincount(group[p.inside], minlength=int(group.max()) + 1)
+    high = np.bincount(group[p.inside & capital], minlength=len(seen))
+    often = np.floor(np.log2(np.maximum(np.bincount(group), 1))).astype(np.int64)
+    return _level(high / np.maximum(seen, 1), seen > 0), np.minimum(often, 5)
+
+
+class Columns:
+    """Columns of codes that depend on the text alone: what a corpus says of its words is known in other texts too."""
+
+    def __init__(self, corpus: CrowdCorpus, documents: Ints) -> None:
+        p = _places(corpus, documents)
+        names = (name.lower() for name in corpus.tokens.codes()[1])
+        self.index = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        self.capital, self.often = (np.append(level, none) for level, none in zip(_usage(p.lower, p), (-1, 0)))
+        first = p.lower[_first_tokens(p)[np.unique(p.document)]]
+        self.is_head = np.append(np.bincount(first, minlength=len(self.index)) > 1, False)
+        self.kept = [np.unique(column[column >= 0]) for column in self._raw(corpus, p)]
+
+    def of(self, corpus: CrowdCorpus, documents: Ints) -> list[tuple[Ints, int]]:
+        """Return the columns of a text, each with its number of codes; −1 for codes that the corpus does not have."""
+        columns = []
+        for raw, kept in zip(self._raw(corpus, _places(corpus, documents, self.index)), self.kept):
+            place = np.searchsorted(kept, raw)
+            columns.append((np.where(np.append(kept, -2)[place] == raw, place, -1), len(kept)))
+        return columns
+
+    def _raw(self, corpus: CrowdCorpus, p: _Places) -> list[Ints]:
+        kind = np.minimum(p.case, 3)
+        known = np.minimum(p.lower, len(self.index))
+        pair = _pairs(p.document, p.lower)
+        usage = [self.capital[known], self.often[known], *(level[pair] for level in _usage(pair, p))]
+        columns = [usage[0] * 4 + kind + 4, usage[1] * 4 + kind, usage[2] * 4 + kind + 4, usage[3] * 4 + kind]
+        position, length = _positions(corpus, p)
+        columns.append(position * 4 + kind)
+        columns.append(np.minimum(length, 40) // 4)
+        small = np.bincount(p.sequence[p.case < 2], minlength=corpus.n_sequences)
+        columns.append(np.where(small[p.sequence] > 0, -1, kind))
+        head = known[_first_tokens(p)[p.document]]  # a heading, as SOCCER: it begins another document too
+        head = np.where(self.is_head[head], head, -1)
+        return [*columns, head, np.where(head >= 0, head * 4 + kind, -1)]
+
+
+def _first_tokens(p: _Places) -> Ints:
+    """Return the first token of each document."""
+    first = np.full(int(p.document.max()) + 1, -1, dtype=np.int64)
+    order = np.arange(len(p.document))[::-1]
+    first[p.document[order]] = order
+    return first
 
 
 def _positions(corpus: CrowdCorpus, p: _Places) -> tuple[Ints, Ints]:
@@ -130,17 +153,6 @@ def _positions(corpus: CrowdCorpus, p: _Places) -> tuple[Ints, Ints]:
     return place[p.sequence], length[p.sequence].astype(np.int64)
 
 
-def _heads(corpus: CrowdCorpus, p: _Places) -> Ints:
-    """Return the first word of a token's document where it begins another one too: a heading, as SOCCER."""
-    first_token = np.full(int(p.document.max()) + 1, -1, dtype=np.int64)
-    order = np.arange(corpus.n_tokens)[::-1]
-    first_token[p.document[order]] = order
-    head = p.lower[first_token[p.document]]
-    _, used = np.unique(p.document, return_index=True)
-    times = np.bincount(head[used], minlength=int(p.lower.max()) + 1)
-    return np.where(times[head] > 1, head, -1)
-
-
 @dataclass(frozen=True)
 class CrfText:
     """The CRF as a text model; `iterations` of L-BFGS in each fit, from the weights of the fit before."""
@@ -152,9 +164,25 @@ class CrfText:
     def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> CrfTask:
         """Find the features of all tokens."""
         templates = "pos" if detect(corpus.labels) is None else "ner"
-        features = crf.Extractor(templates=templates, min_count=self.min_count).fit(corpus.tokens, corpus.offsets)
-        wider = with_columns(features, static_columns(corpus, document_codes(corpus)))
-        return CrfTask(self, wider, available_threads(n_threads))
+        extractor, documents = crf.Extractor(templates=templates, min_count=self.min_count), document_codes(corpus)
+        features = extractor.fit(corpus.tokens, corpus.offsets)
+        elsewhere = CrfElsewhere(self, extractor, Columns(corpus, documents))
+        wider = with_columns(features, elsewhere.columns.of(corpus, documents))
+        return CrfTask(self, wider, available_threads(n_threads), elsewhere)
+
+
+@dataclass(frozen=True)
+class CrfElsewhere:
+    """Reads other texts with the features of the corpus that was prepared."""
+
+    settings: CrfText
+    extractor: crf.Extractor
+    columns: Columns
+
+    def __call__(self, corpus: CrowdCorpus, documents: Ints) -> CrfTask:
+        """Find the features of all tokens; those that are not known are left out."""
+        features = self.extractor.transform(corpus.tokens, corpus.offsets)
+        return CrfTask(self.settings, with_columns(features, self.columns.of(corpus, documents)), 1, self)
 
 
 @dataclass(frozen=True)
@@ -164,6 +192,7 @@ class CrfTask:
     settings: CrfText
     features: crf.Features
     n_threads: int
+    elsewhere: CrfElsewhere
 
     def fit(self, targets: npt.NDArray[np.float32], sequences: Ints, before: crf.Weights | None = None) -> crf.Weights:
         """Train on the labels' probabilities of some sequences."""

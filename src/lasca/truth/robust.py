@@ -38,7 +38,7 @@ import numpy.typing as npt
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block
-from lasca.engine import available_threads
+from lasca.engine import Threads, available_threads
 from lasca.errors import ModelError
 from lasca.estimator import flag, generator, number, other, seeds, threads, whole
 from lasca.evaluate.token_scores import Prf
@@ -57,10 +57,11 @@ from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
 from lasca.truth.overruling import Asked, HiddenVotes, released
 from lasca.truth.robust_chain import Member, MemberState, Structure, member
+from lasca.truth.sampled_text import SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
 from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
 from lasca.truth.tempering import referee
-from lasca.truth.text_models import CrossFit, TextModel, document_codes, text_model
+from lasca.truth.text_models import CrossFit, TextModel, text_model
 
 __all__ = ["RobustSequence"]
 
@@ -101,8 +102,8 @@ DOUBT = 0.02
 """The share of all probability that the text's own word moves, in the probabilities that are reported."""
 LEAST_SPANS = 300
 """From fewer spans than this a tagger learns names by heart, and little else."""
-SAMPLE, MOST_TRAINED = 60_000, 250_000
-"""Tokens on which a large corpus tries whether the text has anything to say, and on which a fold is trained at most."""
+MOST_TRAINED = 250_000
+"""Tokens that text models learn from at most: of a larger corpus they see a sample."""
 
 
 class RobustSequence(TruthModel):
@@ -152,14 +153,14 @@ class RobustSequence(TruthModel):
         """Let the text have its say, if it has earned one; return whether it has, and how well it agrees."""
         run.progress(0.4, "text")
         warm = run.before is not None
-        crossfit, agreement = (run.crossfit, None) if warm else self._crossfit(run, reader)
+        crossfit = run.crossfit if warm else self._crossfit(run, reader)
         if crossfit is None:
-            return False, agreement
+            return False, None
         rounds = 1 if warm else self.rounds
         for done in range(rounds):
             begin = 0.4 + 0.55 * done / rounds
             run.progress(begin, f"text, round {done + 1}")
-            run.hear(done + 1, crossfit(run.means()))
+            run.hear(done + 1, crossfit)
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
                 run.crossfit = None
@@ -170,39 +171,24 @@ class RobustSequence(TruthModel):
         run.crossfit = crossfit
         return True, agreement
 
-    def _crossfit(self, run: _Average, reader: TextModel) -> tuple[CrossFit | None, float | None]:
-        """Return what trains taggers, or None where the text has nothing to say; a large corpus asks a sample first."""
+    def _crossfit(self, run: _Average, reader: TextModel) -> CrossFit | SampledText | None:
+        """Return what trains taggers, of a large corpus on a sample, or None where there is nothing to learn from."""
         corpus, salt = run.corpus, int(generator(self.seed).integers(1 << 32))
         if run.crowd.outside >= 0 and run.asked(Runs(run.rules, run.crowd.outside))[0] < LEAST_SPANS:
-            return None, None
-        if isinstance(corpus, ShardedCorpus):
-            if corpus.n_tokens > MOST_TRAINED:
-                run.warnings.append(
-                    f"the text was not heard: the corpus is in shards and has more than {MOST_TRAINED:,} tokens"
-                )
-                return None, None
-            corpus = corpus.whole()
-        large = corpus.n_tokens > MOST_TRAINED
-        if large:
-            sample = _some_documents(corpus, SAMPLE, salt)
-            part = corpus.select(sequences=np.flatnonzero(sample))
-            tried = self._taggers(reader, part, salt)
-            if not tried.possible:
-                return None, None
-            own = run.means(np.repeat(sample, np.diff(corpus.offsets)))
-            votes = Votes.of(part)
-            whole = Block(votes, 0, votes.n_tokens, beside=Said(mean=own, text=tried(own)))
-            found = _agreement(part.labels, *Agreement(part.labels).summarise(whole))
-            if found < LEAST_AGREEMENT:
-                return None, found
-        crossfit = self._taggers(reader, corpus, salt)
-        if large:
-            crossfit.trained = crossfit.trained & _some_documents(corpus, MOST_TRAINED, salt)
-        return (crossfit if crossfit.possible else None), None
-
-    def _taggers(self, reader: TextModel, corpus: CrowdCorpus, salt: int) -> CrossFit:
-        n_threads = available_threads(self.n_threads)
-        return CrossFit(corpus, reader, np.random.default_rng(salt), folds=self.folds, n_threads=n_threads)
+            return None
+        folds, n_threads = self.folds, available_threads(self.n_threads)
+        found: CrossFit | SampledText
+        if corpus.n_tokens > MOST_TRAINED:
+            most = MOST_TRAINED
+            found = SampledText(corpus, reader, run.visit, most=most, folds=folds, salt=salt, n_threads=n_threads)
+            if not hasattr(found.task, "elsewhere"):
+                said = f"{type(found.task).__name__} has no `elsewhere`, to read more than {most:,} tokens with"
+                run.warnings.append(f"the text was not heard: {said}")
+                return None
+        else:
+            whole = corpus.whole() if isinstance(corpus, ShardedCorpus) else corpus
+            found = CrossFit(whole, reader, np.random.default_rng(salt), folds=folds, n_threads=n_threads)
+        return found if found.possible else None
 
     def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:
         crowd, T = run.crowd, len(run.crowd.labels)
@@ -283,7 +269,7 @@ class _Average:
         kept = model.warm if model.warm and model.warm["labels"] == corpus.labels else {}
         self.before: dict[str, MemberState] | None = kept.get("ended")
         self.ended: dict[str, MemberState] = {}
-        self.crossfit: CrossFit | None = kept.get("crossfit")
+        self.crossfit: CrossFit | SampledText | None = kept.get("crossfit")
         self.free: tuple[int, ...] = ()
         self.freed: tuple[int, ...] = kept.get("free", ())
         self.scratch = model.place.scratch if model.place is not None else temporary
@@ -405,14 +391,22 @@ class _Average:
         """Put something new beside the blocks."""
         self.blocks = [replace(block, beside=own) for block, own in zip(self.blocks, said)]
 
-    def means(self, tokens: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.float32]:
-        """Return the members' mean of all tokens, or of some."""
-        parts = ((b.beside.mean, slice(a.first, a.last)) for a in self.blocks for b in [a.load()])
-        return np.concatenate([mean if tokens is None else mean[tokens[own]] for mean, own in parts])
+    def visit(self, function: Any, state: Any) -> list[Any]:
+        """Return function(state, block) of every block; what is in memory is not sent elsewhere."""
+        engine = (self.model.engine if self.on_disk else None) or Threads(self.model.n_threads)
+        work = engine.open(None, self.blocks)
+        try:
+            return work.map(function, state)
+        finally:
+            work.close()
 
-    def hear(self, round: int, text: npt.NDArray[np.float32]) -> None:
-        """Put what the text says beside the blocks; what was said without it stays."""
-        keep, heard = self._keep(f"text-{round}"), []
+    def hear(self, round: int, crossfit: CrossFit | SampledText) -> None:
+        """Train taggers and put what they say beside the blocks; what was said without it stays."""
+        keep = self._keep(f"text-{round}")
+        if isinstance(crossfit, SampledText):
+            self._beside(crossfit(self.visit, keep))
+            return
+        text, heard = crossfit(np.concatenate([block.load().beside.mean for block in self.blocks])), []
         for block in self.blocks:
             said = block.load().beside
             plain = said.mean if said.plain is None else said.plain
@@ -470,12 +464,3 @@ def _loaded(block: Any) -> Block:
 def _agreement(labels: Sequence[str], n_inferred: int, n_tagged: int, n_same: int) -> float:
     """Return the F1 of spans, or the accuracy where labels are not spans."""
     return n_same / max(1, n_inferred) if detect(labels) is None else Prf.from_counts(n_inferred, n_tagged, n_same).f1
-
-
-def _some_documents(corpus: CrowdCorpus, n_tokens: int, salt: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of the sequences of documents, drawn at random, that have about so many tokens in all."""
-    documents = document_codes(corpus)
-    order = np.random.default_rng(salt).permutation(int(documents.max()) + 1)
-    size = np.bincount(documents, weights=np.diff(corpus.offsets), minlength=len(order))
-    taken = order[np.cumsum(size[order]) <= n_tokens]
-    return np.asarray(np.isin(documents, taken if len(taken) else order[:1]))

@@ -206,7 +206,7 @@ class Member(ChainLearner):
                 table = self.annotators.logs(state.tables[0])[crowd.own]
                 slept = asleep(seen.pairing, crowd, table, rows, seen.weight, state.asleep)
                 said, other = self.rates.sums(block, seen.weight, proba)
-        guards = (moved, marks, np.bincount(seen.pairing.owner, slept, A), said, other)
+        guards = (moved, marks, np.bincount(seen.pairing.owner, slept, A).astype(np.float64), said, other)
         return (*counted, *guards), Memory(labels, slept, seen)
 
     @property

@@ -13,7 +13,9 @@ Packages bring theirs by entry points of the group `lasca.text_models`, taggers 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +25,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.plugins import Registry, load_object
 
-__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "document_codes", "text_model"]
+__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "document_codes", "text_model"]
 
 Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.float32]
@@ -40,6 +42,12 @@ class TextTask(Protocol):
 
     def predict(self, learned: Any, sequences: Ints, out: Floats32) -> None:
         """Write the labels' probabilities of the tokens of some sequences to their rows of `out` (n_tokens, T)."""
+
+    @property
+    def elsewhere(self) -> Callable[[CrowdCorpus, Ints], TextTask]:
+        """What makes a task of another text and the documents of its sequences, in which what is learned here can
+        predict. It may be sent to other processes. (A text model without it hears no large corpora.)
+        """
 
 
 class TextModel(Protocol):
@@ -84,6 +92,15 @@ class TaggerTask:
         if len(sequences):
             said = learned.predict_proba([self.corpus.sequence(int(s)) for s in sequences])
             out[_rows(self.corpus.offsets, sequences)] = np.concatenate(said)
+
+    @property
+    def elsewhere(self) -> Callable[[CrowdCorpus, Ints], TaggerTask]:
+        """A tagger reads any text."""
+        return partial(_tagger_elsewhere, self.tagger)
+
+
+def _tagger_elsewhere(tagger: Any, corpus: CrowdCorpus, documents: Ints) -> TaggerTask:
+    return TaggerTask(tagger, corpus)
 
 
 def _rows(offsets: Ints, sequences: Ints) -> Ints:
@@ -151,23 +168,25 @@ def text_model(value: Any, **crf: Any) -> TextModel | None:
 
 def document_codes(corpus: CrowdCorpus) -> Ints:
     """Return the document of each sequence: metadata "document" if there is more than one, else itself."""
-    column = corpus.metadata.get("document")
-    if column is not None:
-        codes, names = column.codes()
-        if len(names) > 1:
-            return codes.astype(np.int64)
+    if corpus.has_documents:
+        return corpus.metadata["document"].codes()[0].astype(np.int64)
     return np.arange(corpus.n_sequences)
+
+
+def checksums(corpus: CrowdCorpus, documents: Ints, salt: int) -> Ints:
+    """Return a checksum of the text of each document."""
+    sums = [salt] * (int(documents.max()) + 1)
+    for sequence, document in enumerate(documents.tolist()):
+        words = "\n".join([*corpus.sequence(sequence), ""])
+        sums[document] = zlib.crc32(words.encode("utf-8", "surrogatepass"), sums[document])
+    return np.array(sums, np.int64)
 
 
 def _deal(corpus: CrowdCorpus, documents: Ints, folds: int, salt: int) -> Ints:
     """Return the fold of each sequence: documents ordered by a checksum of their text, whatever order they come in."""
-    n = int(documents.max()) + 1
-    sums = [salt] * n
-    for sequence, document in enumerate(documents.tolist()):
-        words = "\n".join([*corpus.sequence(sequence), ""])
-        sums[document] = zlib.crc32(words.encode("utf-8", "surrogatepass"), sums[document])
-    rank = np.empty(n, dtype=np.int64)
-    rank[np.argsort(sums, kind="stable")] = np.arange(n)
+    sums = checksums(corpus, documents, salt)
+    rank = np.empty(len(sums), dtype=np.int64)
+    rank[np.argsort(sums, kind="stable")] = np.arange(len(sums))
     return np.asarray((rank % folds)[documents])
 
 
