@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ import pytest
 
 from lasca.ambiguity.shards import two_truths_in_shards
 from lasca.ambiguity.steps import PairLearner
+from lasca.comparison import compare
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
 from lasca.crf.blocks import Gradient
@@ -29,6 +31,7 @@ from lasca.truth.dawid_skene import ConfusionLearner
 from shard_cases import OPTIONS, in_pieces, small_blocks
 from test_learners import rich_crowd
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -40,6 +43,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
+        dask.config.set({"distributed.admin.low-level-log-length": 200_000}),  # the log of tasks forgets nothing
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
@@ -64,8 +68,10 @@ def test_a_cluster_gives_the_bytes_of_threads(
     name: str, client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
+    monkeypatch.setattr("lasca.truth.robust.MOST_TRAINED", 1000)  # taggers learn from a sample, and read on workers
     for where, engine in (("threads", "threads"), ("dask", client)):
-        aggregate_shards(sharded, tmp_path / where, model_class(name)(**OPTIONS[name]), engine=engine)
+        truth = aggregate_shards(sharded, tmp_path / where, model_class(name)(**OPTIONS[name]), engine=engine)
+    assert truth.diagnostics.get("text", True)
     assert sums(tmp_path / "threads") == sums(tmp_path / "dask")
     assert len(list((tmp_path / "dask/labels").iterdir())) >= 13
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dask", "threads"]
@@ -138,33 +144,45 @@ def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(
     client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
-    begun: dict[int, set[str]] = {}
-    others = [name for name in supporting("shards") if name not in ("ds", "robust")]  # robust: two workers, above
-    for name in others:
-        aggregate_shards(sharded, tmp_path / name, model_class(name)(**OPTIONS[name]))
+    monkeypatch.setattr("lasca.tagger.prepare.BLOCK_TOKENS", 300)
+    everything(sharded, tmp_path / "threads", None)
     for n in (3, 1):
-        client.cluster.scale(n)
-        client.wait_for_workers(n, timeout=120)
-        while len(client.scheduler_info(n_workers=-1)["workers"]) != n:
-            time.sleep(0.1)
+        scaled(client, n)
         before = client.run_on_scheduler(_visits)
-        aggregate_shards(sharded, tmp_path / str(n), model_class("ds")(max_iter=4, tol=0), engine=client)
-        begun[n] = client.run_on_scheduler(_visits) - before
-        for name in others:
-            aggregate_shards(sharded, tmp_path / f"{name}-{n}", model_class(name)(**OPTIONS[name]), engine=client)
-            assert sums(tmp_path / name) == sums(tmp_path / f"{name}-{n}"), name
-    aggregate_shards(sharded, tmp_path / "threads", model_class("ds")(max_iter=4, tol=0))
-    assert sums(tmp_path / "1") == sums(tmp_path / "3") == sums(tmp_path / "threads")
-    blocks = len(list((tmp_path / "1/labels").iterdir()))
-    assert len(begun[1]) == len(begun[3]) == 4 * blocks
-    client.cluster.scale(2)
-    client.wait_for_workers(2, timeout=120)
+        everything(sharded, tmp_path / str(n), client)
+        begun = client.run_on_scheduler(_visits) - before
+        for folder in sorted((tmp_path / "threads").iterdir()):
+            assert sums(folder) == sums(tmp_path / str(n) / folder.name), (folder.name, n)
+        blocks = len(list((tmp_path / "threads/ds/labels").iterdir()))
+        works = Counter(key.split("-visit-")[0].rsplit("-", 1)[0] for key in begun)
+        assert 4 * blocks in works.values()  # ds: blocks times steps
+        assert len(works) > 10
+        assert min(works.values()) >= blocks // 2, works  # nothing is one task per model, or per step
+    scaled(client, 2)
     one = write_shards([sharded.whole()], tmp_path / "one", votes=10**9)
     assert one.n_shards == 1
-    aggregate_shards(one, tmp_path / "of-one", model_class("ds")(max_iter=4, tol=0), engine=client)
-    assert (tmp_path / "of-one/labels/part-00004.parquet").read_bytes() == (
-        tmp_path / "threads/labels/part-00004.parquet"
-    ).read_bytes()
+    everything(one, tmp_path / "of-one", client)
+    for folder in sorted((tmp_path / "threads").iterdir()):
+        for part in sorted(folder.rglob("part-*.parquet")):
+            other = tmp_path / "of-one" / part.relative_to(tmp_path / "threads")
+            assert part.read_bytes() == other.read_bytes(), part
+
+
+def everything(corpus: ShardedCorpus, place: Path, engine: Any) -> None:
+    """Run every model, two-truths and the CRF."""
+    for name in supporting("shards"):
+        options = {**OPTIONS[name], **({"tol": 0} if name == "ds" else {})}
+        aggregate_shards(corpus, place / name, model_class(name)(**options), engine=engine)
+    ambiguity_in_shards(place / "ds", place / "ambiguous", max_iter=2, sample=3000, engine=engine)
+    train_in_shards(place / "ds", place / "tagger", CrfTagger(max_iter=3), engine=engine)
+
+
+def scaled(client: Any, n: int) -> None:
+    """Wait until there are so many workers."""
+    client.cluster.scale(n)
+    client.wait_for_workers(n, timeout=120)
+    while len(client.scheduler_info(n_workers=-1)["workers"]) != n:
+        time.sleep(0.1)
 
 
 def _visits(dask_scheduler: Any) -> set[str]:
@@ -179,6 +197,21 @@ def test_a_corpus_in_memory_can_be_sent_to_a_cluster(name: str, client: Any, sha
     alone = model.fit(corpus)
     with engine_of(client) as model.engine:
         assert model.fit(corpus).proba.tobytes() == alone.proba.tobytes()
+
+
+def test_models_are_compared_and_folds_trained_on_a_cluster(client: Any, sharded: ShardedCorpus) -> None:
+    corpus = sharded.whole()
+    models = [model_class(name)(**OPTIONS[name]) for name in ("ds", "robust")]
+    alone, before = compare(corpus, models), client.run_on_scheduler(_applied)
+    spread = compare(corpus, models, engine=client)
+    assert [line.scores for line in spread] == [line.scores for line in alone]
+    folds = Counter(key.rsplit("-apply-", 1)[0] for key in client.run_on_scheduler(_applied) - before)
+    assert 2 in folds.values()  # a task for each of the two folds
+    assert all(model.engine is None for model in models)
+
+
+def _applied(dask_scheduler: Any) -> set[str]:
+    return {str(e[0]) for e in dask_scheduler.transition_log if e[2] == "processing" and "-apply-" in str(e[0])}
 
 
 class _Mortal(ConfusionLearner):

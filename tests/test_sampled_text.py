@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,6 @@ def visiting(corpus: CrowdCorpus, proba: Any, target: int = 300) -> Any:
 
 
 def blocks_with(block: Any, proba: Any) -> Any:
-    from dataclasses import replace
-
     return replace(block, beside=Said(mean=proba[block.first : block.last]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ import numpy as np
 
 from lasca.arrays import Bools
 from lasca.corpus import CrowdCorpus, need_corpus
+from lasca.engine.cluster import engine_of
 from lasca.errors import CorpusError
 from lasca.evaluate import Scores
 from lasca.truth import Truth, TruthModel, Votes, model_class, model_names
@@ -43,12 +45,15 @@ def compare(
     gold: str | None = None,
     by: str | None = None,
     seed: int = 0,
+    engine: Any = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> list[Comparison]:
     """Fit the models and score them over the sequences that somebody annotated.
 
     `models` are names or estimators, all that are registered if not given. `gold` names the gold to score against (the
-    first one if there is any); `by` a metadata column for whose values scores are given as well.
+    first one if there is any); `by` a metadata column for whose values scores are given as well. `engine`, as
+    `lasca.engine.cluster.engine_of` takes it, does the work of those models that support one; CPU seconds are those of
+    this process.
     """
     need_corpus(corpus, "compare")
     gold = next(iter(corpus.golds), None) if gold is None else gold
@@ -57,24 +62,25 @@ def compare(
     parts = _parts(corpus, by)
     todo = list(model_names() if models is None else models)
     lines = []
-    for i, model in enumerate(todo):
-        estimator = _with_seed(model, seed)
-        if progress is not None:
-            progress(i / len(todo), estimator.name)
-        cpu, wall = time.process_time(), time.perf_counter()
-        truth = estimator.fit(corpus)
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        scores = (
-            {} if gold is None else {name: truth.score(corpus, gold, sequences=mask) for name, mask in parts.items()}
-        )
-        warnings = truth.warnings + departure_from_majority(corpus, truth)
-        lines.append(Comparison(estimator.name, scores, cpu, wall, warnings))
+    with engine_of(engine) as opened:
+        for i, model in enumerate(todo):
+            estimator = _with_seed(model, seed)
+            if "engine" in estimator.supports:
+                estimator.engine = opened or estimator.engine
+            if progress is not None:
+                progress(i / len(todo), estimator.name)
+            cpu, wall = time.process_time(), time.perf_counter()
+            truth = estimator.fit(corpus)
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            scores = {} if gold is None else {name: truth.score(corpus, gold, sequences=m) for name, m in parts.items()}
+            warnings = truth.warnings + departure_from_majority(corpus, truth)
+            lines.append(Comparison(estimator.name, scores, cpu, wall, warnings))
     return lines
 
 
 def _with_seed(model: str | TruthModel, seed: int) -> TruthModel:
     if isinstance(model, TruthModel):
-        return model
+        return copy.copy(model)
     estimator = model_class(model)()
     if "seed" in estimator.get_params():
         estimator.set_params(seed=seed)

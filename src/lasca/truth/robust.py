@@ -404,9 +404,10 @@ class _Average:
         """Train taggers and put what they say beside the blocks; what was said without it stays."""
         keep = self._keep(f"text-{round}")
         if isinstance(crossfit, SampledText):
-            self._beside(crossfit(self.visit, keep))
+            self._beside(crossfit(self.visit, keep, self.model.engine))
             return
-        text, heard = crossfit(np.concatenate([block.load().beside.mean for block in self.blocks])), []
+        means = np.concatenate([block.load().beside.mean for block in self.blocks])
+        text, heard = crossfit(means, self.model.engine), []
         for block in self.blocks:
             said = block.load().beside
             plain = said.mean if said.plain is None else said.plain

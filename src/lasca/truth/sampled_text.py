@@ -20,8 +20,9 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus, sequences_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block
+from lasca.engine import Engine
 from lasca.truth.average import Keep
-from lasca.truth.text_models import TextModel, checksums
+from lasca.truth.text_models import TextModel, checksums, trained
 
 __all__ = ["SampledText"]
 
@@ -141,11 +142,10 @@ class SampledText:
         self.task = model.prepare(_joined(parts, corpus.labels), n_threads)
         self.learned: list[Any] = [None] * folds
 
-    def __call__(self, visit: Map, keep: Keep) -> list[Any]:
+    def __call__(self, visit: Map, keep: Keep, engine: Engine | None = None) -> list[Any]:
         """Train on what the members say of the sample; return what blocks are to hold beside them."""
         targets = np.concatenate(visit(_means, self.rows))
-        for k, before in enumerate(self.learned):
-            self.learned[k] = self.task.fit(targets, self.trained[k], before)
+        self.learned = trained(self.task, targets, self.trained, self.learned, engine)
         return visit(_heard, (self.dealing, self.task.elsewhere, self.learned, keep))
 
 

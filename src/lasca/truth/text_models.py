@@ -22,17 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
+from lasca.engine import Engine
 from lasca.errors import ParameterError
 from lasca.plugins import Registry, load_object
 
-__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "document_codes", "text_model"]
+__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "document_codes", "text_model", "trained"]
 
 Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.float32]
 
 
 class TextTask(Protocol):
-    """A corpus as a text model sees it."""
+    """A corpus as a text model sees it; it may be sent to other processes, and so may what it learns."""
 
     def fit(self, targets: Floats32, sequences: Ints, before: Any = None) -> Any:
         """Learn from the labels' probabilities (n_tokens, T) of some sequences; return what was learned.
@@ -214,11 +215,43 @@ class CrossFit:
         """Whether there are two folds at least with something to learn from."""
         return len(np.unique(self.fold[self.trained])) > 1
 
-    def __call__(self, proba: npt.NDArray[np.floating]) -> Floats32:
+    def __call__(self, proba: npt.NDArray[np.floating], engine: Engine | None = None) -> Floats32:
         """Train on label probabilities, each fold's model on the other folds; return what each says of its own."""
         targets = np.ascontiguousarray(proba, dtype=np.float32)
         out = np.zeros_like(targets)
-        for k, before in enumerate(self.learned):
-            self.learned[k] = self.task.fit(targets, np.flatnonzero((self.fold != k) & self.trained), before)
-            self.task.predict(self.learned[k], np.flatnonzero(self.fold == k), out)
+        others = [np.flatnonzero((self.fold != k) & self.trained) for k in range(self.n_folds)]
+        self.learned = trained(self.task, targets, others, self.learned, engine)
+        for k, learned in enumerate(self.learned):
+            self.task.predict(learned, np.flatnonzero(self.fold == k), out)
         return out
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What a fold's model learns from, and goes on from: a block of work for an engine."""
+
+    sequences: Ints
+    before: Any
+
+    def load(self) -> Fold:
+        """Return it: it is in memory."""
+        return self
+
+
+def trained(
+    task: TextTask, targets: Floats32, others: list[Ints], before: list[Any], engine: Engine | None
+) -> list[Any]:
+    """Train each fold's model on the sequences of the other folds: one after the other, or on an engine's workers."""
+    folds = [Fold(*pair) for pair in zip(others, before)]
+    if engine is None:
+        return [_trained((task, targets), fold) for fold in folds]
+    work = engine.open(None, folds)
+    try:
+        return work.map(_trained, (task, targets))
+    finally:
+        work.close()
+
+
+def _trained(given: tuple[TextTask, Floats32], fold: Fold) -> Any:
+    task, targets = given
+    return task.fit(targets, fold.sequences, fold.before)

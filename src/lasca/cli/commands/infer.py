@@ -142,6 +142,7 @@ def compare(
     format: FormatOption = "auto",
     reader: ReaderOption = None,
     seed: SeedOption = 0,
+    engine: EngineOption = "threads",
     json: JsonOption = False,
 ) -> None:
     """Run truth models side by side on DATA: scores against gold, calibration, time."""
@@ -151,7 +152,7 @@ def compare(
     show_load_report(corpus.load_report)
     by = by or ("folder" if "folder" in corpus.metadata else None)
     with progress_bar("comparing") as report:
-        lines = compare_models(corpus, model, gold=gold, by=by, seed=seed, progress=report)
+        lines = compare_models(corpus, model, gold=gold, by=by, seed=seed, engine=engine, progress=report)
     if json:
         print_json([line.to_dict() for line in lines])
         return
