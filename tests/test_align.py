@@ -359,3 +359,42 @@ def test_labels_become_spans_again() -> None:
     assert [(s.label, a, b) for s, a, b in align.label_spans(nasty, CHARS)] == [
         ("A", 0, 1), ("A", 1, 2), ("B", 2, 3), ("NOUN", 4, 5), ("NOUN", 5, 6), ("A", 6, 7),
     ]  # fmt: skip
+
+
+# --- where spans begin and end -------------------------------------------------------------------------------------
+
+LINE = "Åse met Bo in Rome , Italy ."
+WORDS = ((0, 3), (8, 10), (14, 18), (21, 26), (4, 7))
+
+
+def _spans(start: int, end: int, quoted: bool, n: int = 5) -> list[Quote]:
+    return [Quote(LINE, a + start, b + end, LINE[a:b] if quoted else None, "f:1") for a, b in WORDS[:n]]
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+@pytest.mark.parametrize("moved", [(0, 0), (0, -1), (1, 0), (1, 1)])
+def test_where_offsets_begin_and_end_is_found_out(moved: tuple[int, int], quoted: bool) -> None:
+    start, end, how = align.infer_ends(_spans(*moved, quoted), align.tokenizer_of(None))
+    assert (start, end) == (-moved[0], -moved[1])
+    assert (how is None) == (moved == (0, 0))
+    few = align.infer_ends(_spans(*moved, quoted, 4), align.tokenizer_of(None))
+    assert few == (0, 0, None), "four spans show nothing"
+    mixed = [*_spans(*moved, quoted), *_spans(0, 0, quoted)]
+    assert align.infer_ends(mixed, align.tokenizer_of(None)) == (0, 0, None)
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_offsets_in_bytes(quoted: bool) -> None:
+    spans = [
+        Quote(LINE, len(LINE[:a].encode()), len(LINE[:b].encode()), LINE[a:b] if quoted else None, "f:1")
+        for a, b in WORDS
+    ]
+    unit, how = align.infer_unit(spans, align.tokenizer_of(None), path="f")
+    assert unit == "utf8"
+    assert how is not None
+    convert = align.to_codepoints(LINE, "utf8")
+    assert [convert(quote.start) for quote in spans] == [a for a, _ in WORDS]
+    assert convert(1) is None
+    assert align.from_codepoint(LINE, "utf8")(3) == 4
+    assert align.infer_unit(_spans(0, 0, quoted), align.tokenizer_of(None), path="f") == ("codepoint", None)
+    assert align.infer_unit(spans[1:3], align.tokenizer_of(None), path="f")[0] == ("utf8" if quoted else "codepoint")

@@ -12,7 +12,17 @@ from lasca.align.spans import (
     spans_to_labels,
 )
 from lasca.align.tokenise import Chars, Tokenizer, locate, rising, spelled, tokenizer_of
-from lasca.align.units import UNITS, Quote, check_unit, from_codepoint, graphemes, infer_unit, same_words, to_codepoints
+from lasca.align.units import (
+    UNITS,
+    Quote,
+    check_unit,
+    from_codepoint,
+    graphemes,
+    infer_ends,
+    infer_unit,
+    same_words,
+    to_codepoints,
+)
 from lasca.align.words import Alignment, align_sequences, align_tokens, same_characters, transfer_labels
 
 __all__ = [
@@ -33,6 +43,7 @@ __all__ = [
     "cut_tokens",
     "from_codepoint",
     "graphemes",
+    "infer_ends",
     "infer_unit",
     "label_spans",
     "locate",

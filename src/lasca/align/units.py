@@ -1,8 +1,9 @@
-"""Offsets in code points, UTF-16 units or graphemes, and which of them a file uses.
+"""Offsets in code points, UTF-16 units, graphemes or bytes, from 0 or from 1, and which of them a file uses.
 
-Python counts code points, JavaScript and Java count UTF-16 units (an emoji is two), and some tools count what a
-reader sees as one character (a grapheme: a letter with its accents, a flag, a family emoji). Everything inside LASCA
-is in code points; `to_codepoints` converts.
+Python counts code points, JavaScript and Java count UTF-16 units (an emoji is two), Go and Rust bytes (UTF-8), and some
+tools count what a reader sees as one character (a grapheme: a letter with its accents, a flag, a family emoji).
+Everything inside LASCA is in code points; `to_codepoints` converts. Ends are behind the last character; `infer_ends`
+finds out where they are on it, or offsets begin at 1.
 
 Graphemes follow the rules of Unicode's UAX #29 as far as the character categories of the standard library carry:
 combining marks, variation selectors, skin tones and tags join what stands before them, a zero-width joiner joins both
@@ -16,12 +17,21 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lasca.errors import FormatError, ParameterError, excerpt
 
-__all__ = ["UNITS", "Quote", "check_unit", "from_codepoint", "graphemes", "infer_unit", "same_words", "to_codepoints"]
+__all__ = ["UNITS", "Quote", "check_unit", "from_codepoint", "graphemes", "infer_ends", "infer_unit",
+           "same_words", "to_codepoints"]  # fmt: skip
 
-UNITS = ("codepoint", "utf16", "grapheme")
+UNITS = ("codepoint", "utf16", "grapheme", "utf8")
+CLEAR, FEW = 0.9, 5  # share of spans, and number of them, that must bear out what nobody expects
+MANY = 1000  # spans that are asked
+ENDS = {
+    (0, 1): "their ends are on the last character and not behind it",
+    (-1, 0): "they begin at 1, and their ends are on the last character",
+    (-1, -1): "they begin at 1",
+}
 
 
 def check_unit(unit: str) -> str:
@@ -83,10 +93,12 @@ def _hangul(ch: str) -> str:
     return ""
 
 
-def _utf16_starts(text: str) -> list[int]:
+def _starts(text: str, unit: str) -> list[int]:
+    """Return where each character begins in UTF-16 units or bytes, and where the text ends."""
     starts = [0]
     for ch in text:
-        starts.append(starts[-1] + (2 if ch > "\uffff" else 1))
+        wide = 1 + (ch > "\uffff") if unit == "utf16" else 1 + (ch > "\x7f") + (ch > "\u07ff") + (ch > "\uffff")
+        starts.append(starts[-1] + wide)
     return starts
 
 
@@ -96,8 +108,8 @@ def to_codepoints(text: str, unit: str) -> Callable[[int], int | None]:
     if unit == "grapheme":
         borders = graphemes(text)
         return lambda offset: borders[offset] if 0 <= offset < len(borders) else None
-    if unit == "utf16" and not text.isascii() and max(text) > "\uffff":
-        starts = _utf16_starts(text)
+    if not text.isascii() and (unit == "utf8" or (unit == "utf16" and max(text) > "\uffff")):
+        starts = _starts(text, unit)
 
         def convert(offset: int) -> int | None:
             at = bisect_left(starts, offset)
@@ -112,8 +124,8 @@ def from_codepoint(text: str, unit: str) -> Callable[[int], int]:
     if unit == "grapheme":
         borders = graphemes(text)
         return lambda at: bisect_left(borders, at + 1) - 1
-    if unit == "utf16" and not text.isascii():
-        starts = _utf16_starts(text)
+    if unit in ("utf16", "utf8") and not text.isascii():
+        starts = _starts(text, unit)
         return lambda at: starts[at]
     return lambda at: at
 
@@ -135,32 +147,69 @@ def infer_unit(
     """Return the unit the offsets of one file are in, and a sentence on how it is known (None: it makes no difference).
 
     Quoted text decides. Where nothing is quoted, the unit under which most span edges fall on the borders of tokens
-    (`borders` gives those of a text) is taken, code points if they are as good as any. Quotes that contradict each
-    other, or more than half of them fitting no unit, are an error.
+    (`borders` gives those of a text) is taken, code points if they are as good as any, and bytes only if nearly all
+    edges do. Quotes that contradict each other, or more than half of them fitting no unit, are an error.
     """
     against: dict[str, Quote] = {}  # unit -> a quote it does not fit
-    agreed, n_quoted, misses, unquoted = set(UNITS), 0, [], []
+    agreed, n_quoted, n_bytes, misses, unquoted = set(UNITS[:3]), 0, 0, [], []
     for quote, readings in _readings(quotes):
         if quote.quoted is None:
             if len(set(readings.values())) > 1:
                 unquoted.append((quote, readings))
             continue
         n_quoted += 1
-        fitting = {unit for unit, span in readings.items() if _stands(quote, span)}
+        n_bytes += _stands(quote, readings["utf8"])
+        fitting = {unit for unit in UNITS[:3] if _stands(quote, readings[unit])}
         if not fitting:
             misses.append((quote, readings))
             continue
-        for unit in set(UNITS) - fitting:
+        for unit in set(UNITS[:3]) - fitting:
             against.setdefault(unit, quote)
         agreed &= fitting
+    if len(misses) * 2 > n_quoted and n_bytes >= CLEAR * n_quoted:
+        return "utf8", "offsets are counted in bytes, as the quoted texts show"
     if not agreed:
         raise _mixed(against, path)
     if len(misses) * 2 > n_quoted:
         raise _unfit(*misses[0], path)
-    if len(agreed) < len(UNITS):
+    if len(agreed) < len(UNITS[:3]):
         unit = next(unit for unit in UNITS if unit in agreed)
         return unit, None if unit == "codepoint" else f"offsets are counted in {unit} units, as the quoted texts show"
     return _by_borders(unquoted, borders)
+
+
+def infer_ends(
+    quotes: Iterable[Quote], borders: Callable[[str], Sequence[tuple[int, int]]]
+) -> tuple[int, int, str | None]:
+    """Return what to add to starts and ends so that they are as everywhere else, and a sentence if that is anything.
+
+    The words that are quoted must say so for nearly all spans, or, where nothing is quoted, the borders of tokens.
+    """
+    hits, blank = dict.fromkeys(((0, 0), *ENDS), 0), dict.fromkeys(ENDS, 0)
+    known: dict[str, tuple[set[int], set[int]]] = {}
+    spans = list(islice(quotes, MANY))
+    by_quote = any(quote.quoted for quote in spans)
+    spans = [quote for quote in spans if bool(quote.quoted) == by_quote]
+    for quote in spans:
+        text = quote.text
+        if not by_quote and text not in known:
+            chars = borders(text)
+            known[text] = ({start for start, _ in chars}, {end for _, end in chars})
+        for shift in hits:
+            start, end = max(quote.start + shift[0], 0), max(quote.end + shift[1], 0)
+            there = text[start:end]
+            if shift in blank:
+                blank[shift] += there != there.strip()
+            if by_quote:
+                hits[shift] += bool(there) and same_words(there, quote.quoted or "")
+            elif there.strip():
+                start, end = start + len(there) - len(there.lstrip()), end - len(there) + len(there.rstrip())
+                hits[shift] += start in known[text][0] and end in known[text][1]
+    best = max(ENDS, key=lambda shift: (hits[shift], -blank[shift]))
+    if len(spans) < FEW or hits[0, 0] > (1 - CLEAR) * len(spans) or hits[best] < CLEAR * len(spans):
+        return 0, 0, None
+    how = "the quoted texts" if by_quote else "the borders of words"
+    return *best, f"offsets are read as {how} of {hits[best]:,} of {len(spans):,} spans show: {ENDS[best]}"
 
 
 Readings = dict[str, tuple[int, int] | None]
@@ -182,7 +231,7 @@ def _readings(quotes: Iterable[Quote]) -> Iterable[tuple[Quote, Readings]]:
 
 def _differs(text: str) -> bool:
     """Say whether the units count this text differently."""
-    return not text.isascii() and (max(text) > "\uffff" or len(graphemes(text)) != len(text) + 1)
+    return not text.isascii()
 
 
 def _stands(quote: Quote, span: tuple[int, int] | None) -> bool:
@@ -207,10 +256,14 @@ def _by_borders(
         for unit, span in readings.items():
             if span is not None:
                 hits[unit] += (span[0] in starts) + (span[1] in ends)
+    if len(quotes) < FEW or hits["utf8"] < CLEAR * 2 * len(quotes):
+        hits.pop("utf8")
     if not quotes or len(set(hits.values())) == 1:
         return "codepoint", None
-    best = max(UNITS, key=lambda unit: (hits[unit], -UNITS.index(unit)))
-    counts = ", ".join(f"{unit} {hits[unit]}" for unit in UNITS)
+    best = max(hits, key=lambda unit: (hits[unit], -UNITS.index(unit)))
+    if best == "codepoint" and len({hits[unit] for unit in UNITS[:3]}) == 1:
+        return best, None
+    counts = ", ".join(f"{unit} {n}" for unit, n in hits.items())
     return best, (
         f"offsets are taken as {best} units: nothing is quoted, but of {2 * len(quotes)} span edges so many fall on "
         f"token borders: {counts}. Give unit= if that is wrong"
@@ -227,7 +280,7 @@ def _mixed(against: dict[str, Quote], path: str) -> FormatError:
     return FormatError(
         "the offsets are counted in different units within one file: " + ", but ".join(shown[:2]),
         path=path,
-        hint="Say which is right: unit=codepoint, utf16 or grapheme (on the command line: -r unit=utf16)",
+        hint="Say which is right: unit=codepoint, utf16, grapheme or utf8 (on the command line: -r unit=utf16)",
     )
 
 

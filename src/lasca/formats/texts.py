@@ -89,14 +89,14 @@ class Spans(TypedDict, total=False):
 class SpanOptions:
     """What the options of readers of span formats say.
 
-    `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme"), or "document" for labels of whole documents;
-    `partial`: what becomes of a token that a span cuts ("expand", "shrink", "error", or "split": tokens are cut at the
-    edges of spans); `overlap`: of spans that share a token ("error", "longest", "first", or "layers" and "depth":
-    several corpora, see `lasca.formats.layers`);
-    `tokenizer`: None (the export's own tokens, else the default rule), the name of a rule, or a function; `tagging`:
-    "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on every token, as for parts of speech); `link`: what makes
-    two texts of several files the same one, their "id" or their "text"; `scores`: what becomes of the scores of spans
-    ("count": they are left out and counted, "soft": soft votes, see `Collector.annotate`).
+    `unit`: what offsets count ("auto", "codepoint", "utf16", "grapheme", "utf8"), or "document" for labels of whole
+    documents; `partial`: what becomes of a token that a span cuts ("expand", "shrink", "error", or "split": tokens are
+    cut at the edges of spans); `overlap`: of spans that share a token ("error", "longest", "first", or "layers" and
+    "depth": several corpora, see `lasca.formats.layers`); `tokenizer`: None (the export's own tokens, else the default
+    rule), the name of a rule, or a function; `tagging`: "iob2" (`B-PER`, `I-PER`), or "plain" (the label itself on
+    every token, as for parts of speech); `link`: what makes two texts of several files the same one, their "id" or
+    their "text"; `scores`: what becomes of the scores of spans ("count": they are left out and counted, "soft": soft
+    votes, see `Collector.annotate`).
     """
 
     unit: str = "auto"
@@ -179,6 +179,7 @@ class TextPool:
         unit = align.check_unit(self.options.unit)
         unit = self.usual if unit == "auto" else unit
         if unit == "auto":
+            gathered = self._with_usual_ends(shown, gathered)
             quotes = (
                 align.Quote(answer.text, mark.start, mark.end, mark.quoted, mark.where or answer.where)
                 for answer in gathered
@@ -189,6 +190,28 @@ class TextPool:
                 self.collector.note(f"{shown}: {how}")
         for answer in gathered:
             self.by_id.setdefault(answer.id, []).append(self._known(answer, unit))
+
+    def _with_usual_ends(self, shown: str, answers: list[Answer]) -> list[Answer]:
+        """Return answers whose spans begin at 0 and end behind their last character, whatever the file does."""
+        if any(answer.tokens for answer in answers):
+            return answers
+        spans = (
+            align.Quote(answer.text, mark.start, mark.end, mark.quoted, mark.where)
+            for answer in answers
+            for mark in answer.marks or ()
+        )
+        start, end, how = align.infer_ends(spans, self.tokenize)
+        if how is None:
+            return answers
+        self.collector.note(f"{shown}: {how}.")
+        return [
+            answer
+            if not answer.marks
+            else replace(
+                answer, marks=[replace(m, start=max(m.start + start, 0), end=m.end + end) for m in answer.marks]
+            )
+            for answer in answers
+        ]
 
     def _known(self, answer: Answer, unit: str) -> _Known:
         if not answer.marks and not answer.tokens:
