@@ -183,6 +183,15 @@ def test_perceptron_learns_and_is_deterministic() -> None:
     assert (crf.viterbi(features, a) == codes).mean() > best - 0.05
 
 
+def test_no_iterations_leave_the_start_as_it_is() -> None:
+    features, _ = crf.Features.from_attributes(toy()[0])
+    codes = toy()[2]
+    start = crf.fit(features, codes, 4, max_iter=3)
+    assert np.array_equal(crf.fit(features, codes, 4, init=start, max_iter=0).vector, start.vector)
+    with pytest.raises(ParameterError, match="max_iter"):
+        crf.fit(features, codes, 4, max_iter=-1)
+
+
 def test_callback_stops() -> None:
     features, _ = crf.Features.from_attributes(toy()[0])
     seen: list[int] = []

@@ -262,6 +262,11 @@ def test_files_are_blind_for_people_and_full_for_programs(tmp_path: Path) -> Non
     assert all("votes" not in c and "probability" not in c for row in blind for c in row["candidates"])
 
 
+def test_what_one_person_said_and_nobody_doubts_is_no_question() -> None:
+    corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["So", "it", "was"]], {"a": [["B-PER", "O"], ["O", "O", "O"]]})
+    assert make_queue(corpus, truth_of(corpus, model="mv")).items == ()
+
+
 def test_rows_are_cut_to_their_width_and_rounded() -> None:
     corpus = simulate.demo_crowd("ner")
     queue = make_queue(corpus, truth_of(corpus, model="mv"))
