@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import CorpusError, FormatError, LascaError, ParameterError
+from lasca.errors import FormatError, LascaError, ParameterError
 from lasca.formats import label_studio, label_studio_write, write
 from lasca.formats.base import files_of
+from lasca.formats.outcome import outcome
 from mutations import FEW, MANY, assert_only_lasca_errors, samples, source, sources
 
 TEXT = "😊 Ada Lovelace visited New York ."
@@ -251,16 +252,17 @@ def test_what_was_read_and_written_is_the_same(tmp_path: Path, unit: str) -> Non
 
 def test_names_instead_of_codes_and_corpora_without_text() -> None:
     corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["x"]], {"a": [["B-PER", "O"], None]})
-    first, second = label_studio_write.tasks(corpus, [["B-PER", "O"], [None]])
+    codes = [corpus.labels.index("B-PER"), corpus.labels.index("O"), -1]
+    first, second = label_studio_write.tasks(corpus, outcome(corpus, codes))
     assert first["data"] == {"text": "Ada ran"}
     assert first["predictions"][0]["result"][0]["value"]["end"] == 3
     assert "score" not in first["predictions"][0]
     assert second["predictions"][0]["result"] == []
-    for wrong in ([["O"], ["O"]], np.array([0, 1, 9])):
-        with pytest.raises(CorpusError):
-            label_studio_write.tasks(corpus, wrong)
-    with pytest.raises(CorpusError, match="proba"):
-        label_studio_write.tasks(corpus, np.zeros(3, int), proba=np.ones((3, 9)))
+    for wrong in ([0, 0], np.array([0, 1, 9])):
+        with pytest.raises(ParameterError, match="labels"):
+            outcome(corpus, wrong)
+    with pytest.raises(ParameterError, match="proba"):
+        outcome(corpus, np.zeros(3, int), np.ones((3, 9)))
 
 
 def test_a_wrong_unit_writes_no_file(tmp_path: Path) -> None:

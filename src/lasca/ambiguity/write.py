@@ -24,6 +24,7 @@ from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
 from lasca.files import whole_folder
 from lasca.formats.label_studio_write import tasks
+from lasca.formats.outcome import outcome
 from lasca.formats.write_tables import people_table
 from lasca.truth import Truth
 from lasca.truth.parts import TruthOfBlock
@@ -126,8 +127,8 @@ def label_studio_tasks(corpus: CrowdCorpus, truth: Truth, found: Ambiguity) -> l
         others = [code for code in candidates[rank] if code != truth.labels[i]]
         second[i] = others[0] if others else truth.labels[i]
         by_sequence.setdefault(int(at[rank]), []).append(rank)
-    made = tasks(part, truth.labels[tokens], proba=truth.proba[tokens], annotations=True)
-    readings = tasks(part, second[tokens], model_version="lasca: second reading")
+    made = tasks(part, outcome(part, truth.labels[tokens], truth.proba[tokens]), annotations=True)
+    readings = tasks(part, outcome(part, second[tokens]), model_version="lasca: second reading")
     for s, task, reading in zip(chosen.tolist(), made, readings):
         ranks = by_sequence[s]
         task["data"] = task["data"] | {

@@ -56,21 +56,21 @@ READERS: Registry[Reader] = Registry(
 WRITERS: Registry[Writer] = Registry(
     GROUP,
     {
-        name: Writer(name, f"lasca.formats.{module}", function)
-        for name, (module, function) in {
+        name: Writer(name, f"lasca.formats.{module}", function, bool(sheets))
+        for name, (module, function, *sheets) in {
             "conll": ("write_conll", "write"),
             "jsonl": ("rows", "write_jsonl"),
             "parquet": ("rows", "write_parquet"),
             "huggingface": ("write_huggingface", "write"),
             "label-studio": ("label_studio_write", "write"),
-            "doccano": ("write_spans", "write_doccano"),
-            "prodigy": ("write_spans", "write_prodigy"),
-            "brat": ("write_spans", "write_brat"),
-            "webanno": ("write_cas", "write_webanno"),
-            "xmi": ("write_cas", "write_xmi"),
-            "cas-json": ("write_cas", "write_cas_json"),
+            "doccano": ("write_spans", "write_doccano", "of sheets"),
+            "prodigy": ("write_spans", "write_prodigy", "of sheets"),
+            "brat": ("write_spans", "write_brat", "of sheets"),
+            "webanno": ("write_cas", "write_webanno", "of sheets"),
+            "xmi": ("write_cas", "write_xmi", "of sheets"),
+            "cas-json": ("write_cas", "write_cas_json", "of sheets"),
             "spacy": ("write_spans", "write_docbin"),
-            "offsets": ("write_spans", "write_offsets"),
+            "offsets": ("write_spans", "write_offsets", "of sheets"),
             "mace": ("write_tables", "write_mace"),
             "table": ("write_tables", "write_long"),
             "llm-batch": ("llm_batch_write", "write"),

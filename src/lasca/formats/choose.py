@@ -16,6 +16,7 @@ from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.layers import Layers
 from lasca.formats.outcome import outcome
+from lasca.formats.sheets import Sheet, sheets_of
 from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
@@ -89,12 +90,14 @@ class Reader:
 class Writer:
     """A writer by name; its module is imported when it is first used.
 
-    Its function takes the corpus, what was inferred of it (an `Outcome`, the parts checked), the path, and options.
+    Its function takes the corpus, what was inferred of it (an `Outcome`, the parts checked), the path, and options. One
+    of `sheets` takes these, in the place of corpus and outcome, and can write layers.
     """
 
     name: str
     module: str
     function: str = "write"
+    sheets: bool = False
 
     def __call__(self, corpus: CrowdCorpus, path: str | Path, **parts: Any) -> None:
         """Write the corpus (or the truth in `labels=`), after checking the names of the options."""
@@ -103,12 +106,21 @@ class Writer:
             said = f"{self.name} has no place for soft votes: {len(corpus.soft):,} are left out"
             warnings.warn(LascaWarning(said), stacklevel=3)
         inferred = {name: parts.pop(name) for name in PARTS if name in parts}
-        self._load()(corpus, outcome(corpus, **inferred), path, **parts)
+        made = outcome(corpus, **inferred)
+        if self.sheets:
+            self._load()(sheets_of(corpus, made), path, **parts)
+        else:
+            self._load()(corpus, made, path, **parts)
+
+    def write_sheets(self, sheets: list[Sheet], path: str | Path, **options: Any) -> None:
+        """Write sheets, after checking the names of the options."""
+        _check(self.name, _options(self._load(), skip=2), options)
+        self._load()(sheets, path, **options)
 
     @property
     def options(self) -> tuple[str, ...]:
         """The names of what may be given beside the corpus: the parts of an outcome, and the format's own options."""
-        return (*PARTS, *_options(self._load(), skip=3))
+        return (*PARTS, *_options(self._load(), skip=2 if self.sheets else 3))
 
     def _load(self) -> Callable[..., None]:
         write: Callable[..., None] = getattr(load_object(self.module), self.function)

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import CorpusError, ParameterError
+from lasca.errors import ParameterError
 from lasca.files import whole_file
-from lasca.formats.outcome import Outcome, annotator_codes
+from lasca.formats.outcome import Outcome, everybody
+from lasca.formats.sheets import texts_of
 
-__all__ = ["tasks", "texts_of", "write"]
-
-Labels = npt.ArrayLike | Sequence[Sequence[str | None]]
-"""One code per token (an index into `corpus.labels`, -1 = none), or lists of names, one list per sequence."""
+__all__ = ["tasks", "write"]
 
 
 def write(
@@ -35,65 +32,57 @@ def write(
 
     How sure the truth is stands in the scores (of its probabilities); ambiguity has no place in the format.
     """
-    if made.names is not None:
-        result = tasks(
-            corpus, made.names, proba=made.proba, model_version=model_version, unit=unit, annotations=annotations
-        )
-    else:
-        result = tasks(corpus, np.full(corpus.n_tokens, -1), unit=unit, annotations=True)
-        for task in result:
-            task["predictions"] = []
-        for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
-            if role == "model":
-                codes = annotator_codes(corpus, a)
-                for s, task in enumerate(tasks(corpus, codes, model_version=name, unit=unit)):
-                    if (codes[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])] >= 0).any():
-                        result[s]["predictions"] += task["predictions"]
+    result = tasks(corpus, made, model_version=model_version, unit=unit, annotations=annotations)
     with whole_file(path) as scratch:
         scratch.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def tasks(
     corpus: CrowdCorpus,
-    labels: Labels,
+    made: Outcome,
     *,
-    proba: npt.ArrayLike | None = None,
     model_version: str = "lasca",
     unit: str = "codepoint",
     annotations: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the tasks as plain data for JSON: ids and texts as they were read, `predictions` with version and score.
 
-    `proba` (n_tokens, n_labels) gives the score of a task, the probability of its least sure token, and of each span,
-    the mean over its tokens; without it there are no scores. `annotations=True` adds what the annotators said and
-    the golds (as `ground_truth`). `unit` is what offsets count: "codepoint", or "utf16" for old versions.
+    Probabilities give the score of a task, that of its least sure token, and of each span, the mean over its tokens;
+    without them there are no scores. `annotations=True` adds what the annotators said and the golds (as
+    `ground_truth`); without a truth they are there in any case, and the models' predictions. `unit` is what offsets
+    count: "codepoint", or "utf16" for old versions.
     """
     if unit not in align.UNITS:
         raise ParameterError("unit", unit, "one of " + ", ".join(repr(u) for u in align.UNITS))
-    names = _names(corpus, labels)
-    sure = _sureness(corpus, labels, proba)
-    texts = texts_of(corpus)
-    said = _said(corpus) if annotations else {}
-    made = []
-    for s in range(corpus.n_sequences):
-        text, chars = texts[s]
+    sure, said = made.confidence(), everybody(corpus) if annotations or made.names is None else []
+    result = []
+    for s, (text, chars) in enumerate(texts_of(corpus)):
         task = _Task(text, chars, align.from_codepoint(text, unit), *_controls(corpus, s))
-        scores = None if sure is None else sure[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])]
-        prediction: dict[str, Any] = {"model_version": model_version, "result": task.results(names[s], scores)}
-        if scores is not None and len(scores):
-            prediction["score"] = round(float(scores.min()), 6)
         id = corpus.sequence_ids[s]
         whole: dict[str, Any] = {"id": int(id) if id.isdecimal() and len(id) < 19 and str(int(id)) == id else id}
         whole["data"] = _data(corpus, s, text)
-        if annotations:
+        given = [(role, name, rows[s]) for role, name, rows in said if any(label is not None for label in rows[s])]
+        if said:
             whole["annotations"] = [
-                {"completed_by": who, "was_cancelled": False, "ground_truth": gold, "result": task.results(rows[s])}
-                for (gold, who), rows in said.items()
-                if any(label is not None for label in rows[s])
+                {
+                    "completed_by": f"gold:{name}" if role == "gold" else name,
+                    "was_cancelled": False,
+                    "ground_truth": role == "gold",
+                    "result": task.results(labels),
+                }
+                for role, name, labels in given
+                if role != "model"
             ]
-        whole["predictions"] = [prediction]
-        made.append(whole)
-    return made
+        if made.names is None:
+            models = [(name, labels) for role, name, labels in given if role == "model"]
+            whole["predictions"] = [{"model_version": n, "result": task.results(labels)} for n, labels in models]
+        else:
+            scores = None if sure is None else sure[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])]
+            whole["predictions"] = [{"model_version": model_version, "result": task.results(made.names[s], scores)}]
+            if scores is not None and len(scores):
+                whole["predictions"][0]["score"] = round(float(scores.min()), 6)
+        result.append(whole)
+    return result
 
 
 class _Task:
@@ -122,57 +111,6 @@ class _Task:
         return made
 
 
-def _names(corpus: CrowdCorpus, labels: Labels) -> list[list[str | None]]:
-    """Return label names, one list per sequence, from codes or names."""
-    codes = _codes(labels)
-    if codes is not None:
-        if len(codes) and (codes.min() < -1 or codes.max() >= corpus.n_labels):
-            raise CorpusError(f"label codes must lie in -1..{corpus.n_labels - 1}", got=int(codes.max()))
-        return corpus.label_names(codes)
-    rows = [list(row) for row in labels]  # type: ignore[union-attr,arg-type]
-    if [len(row) for row in rows] != np.diff(corpus.offsets).tolist():
-        raise CorpusError("labels must have one list per sequence, one label per token")
-    return rows
-
-
-def _codes(labels: Labels) -> npt.NDArray[Any] | None:
-    if isinstance(labels, np.ndarray):
-        return labels
-    flat = np.asarray(labels) if not any(isinstance(row, list | tuple) for row in labels) else None  # type: ignore[union-attr]
-    return flat if flat is not None and flat.dtype.kind in "iu" else None
-
-
-def _sureness(corpus: CrowdCorpus, labels: Labels, proba: npt.ArrayLike | None) -> npt.NDArray[Any] | None:
-    """Return the probability of the label that was taken, per token (where none was: the largest)."""
-    if proba is None:
-        return None
-    matrix = np.asarray(proba, dtype=np.float64)
-    if matrix.shape != (corpus.n_tokens, corpus.n_labels):
-        raise CorpusError(f"proba must be ({corpus.n_tokens}, {corpus.n_labels})", got=matrix.shape)
-    code = {name: i for i, name in enumerate(corpus.labels)}
-    taken = [code.get(name, -1) if name is not None else -1 for row in _names(corpus, labels) for name in row]
-    at = np.array(taken, dtype=np.int64)
-    return np.where(at >= 0, matrix[np.arange(len(at)), at], matrix.max(axis=1, initial=0.0))
-
-
-def texts_of(corpus: CrowdCorpus) -> list[tuple[str, align.Chars]]:
-    """Return text and token positions of each sequence: as read, or tokens joined by blanks."""
-    known, chars = corpus.metadata.get("text"), corpus.token_chars
-    texts: list[tuple[str, align.Chars]] = []
-    for s in range(corpus.n_sequences):
-        first, last = int(corpus.offsets[s]), int(corpus.offsets[s + 1])
-        tokens = corpus.tokens[first:last]
-        if known is not None and known[s]:
-            found = (
-                align.locate(tokens, known[s]) if chars is None else [(int(a), int(b)) for a, b in chars[first:last]]
-            )
-            if found is not None and all(known[s][a:b] == token for (a, b), token in zip(found, tokens)):
-                texts.append((known[s], found))
-                continue
-        texts.append(align.spelled(tokens))
-    return texts
-
-
 def _data(corpus: CrowdCorpus, s: int, text: str) -> dict[str, Any]:
     """Return the `data` of a task as it was read, else just the text."""
     kept = corpus.metadata["data"][s] if "data" in corpus.metadata else ""
@@ -187,15 +125,3 @@ def _data(corpus: CrowdCorpus, s: int, text: str) -> dict[str, Any]:
 def _controls(corpus: CrowdCorpus, s: int) -> tuple[str, str]:
     names = [corpus.metadata[key][s] if key in corpus.metadata else "" for key in ("from_name", "to_name")]
     return names[0] or "label", names[1] or "text"
-
-
-def _said(corpus: CrowdCorpus) -> dict[tuple[bool, str], list[list[str | None]]]:
-    """Return what every person and every gold said, as label names."""
-    said = {(True, f"gold:{name}"): corpus.label_names(gold) for name, gold in corpus.golds.items()}
-    for a, (name, role) in enumerate(zip(corpus.annotators, corpus.roles)):
-        if role == "annotator":
-            mine = corpus.annotation_annotator == a
-            codes = np.full(corpus.n_tokens, -1, np.int16)
-            codes[corpus.annotation_token[mine]] = corpus.annotation_label[mine]
-            said[False, name] = corpus.label_names(codes)
-    return said

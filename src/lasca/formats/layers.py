@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, ParameterError
+from lasca.formats.outcome import outcome
+from lasca.formats.sheets import merged, sheets_of
 
 __all__ = ["Layers"]
 
@@ -55,6 +57,11 @@ class Layers(Mapping[str, CrowdCorpus]):
         self, path: str | Path, format: str, labels: Mapping[str, npt.ArrayLike] | None = None, **options: Any
     ) -> None:
         """Write all layers into one file of spans; `labels` maps layers to the inferred codes of their corpus."""
-        from lasca.formats.write_spans import write_layers
+        from lasca.formats import WRITERS
 
-        write_layers(self, path, format, labels, **options)
+        able = [name for name, writer in WRITERS.items() if writer.sheets]
+        if format not in able:
+            raise ParameterError("format", format, f"one of {', '.join(able)} for layers, whose spans may overlap")
+        made = {name: outcome(corpus, None if labels is None else labels[name]) for name, corpus in self.items()}
+        parts = [sheets_of(corpus, made[name]) for name, corpus in self.items()]
+        WRITERS[format].write_sheets([merged(list(same)) for same in zip(*parts)], path, **options)

@@ -15,10 +15,21 @@ from typing import Any
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, StoreError
-from lasca.formats.label_studio_write import texts_of
 from lasca.formats.outcome import Outcome, everybody
 
-__all__ = ["TRUTH", "Said", "Sheet", "Voice", "library", "merged", "safe_name", "sheets_of", "shown_as", "voices_of"]
+__all__ = [
+    "TRUTH",
+    "Said",
+    "Sheet",
+    "Voice",
+    "library",
+    "merged",
+    "safe_name",
+    "sheets_of",
+    "shown_as",
+    "texts_of",
+    "voices_of",
+]
 
 TRUTH = "lasca"
 Voice = tuple[str, str]  # role ("truth", "gold", "annotator", "model") and name
@@ -79,6 +90,24 @@ def sheets_of(corpus: CrowdCorpus, made: Outcome) -> list[Sheet]:
         said_of = f"{n_silent:,} labels are missing inside texts that were labelled: written as nothing marked there"
         warnings.warn(LascaWarning(said_of), stacklevel=6)
     return sheets
+
+
+def texts_of(corpus: CrowdCorpus) -> list[tuple[str, align.Chars]]:
+    """Return text and token positions of each sequence: as read, or tokens joined by blanks."""
+    known, chars = corpus.metadata.get("text"), corpus.token_chars
+    texts: list[tuple[str, align.Chars]] = []
+    for s in range(corpus.n_sequences):
+        first, last = int(corpus.offsets[s]), int(corpus.offsets[s + 1])
+        tokens = corpus.tokens[first:last]
+        if known is not None and known[s]:
+            found = (
+                align.locate(tokens, known[s]) if chars is None else [(int(a), int(b)) for a, b in chars[first:last]]
+            )
+            if found is not None and all(known[s][a:b] == token for (a, b), token in zip(found, tokens)):
+                texts.append((known[s], found))
+                continue
+        texts.append(align.spelled(tokens))
+    return texts
 
 
 def voices_of(sheets: list[Sheet]) -> list[Voice]:

@@ -12,39 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from lasca import align
-from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning
 from lasca.files import whole_folder
-from lasca.formats.outcome import Outcome
-from lasca.formats.sheets import Sheet, Voice, library, safe_name, sheets_of, voices_of
+from lasca.formats.sheets import Sheet, Voice, library, safe_name, voices_of
 
-__all__ = ["sheets_to_cas_json", "sheets_to_webanno", "sheets_to_xmi", "write_cas_json", "write_webanno", "write_xmi"]
+__all__ = ["write_cas_json", "write_webanno", "write_xmi"]
 
 Write = Callable[[Path, Sequence[Sheet], Voice], None]
 
 
-def write_webanno(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
+def write_webanno(sheets: list[Sheet], path: str | Path, *, overwrite: bool = False) -> None:
     """Write WebAnno TSV 3.3 (layer NamedEntity, feature value): DOCUMENT/ANNOTATOR.tsv, the truth as CURATION_USER."""
-    sheets_to_webanno(sheets_of(corpus, made), path, overwrite)
-
-
-def write_xmi(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write UIMA XMI, DOCUMENT/ANNOTATOR.xmi, with TypeSystem.xml; needs the extra [xmi]."""
-    sheets_to_xmi(sheets_of(corpus, made), path, overwrite)
-
-
-def write_cas_json(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write JSON CAS, DOCUMENT/ANNOTATOR.json, each with its type system in it; needs the extra [xmi]."""
-    sheets_to_cas_json(sheets_of(corpus, made), path, overwrite)
-
-
-def sheets_to_webanno(sheets: list[Sheet], path: str | Path, overwrite: bool) -> None:
-    """Write the sheets as TSV 3.3."""
     _per_document(sheets, path, overwrite, ".tsv", _tsv)
 
 
-def sheets_to_xmi(sheets: list[Sheet], path: str | Path, overwrite: bool) -> None:
-    """Write the sheets as XMI, and their type system beside them."""
+def write_xmi(sheets: list[Sheet], path: str | Path, *, overwrite: bool = False) -> None:
+    """Write UIMA XMI, DOCUMENT/ANNOTATOR.xmi, with TypeSystem.xml; needs the extra [xmi]."""
     cassis = library("cassis", "xmi")
     types = _type_system(cassis)
 
@@ -57,13 +40,11 @@ def sheets_to_xmi(sheets: list[Sheet], path: str | Path, overwrite: bool) -> Non
     _per_document(sheets, path, overwrite, ".xmi", write)
 
 
-def sheets_to_cas_json(sheets: list[Sheet], path: str | Path, overwrite: bool) -> None:
-    """Write the sheets as JSON CAS."""
+def write_cas_json(sheets: list[Sheet], path: str | Path, *, overwrite: bool = False) -> None:
+    """Write JSON CAS, DOCUMENT/ANNOTATOR.json, each with its type system in it; needs the extra [xmi]."""
     cassis = library("cassis", "xmi")
     types = _type_system(cassis)
-    _per_document(
-        sheets, path, overwrite, ".json", lambda file, own, voice: _cas(own, voice, cassis, types).to_json(str(file))
-    )
+    _per_document(sheets, path, overwrite, ".json", lambda f, own, v: _cas(own, v, cassis, types).to_json(str(f)))
 
 
 def _per_document(sheets: list[Sheet], path: str | Path, overwrite: bool, suffix: str, write: Write) -> None:
@@ -106,11 +87,15 @@ def _escaped(value: str) -> str:
     return ESCAPED.sub(lambda m: "\\" + m[0] if m[1] or m[2] else LETTERS[m[0]], value)
 
 
+def _plain(text: str) -> str:
+    return re.sub(r"[\t\n\r\f\b\\]", lambda m: LETTERS.get(m[0], "\\\\"), text)
+
+
 def _tsv(file: Path, sheets: Sequence[Sheet], voice: Voice) -> None:
     lines = ["#FORMAT=WebAnno TSV 3.3", "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|value", "", ""]
     at, number = 0, 0
     for sheet in sheets:
-        lines.append("#Text=" + re.sub(r"[\t\n\r\f\b\\]", lambda m: LETTERS.get(m[0], "\\\\"), sheet.text))
+        lines.append("#Text=" + _plain(sheet.text))
         offset = align.from_codepoint(sheet.text, "utf16")
         cells: list[list[str]] = [[] for _ in sheet.chars]
         for s in sorted(sheet.said.get(voice) or (), key=lambda s: (s.first, -s.last, s.label)):
@@ -123,8 +108,7 @@ def _tsv(file: Path, sheets: Sequence[Sheet], voice: Voice) -> None:
         line = sheets.index(sheet) + 1
         for t, (a, b) in enumerate(sheet.chars):
             place = f"{at + offset(a)}-{at + offset(b)}"
-            word = re.sub(r"[\t\n\r\f\b\\]", lambda m: LETTERS.get(m[0], "\\\\"), sheet.text[a:b])
-            lines.append(f"{line}-{t + 1}\t{place}\t{word}\t{'|'.join(cells[t]) or '_'}\t")
+            lines.append(f"{line}-{t + 1}\t{place}\t{_plain(sheet.text[a:b])}\t{'|'.join(cells[t]) or '_'}\t")
         lines.append("")
         at += offset(len(sheet.text)) + 1
     file.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")

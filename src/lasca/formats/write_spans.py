@@ -13,21 +13,17 @@ import json
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
 from lasca.corpus import CrowdCorpus
-from lasca.errors import LascaWarning, ParameterError, StoreError
+from lasca.errors import LascaWarning, StoreError
 from lasca.files import whole_file, whole_folder
-from lasca.formats.layers import Layers
-from lasca.formats.outcome import Outcome, outcome
-from lasca.formats.sheets import TRUTH, Said, Sheet, Voice, library, merged, safe_name, sheets_of, shown_as, voices_of
-from lasca.formats.write_cas import sheets_to_cas_json, sheets_to_webanno, sheets_to_xmi
+from lasca.formats.outcome import Outcome
+from lasca.formats.sheets import TRUTH, Said, Sheet, Voice, library, safe_name, sheets_of, shown_as, voices_of
 
-__all__ = ["LAYERED", "write_brat", "write_docbin", "write_doccano", "write_layers", "write_offsets", "write_prodigy"]
+__all__ = ["write_brat", "write_docbin", "write_doccano", "write_offsets", "write_prodigy"]
 
 
 def _lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
@@ -36,12 +32,8 @@ def _lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
             stream.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_doccano(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
+def write_doccano(sheets: list[Sheet], path: str | Path, *, overwrite: bool = False) -> None:
     """Write doccano JSONL: a file for one voice, a folder with a file for each of several."""
-    _doccano(sheets_of(corpus, made), path, overwrite)
-
-
-def _doccano(sheets: list[Sheet], path: str | Path, overwrite: bool) -> None:
     voices = voices_of(sheets)
 
     def rows(voice: Voice) -> Iterator[dict[str, Any]]:
@@ -60,12 +52,8 @@ def _doccano(sheets: list[Sheet], path: str | Path, overwrite: bool) -> None:
             _lines(folder / f"{safe_name(shown_as(voice), taken)}.jsonl", rows(voice))
 
 
-def write_prodigy(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
+def write_prodigy(sheets: list[Sheet], path: str | Path) -> None:
     """Write Prodigy JSONL: a line per text and annotator, with the tokens; golds have no place in it."""
-    _prodigy(sheets_of(corpus, made), path)
-
-
-def _prodigy(sheets: list[Sheet], path: str | Path, overwrite: bool = True) -> None:
     left_out = [voice for voice in voices_of(sheets) if voice[0] == "gold"]
     if left_out:
         names = ", ".join(name for _, name in left_out)
@@ -101,12 +89,9 @@ def _prodigy_hash(text: str) -> int:
     return value - 2**32 if value >= 2**31 else value
 
 
-def write_offsets(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
+def write_offsets(sheets: list[Sheet], path: str | Path) -> None:
     """Write JSON lines of a text and its spans in code points: of the truth, or of everybody under `annotations`."""
-    _offsets(sheets_of(corpus, made), path)
 
-
-def _offsets(sheets: list[Sheet], path: str | Path, overwrite: bool = True) -> None:
     def spans_of(sheet: Sheet, spans: list[Said]) -> list[dict[str, Any]]:
         shown = []
         for s in spans:
@@ -133,12 +118,8 @@ def _offsets(sheets: list[Sheet], path: str | Path, overwrite: bool = True) -> N
         _lines(scratch, rows())
 
 
-def write_brat(corpus: CrowdCorpus, made: Outcome, path: str | Path, *, overwrite: bool = False) -> None:
+def write_brat(sheets: list[Sheet], path: str | Path, *, overwrite: bool = False) -> None:
     """Write a folder of brat: texts and annotations of the truth, or a folder for every annotator and gold."""
-    _brat(sheets_of(corpus, made), path, overwrite)
-
-
-def _brat(sheets: list[Sheet], path: str | Path, overwrite: bool) -> None:
     voices = voices_of(sheets)
     labels = sorted({s.label for sheet in sheets for spans in sheet.said.values() for s in spans or ()})
     types = {label: re.sub(r"[^\w-]+", "_", label) or "_" for label in labels}
@@ -191,34 +172,3 @@ def write_docbin(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
         found.add(doc)
     with whole_file(path) as scratch:
         scratch.write_bytes(found.to_bytes())
-
-
-# --- layers --------------------------------------------------------------------------------------------------------
-
-LAYERED: Mapping[str, Callable[[list[Sheet], str | Path, bool], None]] = {
-    "doccano": _doccano,
-    "prodigy": _prodigy,
-    "offsets": _offsets,
-    "brat": _brat,
-    "webanno": sheets_to_webanno,
-    "xmi": sheets_to_xmi,
-    "cas-json": sheets_to_cas_json,
-}
-
-
-def write_layers(
-    layers: Layers,
-    path: str | Path,
-    format: str,
-    labels: Mapping[str, npt.ArrayLike] | None,
-    *,
-    overwrite: bool = False,
-) -> None:
-    """Write the spans of all layers together, in a format that can hold overlapping spans."""
-    if format not in LAYERED:
-        raise ParameterError("format", format, f"one of {', '.join(LAYERED)} for layers, whose spans may overlap")
-    parts = []
-    for name, corpus in layers.items():
-        given = None if labels is None else labels[name]
-        parts.append(sheets_of(corpus, outcome(corpus, given)))
-    LAYERED[format]([merged(list(same)) for same in zip(*parts)], path, overwrite)

@@ -204,6 +204,7 @@ def next_votes(
 
     from lasca.files import check_output, whole_folder
     from lasca.formats.label_studio_write import tasks
+    from lasca.formats.outcome import outcome
     from lasca.formats.write_tables import people_table
     from lasca.review.assign import assign
     from lasca.review.project import Project
@@ -227,7 +228,7 @@ def next_votes(
             who.setdefault(s, []).append(a.annotator)
     part = fit.corpus.select(sequences=list(who))
 
-    given = tasks(part, np.full(part.n_tokens, -1))
+    given = tasks(part, outcome(part, np.full(part.n_tokens, -1)))
     for task, people in zip(given, who.values()):
         task["data"] = task["data"] | {"annotators": people}
         task["predictions"] = []
