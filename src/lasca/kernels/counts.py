@@ -123,8 +123,8 @@ def confusion_pass(
     run = _pass if narrow else _pass_wide
     evidence: float = run(
         first, last, start, rows, table, log_table, prior, log_prior, n_labels,
-        simd.block_tuple(width) if narrow else width, least, special, teaches, factor, post, counts, totals, proba,
-        np.zeros(width),
+        simd.block_tuple(width) if narrow else width, least, special if len(special) else None, teaches, factor, post,
+        counts, totals, proba, np.zeros(width),
     )  # fmt: skip
     return evidence
 
@@ -145,10 +145,12 @@ def _pass(  # type: ignore[no-untyped-def]
         p = start_row
         for j in range(a, b):
             p = simd.mul(p, simd.load(table, rows[j], blocks))
-        at = special[i - first] * width if len(special) > 0 else -1
-        if at >= 0:
-            p = simd.mul(p, simd.load(factor, at, blocks))
-        counted = teaches[special[i - first]] if at >= 0 else b - a >= least
+        at, counted = -1, b - a >= least
+        if special is not None:
+            at = special[i - first] * width
+            if at >= 0:
+                p = simd.mul(p, simd.load(factor, at, blocks))
+                counted = teaches[special[i - first]]
         total = simd.total(p)
         if total < TINY:
             logs = _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
@@ -184,7 +186,10 @@ def _pass_wide(  # type: ignore[no-untyped-def]
     base = start[first]
     for i in range(first, last):
         a, b = start[i] - base, start[i + 1] - base
-        at = special[i - first] * width if len(special) > 0 else -1
+        at, counted = -1, b - a >= least
+        if special is not None:
+            at = special[i - first] * width
+            counted = teaches[special[i - first]] if at >= 0 else counted
         for t in range(n_labels):
             row[t] = prior[t]
         for j in range(a, b):
@@ -195,7 +200,6 @@ def _pass_wide(  # type: ignore[no-untyped-def]
             if at >= 0:
                 row[t] *= factor[at + t]
             total += row[t]
-        counted = teaches[special[i - first]] if at >= 0 else b - a >= least
         if total < TINY:
             logs = _log_space(a, b, rows, log_table, log_prior, n_labels, factor, at, row)
             evidence += logs if counted else 0.0
