@@ -86,6 +86,19 @@ def test_hidden_annotators_are_asked_about_what_was_found() -> None:
     np.testing.assert_array_equal(counts, expected)
 
 
+def test_a_run_of_tokens_is_one_case() -> None:
+    silent = [["O", "O"], ["O", "O", "O", "O"]]
+    corpus = CrowdCorpus.from_sequences(
+        [["a", "b"], ["c", "d", "e", "f"]], dict.fromkeys(PEOPLE, silent), labels=LABELS
+    )
+    votes = Votes.of(corpus)
+    look, whole = Look(corpus.labels, NOBODY), Block(votes, 0, votes.n_tokens)
+    found = np.array([1, 3, 1, 0, 4, 1])  # PER in all of the first sequence; PER, LOC, O, PER in the second
+    counts = Asked(NOBODY, look.crowd(look.summarise(whole)))(0, whole, np.eye(5)[found], None, ())
+    assert counts[0, :, 0].tolist() == [3, 1, 3]  # all marks, LOC, PER: a sequence ends a run
+    assert counts[2, 0].tolist() == [1, 0]  # where nothing is found tokens are asked about
+
+
 @pytest.mark.parametrize(
     ("x", "n", "y", "f", "free"),
     [
