@@ -268,7 +268,7 @@ def _weigh(corpus: CrowdCorpus, truth: Truth, labels: Labels, areas: list[Area])
     weights, left = _mixture(
         np.array(owner), np.array(reading_of), np.array(token), np.array(label), truth.proba, len(areas)
     )
-    weight = [[float(weights[i]) * (1 - float(left[a])) if i >= 0 else 0.0 for i in own] for a, own in enumerate(places)]
+    weight = [[float(weights[i] * (1 - left[a])) if i >= 0 else 0.0 for i in own] for a, own in enumerate(places)]
     odds = _odds(corpus.n_annotators, areas, weight)
     made = []
     for area, w in zip(areas, weight):

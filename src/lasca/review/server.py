@@ -203,7 +203,7 @@ def serve(
     """Serve the page until the process is stopped; `ready` is called with its address."""
     import uvicorn
 
-    # named as TCP, asyncio sends what is written at once; else the body of an answer waits 40 ms for its header's receipt
+    # named as TCP, asyncio sends what is written at once; else an answer's body waits 40 ms for its header's receipt
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
