@@ -39,6 +39,7 @@ from lasca.truth import model_class
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("LASCA_DATA") or ROOT.parent / "shared" / "data")
 Sentences = list[list[str]]
+Text = tuple[Sentences, Sentences, np.ndarray[Any, Any]]
 
 
 def minilm() -> Path:
@@ -73,28 +74,30 @@ CANDIDATES: dict[str, Callable[[], Any]] = {
 }
 
 
-def read_conll(path: Path) -> tuple[Sentences, Sentences]:
-    """Read `token … label` lines as tokens and IOB2 labels."""
+def read_conll(path: Path) -> Text:
+    """Read `token … label` lines as tokens, IOB2 labels and the number of each sentence's document."""
     blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
+    documents = np.cumsum(["-DOCSTART-" in b for b in blocks])
     rows = [[line.split() for line in b.splitlines() if line.strip() and "-DOCSTART-" not in line] for b in blocks]
+    documents = documents[[bool(row) for row in rows]]
     rows = [row for row in rows if row]
     labels = [[cells[-1] for cells in row] for row in rows]
     names = sorted({name for row in labels for name in row})
     if schemes.detect(names, labels) == "IOB1":
         labels = [schemes.convert(row, "IOB2") for row in labels]
-    return [[cells[0] for cells in row] for row in rows], labels
+    return [[cells[0] for cells in row] for row in rows], labels, documents
 
 
-def texts(corpus: CrowdCorpus) -> dict[str, tuple[Sentences, Sentences]]:
+def texts(corpus: CrowdCorpus) -> dict[str, Text]:
     folder = DATA / "conll2003"
     known = {tuple(corpus.sequence(s)) for s in range(corpus.n_sequences)}
-    tokens, labels = read_conll(folder / "eng.train")
+    tokens, labels, documents = read_conll(folder / "eng.train")
     other = [i for i, row in enumerate(tokens) if tuple(row) not in known]
     first = read_conll(folder / "eng.testa.bio")
     return {
-        "dev": ([tokens[i] for i in other], [labels[i] for i in other]),
+        "dev": ([tokens[i] for i in other], [labels[i] for i in other], documents[other]),
         "testb": read_conll(folder / "eng.testb"),
-        "testa2000": (first[0][:2000], first[1][:2000]),
+        "testa2000": (first[0][:2000], first[1][:2000], first[2][:2000]),
     }
 
 
@@ -158,8 +161,9 @@ def main() -> None:
                 if options.save:  # before it is scored: a run that is stopped then has not trained for nothing
                     tagger.save(options.save / f"{name}-{source}", overwrite=True)
             for which in options.sets.split(","):
-                tokens, gold = sets[which]
-                row[which] = 100 * evaluate.spans(gold, tagger.predict(tokens), mode="lenient").f1
+                tokens, gold, documents = sets[which]
+                found = tagger.predict(tokens, documents=documents)
+                row[which] = 100 * evaluate.spans(gold, found, mode="lenient").f1
             print("  ".join(f"{k} {v:.2f}" if isinstance(v, float) else str(v) for k, v in row.items()), flush=True)
             results.append(row)
     if options.json:

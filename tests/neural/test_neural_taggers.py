@@ -17,7 +17,8 @@ from lasca import schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.files import write_sums
-from lasca.tagger import BiLstmCrfTagger, TransformerTagger, load_tagger
+from lasca.tagger import BiLstmCrfTagger, TransformerTagger, load_tagger, tag_texts
+from lasca.tagger.neural.training import windows
 from test_tagger import CITIES, NAMES, VERBS, FakeTruth, corpus, sentences
 
 TEXT = [["Otto", "Schmidt", "likes", "Oslo", "."], [], ["Rome"]]
@@ -187,6 +188,53 @@ def test_plain_arrays_and_bad_parameters(kind: str, encoder: Path) -> None:
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             make(kind, encoder, **wrong).fit(data, "gold")
+
+
+def in_documents() -> CrowdCorpus:
+    """Make documents of two sentences: what the second is depends on the first."""
+    said = [("visits", "B-LOC"), ("likes", "B-PER")] * 30
+    tokens = [sentence for verb, _ in said for sentence in ([verb, "."], ["Rome"])]
+    labels = [row for _, label in said for row in (["O", "O"], [label])]
+    names = [f"d{i // 2}" for i in range(len(tokens))]
+    return CrowdCorpus.from_sequences(tokens, {}, golds={"gold": labels}, metadata={"document": names})
+
+
+def test_sentences_of_a_document_are_read_together(encoder: Path, tmp_path: Path) -> None:
+    text = [["visits", "."], ["Rome"], ["likes", "."], ["Rome"]]
+    tagger = make("transformer", encoder, epochs=25).fit(in_documents(), "gold")
+    tagger.save(tmp_path / "t")
+    for own in (tagger, load_tagger(tmp_path / "t")):
+        assert own.reads_context
+        assert own.predict(text, documents=["a", "a", "b", "b"]) == [["O", "O"], ["B-LOC"], ["O", "O"], ["B-PER"]]
+        alone = own.predict_proba(text)
+        assert alone[1].tobytes() == alone[3].tobytes()
+        assert own.predict_proba(text, documents=[1, 2, 3, 4])[1].tobytes() == alone[1].tobytes()
+    found = list(tag_texts(tagger, ["visits .\nRome", "likes .\nRome"]))
+    assert [row.spans[0][2] for row in found] == ["LOC", "PER"]
+    with pytest.raises(ParameterError, match="documents"):
+        tagger.predict(text, documents=[1])
+
+
+def test_without_documents_nothing_is_read_together(encoder: Path) -> None:
+    plain, asked = (make("transformer", encoder, epochs=1, context=n).fit(corpus(), "gold") for n in (0, 100))
+    assert not asked.reads_context
+    for documents in (None, [0] * len(TEXT)):
+        for a, b in zip(plain.predict_proba(TEXT), asked.predict_proba(TEXT, documents=documents)):
+            assert a.tobytes() == b.tobytes()
+
+
+def test_windows_are_neighbours_of_one_document() -> None:
+    lengths, texts = np.array([40, 50, 0, 40, 60, 30, 10]), np.array([7, 7, 7, 7, 7, 3, 3])
+    assert windows(lengths, None, 100) == windows(lengths, texts, 0) == [[0], [1], [3], [4], [5], [6]]
+    assert windows(lengths, texts, 100) == [[0, 1], [3, 4], [5, 6]]
+    assert windows(lengths, texts, 100, chosen=np.array([0, 3, 6])) == [[0, 3], [6]]
+    assert windows(lengths[:0], texts[:0], 100) == []
+    drawn = [windows(lengths, texts, 100, rng=np.random.default_rng(seed)) for seed in range(20)]
+    for found in drawn:
+        assert [i for window in found for i in window] == [0, 1, 3, 4, 5, 6]
+        assert max(lengths[window].sum() for window in found) <= 150
+        assert all(len(set(texts[window].tolist())) == 1 for window in found)
+    assert len({str(found) for found in drawn}) == 3
 
 
 def test_long_sentences_are_read_in_parts(encoder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
@@ -24,6 +24,7 @@ from lasca.tagger.prepare import (
     blocks_of,
     chosen_tokens,
     chosen_weights,
+    documents_of,
     labelled_sequences,
     scheme_constraint,
     targets_of,
@@ -100,6 +101,8 @@ class Examples:
     """Sentences without any label."""
     borders: Array | None = None
     """Where the blocks of a large corpus end, in sequences (`lasca.crf.blocks`); None: all of it is one block."""
+    documents: Array | None = None
+    """The document of each sequence; None where nothing is known of that."""
 
     @property
     def n_sequences(self) -> int:
@@ -113,6 +116,8 @@ class Tagger(Estimator):
     kind = ""
     reads_unlabelled = False
     """Whether `_learn` makes something of unlabelled sentences; other taggers learn from their own labels there."""
+    reads_context = False
+    """Whether `_best` and `_marginals` make something of the documents that sentences are from."""
     soft: bool = False
     paths: int = 0
     certain: float = 0.0
@@ -161,7 +166,8 @@ class Tagger(Estimator):
             paths = weighted_paths(share, targets, offsets, self.paths, rule)
         names = tuple(corpus.labels)
         borders = block_borders(corpus, used)
-        examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled, borders)
+        texts = documents_of(corpus)[used]
+        examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled, borders, texts)
         self._learn(examples, progress)
         if unlabelled and not self.reads_unlabelled:
             self._learn(self._with_own_labels(examples), progress)
@@ -176,7 +182,7 @@ class Tagger(Estimator):
         labels[proba[np.arange(len(labels)), labels] < _SURE] = -1
         ends = np.cumsum([len(sentence) for sentence in more])
         found = proba.astype(examples.targets.dtype) if examples.targets.ndim == 2 else labels
-        weights, paths = examples.weights, examples.paths
+        weights, paths, texts = examples.weights, examples.paths, examples.documents
         return replace(
             examples,
             tokens=[*examples.tokens, *(token for sentence in more for token in sentence)],
@@ -185,6 +191,7 @@ class Tagger(Estimator):
             weights=None if weights is None else np.concatenate([weights, np.ones(len(more))]),
             paths=None if paths is None else paths.followed_by(labels, ends),
             borders=None,
+            documents=None if texts is None else np.append(texts, texts.max() + 1 + np.arange(len(more))),
         )
 
     def _check_crowd(self, truth: Any) -> None:
@@ -256,27 +263,49 @@ class Tagger(Estimator):
         """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
         return tuple(self._fitted().labels)
 
-    def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the best labels of each sentence, a list of tokens each."""
+    def predict(
+        self, sentences: Sequence[Sequence[str]], *, documents: Sequence[int | str] | Array | None = None
+    ) -> list[list[str]]:
+        """Return the best labels of each sentence, a list of tokens each.
+
+        `documents` says from which document each sentence is: taggers that read a sentence in its context
+        (TransformerTagger) read neighbours of one document together; to the others it is nothing.
+        """
         model = self._fitted()
         names = [model.labels[a] for a in model.active]
         out: list[list[str]] = []
-        for tokens, offsets in blocks_of(sentences):
-            flat = [names[c] for c in self._best(tokens, offsets).tolist()]
-            out.extend(flat[a:b] for a, b in pairwise(offsets.tolist()))
+        for block in self._blocks(sentences, documents):
+            flat = [names[c] for c in self._best(*block).tolist()]
+            out.extend(flat[a:b] for a, b in pairwise(block[1].tolist()))
         return out
 
-    def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+    def _blocks(self, sentences: Sequence[Sequence[str]], documents: Any) -> Iterator[tuple[Any, ...]]:
+        """Give tokens and offsets of blocks of sentences, and their documents to a tagger that reads them."""
+        if documents is not None and len(documents) != len(sentences):
+            raise ParameterError("documents", len(documents), f"{len(sentences)}, one per sentence")
+        done = 0
+        for tokens, offsets in blocks_of(sentences):
+            n = len(offsets) - 1
+            if documents is not None and self.reads_context:
+                yield tokens, offsets, np.asarray(documents[done : done + n])
+            else:
+                yield tokens, offsets
+            done += n
+
+    def predict_proba(
+        self, sentences: Sequence[Sequence[str]], *, documents: Sequence[int | str] | Array | None = None
+    ) -> list[Array]:
         """Return the probability of each label at each token, an array (tokens, labels) per sentence.
 
         Columns are those of `labels`; a label that was never seen in training has probability 0. These are the
-        model's marginals: those of CRFs know nothing of the tag scheme.
+        model's marginals: those of CRFs know nothing of the tag scheme. `documents` as in `predict`.
         """
         model = self._fitted()
         out: list[Array] = []
-        for tokens, offsets in blocks_of(sentences):
+        for block in self._blocks(sentences, documents):
+            tokens, offsets = block[:2]
             full = np.zeros((len(tokens), len(model.labels)), dtype=np.float32)
-            full[:, model.active] = self._marginals(tokens, offsets)
+            full[:, model.active] = self._marginals(*block)
             out.extend(np.split(full, offsets[1:-1]) if len(offsets) > 1 else [])
         return out
 

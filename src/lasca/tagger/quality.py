@@ -23,7 +23,7 @@ from lasca import __version__, evaluate, schemes
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_int, generator
 from lasca.tagger.base import Tagger
-from lasca.tagger.prepare import vote_score_of
+from lasca.tagger.prepare import documents_of, vote_score_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -62,7 +62,7 @@ def choose_tagger(
     check_int("folds", folds, low=2)
     if not candidates:
         raise ParameterError("candidates", candidates, "taggers by name")
-    documents = _documents(corpus)
+    documents = documents_of(corpus)
     n_documents = int(documents.max(initial=-1)) + 1
     if n_documents < folds:
         raise ModelError(f"{folds} folds need as many documents", got=n_documents, hint="Give fewer folds")
@@ -79,7 +79,7 @@ def choose_tagger(
         for k in range(folds):
             _fit_without(tagger, corpus, truth, fold[documents] == k)
             own = np.flatnonzero(fold[documents] == k)
-            found = tagger.predict_proba([corpus.sequence(s) for s in own.tolist()])
+            found = tagger.predict_proba([corpus.sequence(s) for s in own.tolist()], documents=documents[own])
             for s, rows in zip(own.tolist(), found):
                 proba[corpus.offsets[s] : corpus.offsets[s + 1]] = rows
             if progress is not None:
@@ -116,16 +116,6 @@ def _fit_without(tagger: Tagger, corpus: CrowdCorpus, truth: Any, left_out: Arra
         voted=getattr(truth, "voted", np.ones(len(rows), dtype=np.bool_))[rows],
     )  # fmt: skip
     tagger.fit(part, known)
-
-
-def _documents(corpus: CrowdCorpus) -> Array:
-    """Return the document of each sequence, or the sequence itself."""
-    column = corpus.metadata.get("document")
-    if column is not None:
-        codes, names = column.codes()
-        if len(names) > 1:
-            return np.asarray(codes, dtype=np.int64)
-    return np.arange(corpus.n_sequences)
 
 
 def _deal(corpus: CrowdCorpus, documents: Array, n: int, folds: int) -> Array:

@@ -1,8 +1,8 @@
 """A saved tagger as a component of a spaCy pipeline: `nlp.add_pipe("lasca_tagger", config={"path": "tagger"})`.
 
 spaCy finds the factory by LASCA's entry point; nothing has to be imported. Labels of a tag scheme become `doc.ents`,
-others (parts of speech) `token.tag_`. Sentences are tagged one by one where the pipeline has found them, else the
-document is one sequence; tokens of white space are passed over. A pipeline that is saved holds the tagger, and is
+others (parts of speech) `token.tag_`. Sequences are the sentences where the pipeline has found them, else the whole
+document; tokens of white space are passed over. A pipeline that is saved holds the tagger, and is
 loaded wherever it is carried: the folder the tagger came from need not be there.
 """
 
@@ -66,14 +66,14 @@ class LascaTagger:
                 hint='Give config={"path": FOLDER}, what `lasca train` wrote, or load a pipeline that holds one',
             )  # fmt: skip
         for docs in minibatch(stream, batch_size):
-            rows = [[t for t in part if not t.is_space] for doc in docs for part in _sequences(doc)]
-            rows = [row for row in rows if row]
-            labels = iter(self.tagger.predict([[t.text for t in row] for row in rows]))
+            rows = [(n, [t for t in part if not t.is_space]) for n, doc in enumerate(docs) for part in _sequences(doc)]
+            rows = [(n, row) for n, row in rows if row]
+            labels = self.tagger.predict([[t.text for t in row] for _, row in rows], documents=[n for n, _ in rows])
             found: dict[int, list[tuple[Any, list[str]]]] = {}
-            for row in rows:
-                found.setdefault(id(row[0].doc), []).append((row, next(labels)))
-            for doc in docs:
-                self._set(doc, found.get(id(doc), []))
+            for (n, row), names in zip(rows, labels):
+                found.setdefault(n, []).append((row, names))
+            for n, doc in enumerate(docs):
+                self._set(doc, found.get(n, []))
                 yield doc
 
     def _set(self, doc: Doc, rows: list[tuple[Any, list[str]]]) -> None:

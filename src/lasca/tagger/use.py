@@ -37,6 +37,8 @@ def tag_texts(
 ) -> Iterator[TaggedText]:
     """Tag texts one by one as they come, a batch at a time; each line of a text is a sequence of its own.
 
+    Taggers that read context read neighbouring lines of a text together.
+
     `tokenizer` is "punctuation" (the default), "whitespace", "characters" or a function; it should cut text as the
     tokens were cut that the tagger learned from. Labels without a tag scheme (parts of speech) give a span per token.
     """
@@ -45,7 +47,9 @@ def tag_texts(
     while part := list(islice(feed, batch)):
         places = [_places(text, cut) for text in part]
         sentences = [[text[a:b] for a, b in row] for text, rows in zip(part, places) for row in rows]
-        labels, proba = iter(tagger.predict(sentences)), iter(tagger.predict_proba(sentences))
+        documents = [number for number, rows in enumerate(places) for _ in rows]
+        labels = iter(tagger.predict(sentences, documents=documents))
+        proba = iter(tagger.predict_proba(sentences, documents=documents))
         column = {name: i for i, name in enumerate(tagger.labels)}
         typed = schemes.detect(tagger.labels) is not None
         for text, rows in zip(part, places):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from io import TextIOWrapper
-from itertools import islice
+from itertools import accumulate, islice
 from json import dumps as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -189,7 +189,8 @@ def tag(
 ) -> None:
     """Tag sentences: one token per line (first column) with a blank line between sentences, or --text, or --spans.
 
-    INPUT may be a corpus in shards (lasca shard): OUT gets the labels in parts.
+    A tagger that reads context (a transformer learned from documents) takes a file for one document, unless lines
+    with -DOCSTART- divide it. INPUT may be a corpus in shards (lasca shard): OUT gets the labels in parts.
     """
     from lasca.align.tokenise import tokenizer_of
     from lasca.corpus.shards import is_sharded
@@ -327,13 +328,14 @@ class _Tagging:
         return n
 
     def _write_columns(self, part: list[list[str]], file: TextIO) -> None:
-        labels = self.model.predict(part)
+        documents = list(accumulate(int(tokens[0] == "-DOCSTART-") for tokens in part))
+        labels = self.model.predict(part, documents=documents)
         if not self.proba:
             for tokens, names in zip(part, labels):
                 file.write("".join(f"{token}\t{name}\n" for token, name in zip(tokens, names)) + "\n")
             return
         column = {name: i for i, name in enumerate(self.model.labels)}
-        for tokens, names, rows in zip(part, labels, self.model.predict_proba(part)):
+        for tokens, names, rows in zip(part, labels, self.model.predict_proba(part, documents=documents)):
             lines = (f"{t}\t{name}\t{row[column[name]]:.4f}\n" for t, name, row in zip(tokens, names, rows))
             file.write("".join(lines) + "\n")
 

@@ -32,7 +32,7 @@ from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, check_choice, check_int, check_number
 from lasca.files import check_sums, whole_folder
 from lasca.tagger.base import Examples, Tagger, write_card
-from lasca.tagger.neural.training import train
+from lasca.tagger.neural.training import batches, has_neighbours, train, windows
 from lasca.tagger.prepare import aligned_costs, scheme_constraint
 
 __all__ = ["N_WRITINGS", "Network", "NeuralTagger", "padded", "writings"]
@@ -46,6 +46,7 @@ N_WRITINGS = len(_CASES) * len(_KINDS) + 1
 Array = np.ndarray[Any, Any]
 VERSION = 1
 _MAX_HEADER = 64 << 20
+_AT_ONCE = 64  # sentences that are tagged at a time
 
 
 def writings(words: Sequence[str]) -> list[int]:
@@ -69,8 +70,11 @@ class Network(nn.Module):
         """Return what `forward` wants of each sentence."""
         raise NotImplementedError
 
-    def forward(self, batch: Sequence[Any]) -> torch.Tensor:
-        """Return emissions (B, L, T), L the length of the longest sentence of the batch."""
+    def forward(self, batch: Sequence[Any], windows: Sequence[int] | None = None) -> torch.Tensor:
+        """Return emissions (B, L, T), L the length of the longest sentence of the batch.
+
+        `windows` says how many sentences, one after the other, may be read together; None: each is read alone.
+        """
         raise NotImplementedError
 
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
@@ -84,7 +88,7 @@ class Network(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A fitted network with its labels; `active` are the labels it knows."""
+    """A fitted network with its labels; `active` are the labels it knows, `context` the words it reads together."""
 
     labels: tuple[str, ...]
     active: Array
@@ -92,6 +96,7 @@ class Learned:
     constraint: Constraint | None
     trace: tuple[float, ...]
     scores: tuple[float, ...]
+    context: int = 0
 
 
 class NeuralTagger(Tagger):
@@ -108,7 +113,13 @@ class NeuralTagger(Tagger):
     constrained: bool
     threads: int
     seed: int
+    context: int = 0
     _model: Learned | None = None
+
+    @property
+    def reads_context(self) -> bool:  # type: ignore[override]
+        """Whether it learned from neighbouring sentences of documents, and so reads them together."""
+        return self._model is not None and self._model.context > 0
 
     @property
     def trace(self) -> tuple[float, ...]:
@@ -148,30 +159,33 @@ class NeuralTagger(Tagger):
         names = [examples.labels[a] for a in examples.active]
         constraint = scheme_constraint(names, examples.targets, examples.offsets) if self.constrained else None
         costs = aligned_costs(self.confusion, examples.labels, examples.active)
+        context = self.context if has_neighbours(examples.documents) else 0
         with quiet_torch(self.seed, self.threads):
             network = self._network(sentences, len(names))
             found = train(
                 network, sentences, examples, objective=self.objective, costs=costs, epochs=self.epochs,
                 batch_size=self.batch_size, learning_rate=self.learning_rate, weight_decay=self.weight_decay,
-                held_out=self.held_out, patience=self.patience, seed=self.seed, progress=progress,
-                proba=lambda chosen: _proba(network, chosen, examples.active, len(examples.labels)),
+                held_out=self.held_out, patience=self.patience, context=context, seed=self.seed, progress=progress,
+                proba=lambda *chosen: _proba(network, *chosen, examples.active, len(examples.labels)),
             )  # fmt: skip
         network.eval()
-        self._model = Learned(examples.labels, examples.active, network, constraint, *found)
+        self._model = Learned(examples.labels, examples.active, network, constraint, *found, context)
 
-    def _best(self, tokens: list[str], offsets: Array) -> Array:
-        scores, moves = self._scores(tokens, offsets)
+    def _best(self, tokens: list[str], offsets: Array, documents: Array | None = None) -> Array:
+        scores, moves = self._scores(tokens, offsets, documents)
         return viterbi(
             Features.one_each(offsets), Weights.of_scores(scores, moves), constraint=self._fitted().constraint
         )
 
-    def _marginals(self, tokens: list[str], offsets: Array) -> Array:
-        return marginals(Features.one_each(offsets), Weights.of_scores(*self._scores(tokens, offsets)))
+    def _marginals(self, tokens: list[str], offsets: Array, documents: Array | None = None) -> Array:
+        return marginals(Features.one_each(offsets), Weights.of_scores(*self._scores(tokens, offsets, documents)))
 
-    def _scores(self, tokens: list[str], offsets: Array) -> tuple[Array, Array]:
-        network = self._fitted().network
+    def _scores(self, tokens: list[str], offsets: Array, documents: Array | None) -> tuple[Array, Array]:
+        model: Learned = self._fitted()
+        sentences = [tokens[a:b] for a, b in pairwise(offsets.tolist())]
+        together = windows(np.diff(offsets), documents, model.context)
         with quiet_torch(self.seed, self.threads):
-            return _emissions(network, [tokens[a:b] for a, b in pairwise(offsets.tolist())]), _moves(network)
+            return _emissions(model.network, sentences, together), _moves(model.network)
 
     def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
         """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON; `card` as model-card.md."""
@@ -186,6 +200,7 @@ class NeuralTagger(Tagger):
             "constraint": None if rule is None else [rule.moves.tolist(), rule.first.tolist(), rule.last.tolist()],
             "trace": list(model.trace),
             "held_out_scores": list(model.scores),
+            "context": model.context,
             "parameters": self._plain(elsewhere=("confusion", "vectors", "model")),
             "network": model.network.describe(),
         }
@@ -222,8 +237,9 @@ class NeuralTagger(Tagger):
             known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._parameter_names()}
             tagger = cls(**known)
             tagger._model = Learned(
-                labels, active, network, constraint, tuple(header["trace"]), tuple(header["held_out_scores"])
-            )
+                labels, active, network, constraint, tuple(header["trace"]), tuple(header["held_out_scores"]),
+                int(header.get("context", 0)),
+            )  # fmt: skip
         except FileNotFoundError as error:
             raise StoreError("there is no tagger to load", where=str(folder)) from error
         except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError, ModelError) as error:
@@ -244,19 +260,21 @@ def quiet_torch(seed: int, threads: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def _emissions(network: Network, sentences: Sequence[Sequence[str]], batch_size: int = 64) -> Array:
-    """Return the scores of labels of all tokens, (n_tokens, n_labels), one sentence behind the other."""
+def _emissions(network: Network, sentences: Sequence[Sequence[str]], together: list[list[int]]) -> Array:
+    """Return the scores of labels of all tokens, (n_tokens, n_labels), one sentence behind the other.
+
+    `together` are the sentences, by their numbers, that are read at once; those without tokens are in none.
+    """
     lengths = np.array([len(s) for s in sentences], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     out = np.zeros((int(offsets[-1]), len(network.transitions)))
-    order = np.argsort(lengths, kind="stable")
-    order = order[lengths[order] > 0]
     training = network.training
     network.eval()
     with torch.no_grad():
-        for first in range(0, len(order), batch_size):
-            chosen = order[first : first + batch_size].tolist()
-            found = network(network.encode([sentences[i] for i in chosen])).double().numpy()
+        for batch in batches(together, lengths, _AT_ONCE):
+            chosen = [i for window in batch for i in window]
+            encoded = network.encode([sentences[i] for i in chosen])
+            found = network(encoded, [len(window) for window in batch]).double().numpy()
             for row, i in zip(found, chosen):
                 out[offsets[i] : offsets[i + 1]] = row[: lengths[i]]
     network.train(training)
@@ -267,10 +285,12 @@ def _moves(network: Network) -> Array:
     return np.asarray(network.transitions.detach().double().numpy())
 
 
-def _proba(network: Network, sentences: Sequence[Sequence[str]], active: Array, n_labels: int) -> Array:
+def _proba(
+    network: Network, sentences: Sequence[Sequence[str]], together: list[list[int]], active: Array, n_labels: int
+) -> Array:
     """Return the probabilities of labels of all tokens of some sentences, over all labels."""
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
     full = np.zeros((int(offsets[-1]), n_labels), dtype=np.float32)
-    weights = Weights.of_scores(_emissions(network, sentences), _moves(network))
+    weights = Weights.of_scores(_emissions(network, sentences, together), _moves(network))
     full[:, active] = marginals(Features.one_each(offsets), weights)
     return full

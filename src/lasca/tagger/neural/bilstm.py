@@ -164,7 +164,7 @@ class BiLstm(Network):
     def _spelled(self, word: str) -> tuple[int, ...]:
         return tuple(self.character_codes.get(c, _UNKNOWN) for c in word[:_LONGEST]) or (_UNKNOWN,)
 
-    def forward(self, batch: Sequence[Any]) -> torch.Tensor:
+    def forward(self, batch: Sequence[Any], windows: Sequence[int] | None = None) -> torch.Tensor:
         codes = padded([row[0] for row in batch])
         if self.training and self.rare:
             once = padded([[int(w in self.rare) for w in row[3]] for row in batch]).bool()

@@ -25,7 +25,7 @@ from lasca.tagger.base import Examples
 if TYPE_CHECKING:
     from lasca.tagger.neural.base import Network
 
-__all__ = ["chain_values", "log_marginals", "log_partition", "train"]
+__all__ = ["batches", "chain_values", "has_neighbours", "log_marginals", "log_partition", "train", "windows"]
 
 _NEVER = -1e9
 Array = np.ndarray[Any, Any]
@@ -150,14 +150,16 @@ def train(
     weight_decay: float,
     held_out: float,
     patience: int,
+    context: int,
     seed: int,
     progress: Progress | None,
-    proba: Callable[[Sequence[Sequence[str]]], Array],
+    proba: Callable[[Sequence[Sequence[str]], list[list[int]]], Array],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Train the network in place; return minus the mean objective per epoch, and the held-out scores.
 
     With held-out sequences the weights of the best epoch are kept, and training ends after `patience` epochs without a
-    better one. The judges are the votes on those sequences (`VoteScore`); where there are none, their labels.
+    better one. The judges are the votes on those sequences (`VoteScore`); where there are none, their labels. With
+    `context` neighbouring sequences of a document are read together, in windows that are cut anew in each epoch.
     """
     rng = np.random.default_rng(seed)
     keep = np.flatnonzero(np.diff(examples.offsets) > 0)
@@ -172,7 +174,9 @@ def train(
     groups = network.groups(learning_rate)
     optimiser = torch.optim.AdamW(groups, weight_decay=weight_decay, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
-    steps, done = epochs * -(-len(chosen) // batch_size), 0
+    lengths, texts = np.diff(examples.offsets), examples.documents
+    plan = [windows(lengths, texts, context, chosen=chosen, rng=rng) for _ in range(epochs)]
+    steps, done = sum(-(-len(units) // _units(units, batch_size)) for units in plan), 0
     trace: list[float] = []
     scores: list[float] = []
     best: dict[str, Any] | None = None
@@ -181,11 +185,12 @@ def train(
         network.train()
         total = 0.0
         targets_now = _drawn(examples, rng)
-        for batch in _batches(rng, chosen, np.diff(examples.offsets), batch_size):
+        for units in batches(plan[epoch], lengths, batch_size, rng):
+            batch = [i for unit in units for i in unit]
             rate = min((done + 1) / max(_WARM * steps, 1), (steps - done) / max((1 - _WARM) * steps, 1))
             for group, base in zip(optimiser.param_groups, rates):
                 group["lr"] = base * rate
-            emissions = network([encoded[i] for i in batch])
+            emissions = network([encoded[i] for i in batch], [len(unit) for unit in units])
             mask, targets = _targets(examples.offsets, targets_now, batch, emissions.shape[1])
             values = chain_values(objective, emissions, network.transitions, mask, targets, prices)
             share = torch.from_numpy(weights[batch]).to(values.dtype)
@@ -204,7 +209,8 @@ def train(
         if not np.isfinite(trace[-1]):
             raise ModelError("training went astray: the loss is no number", hint="Try a smaller learning_rate")
         if len(aside):
-            scores.append(_held_out_score(examples, aside, proba([sentences[i] for i in aside])))
+            together = windows(lengths[aside], None if texts is None else texts[aside], context)
+            scores.append(_held_out_score(examples, aside, proba([sentences[i] for i in aside], together)))
             if scores[-1] == max(scores):
                 best = copy.deepcopy(network.state_dict())
             elif len(scores) - 1 - int(np.argmax(scores)) >= patience:
@@ -214,15 +220,57 @@ def train(
     return tuple(trace), tuple(scores)
 
 
-def _batches(rng: np.random.Generator, chosen: Array, lengths: Array, size: int) -> list[list[int]]:
-    """Return the sequences of an epoch in random batches of about equal length."""
-    order = rng.permutation(chosen)
-    batches: list[list[int]] = []
-    for first in range(0, len(order), size * _SORTED_TOGETHER):
-        part = order[first : first + size * _SORTED_TOGETHER]
-        part = part[np.argsort(lengths[part], kind="stable")]
-        batches.extend(part[i : i + size].tolist() for i in range(0, len(part), size))
-    return [batches[i] for i in rng.permutation(len(batches))]
+def has_neighbours(documents: Array | None) -> bool:
+    """Say whether there are sequences of one document behind each other."""
+    return documents is not None and bool((documents[1:] == documents[:-1]).any())
+
+
+def windows(
+    lengths: Array,
+    documents: Array | None,
+    words: int,
+    *,
+    chosen: Array | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[list[int]]:
+    """Return which sequences are read together: neighbours of one document, about so many words; 0: each alone.
+
+    A document that is longer is cut into equal parts; with a generator, the first cut is anywhere. Sequences without tokens,
+    and those that are not chosen, are left out.
+    """
+    own = np.flatnonzero(lengths > 0) if chosen is None else chosen[lengths[chosen] > 0]
+    if documents is None or not words or not len(own):
+        return [[i] for i in own.tolist()]
+    size, text = lengths[own], np.unique(documents[own], return_inverse=True)[1].reshape(-1)
+    run = np.cumsum(np.append(0, text[1:] != text[:-1]))
+    total = np.bincount(run, size)
+    middle = np.cumsum(size) - size / 2 - (np.cumsum(total) - total)[run]
+    parts = np.ceil(total / words)
+    shift = np.zeros(len(total)) if rng is None else np.where(parts > 1, rng.random(len(total)), 0.0)
+    part = np.floor(middle * (parts / total)[run] + shift[run])
+    new = np.append(True, (run[1:] != run[:-1]) | (part[1:] != part[:-1]))
+    return [found.tolist() for found in np.split(own, np.flatnonzero(new)[1:])]
+
+
+def batches(
+    units: list[list[int]], lengths: Array, size: int, rng: np.random.Generator | None = None
+) -> list[list[list[int]]]:
+    """Return windows in batches of about `size` sequences and equal length, in random order if there is a generator."""
+    words = np.array([lengths[unit].sum() for unit in units], dtype=np.int64)
+    per = _units(units, size)
+    order = np.arange(len(units)) if rng is None else rng.permutation(len(units))
+    sorted_together = len(units) if rng is None else per * _SORTED_TOGETHER
+    found: list[list[list[int]]] = []
+    for first in range(0, len(order), max(sorted_together, 1)):
+        part = order[first : first + sorted_together]
+        part = part[np.argsort(words[part], kind="stable")]
+        found.extend([units[k] for k in part[i : i + per]] for i in range(0, len(part), per))
+    return found if rng is None else [found[i] for i in rng.permutation(len(found))]
+
+
+def _units(units: list[list[int]], size: int) -> int:
+    """Return how many windows make a batch of about `size` sequences."""
+    return max(1, round(size * len(units) / max(sum(map(len, units)), 1)))
 
 
 def _drawn(examples: Examples, rng: np.random.Generator) -> Array:

@@ -2,10 +2,11 @@
 
 Any encoder that transformers knows will do: a folder (config.json, model.safetensors, tokenizer.json) or a name. Models
 that read no capitals lose what names are made of: an embedding of how a word is written is added to the input of its
-pieces (it starts at 0, so the pretrained model is not disturbed) and joined to the output. The table of word pieces
-itself is not tuned: it is half of a small model, and few of its rows occur in training. Sentences that are too long for
-the model are read in parts. A saved tagger holds the fine-tuned weights and the tokenizer, and needs neither the
-folder it came from nor a network; no code of a model's folder is ever run.
+pieces (it starts at 0, so the pretrained model is not disturbed) and joined to the output. Where the documents of
+sentences are known, neighbouring sentences are read together: what a name stands for is often said nearby. The table of
+word pieces itself is not tuned: it is half of a small model, and few of its rows occur in training. Sentences that are
+too long for the model are read in parts. A saved tagger holds the fine-tuned weights and the tokenizer, and needs
+neither the folder it came from nor a network; no code of a model's folder is ever run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from lasca.errors import ModelError, StoreError
-from lasca.estimator import check_number
+from lasca.estimator import check_int, check_number
 from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
 
 __all__ = ["TransformerTagger"]
@@ -51,6 +53,7 @@ class TransformerTagger(NeuralTagger):
         learning_rate: of the encoder; it rises over the first tenth of all steps and falls to 0.
         head_rate: learning rate of what is new: head, moves, embeddings of how words are written.
         weight_decay: of AdamW.
+        context: neighbouring sentences of a document are read together, about so many words at a time; 0: each alone.
         held_out: share of sequences kept aside to stop early; votes on them are the judge.
         patience: epochs without a better score before stopping.
         constrained: predict only label sequences the tag scheme allows.
@@ -68,11 +71,12 @@ class TransformerTagger(NeuralTagger):
     paths: int = 0
     certain: float = 0.0
     dropout: float = 0.1
-    epochs: int = 3
+    epochs: int = 4
     batch_size: int = 16
     learning_rate: float = 2e-4
     head_rate: float = 1e-3
     weight_decay: float = 0.01
+    context: int = 100
     held_out: float = 0.0
     patience: int = 1
     constrained: bool = True
@@ -82,6 +86,7 @@ class TransformerTagger(NeuralTagger):
     def _check(self) -> None:
         super()._check()
         check_number("dropout", self.dropout, low=0.0, high=0.9)
+        check_int("context", self.context, low=0)
         check_number("head_rate", self.head_rate, low=0.0, open_low=True)
         if not str(self.model):
             raise ModelError(
@@ -170,15 +175,18 @@ class Encoder(Network):
         return [{"params": old, "lr": learning_rate}, {"params": new, "lr": learning_rate * self.faster}]
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Any]:
-        """Return the parts of each sentence: pieces, the writing of each piece's word, places of first pieces."""
+        """Return the pieces of each word of each sentence, and how the words are written."""
         words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
         texts = [f" {word}" if self.spaced else word for word in words]
         found = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         pieces = {word: code.ids[:_MOST_PIECES] for word, code in zip(words, found)}
-        return [(list(self._parts([pieces[w] for w in s], writings(s))), writings(s)) for s in sentences]
+        return [([pieces[w] for w in s], writings(s)) for s in sentences]
 
     def _parts(self, pieces: list[list[int]], kinds: list[int]) -> Iterator[tuple[list[int], list[int], list[int]]]:
-        """Cut a sentence into parts that the encoder can read; a word without pieces points at the part's beginning."""
+        """Cut words into parts that the encoder can read: pieces, the writing of each piece's word, places of words.
+
+        A word is where its first piece is; one without pieces points at the part's beginning.
+        """
         ids, marks = list(self.before), [0] * len(self.before)
         places: list[int] = []
         for own, kind in zip(pieces, kinds):
@@ -190,19 +198,19 @@ class Encoder(Network):
             marks.extend([kind] * len(own))
         yield [*ids, *self.after], [*marks, *([0] * len(self.after))], places
 
-    def forward(self, batch: Sequence[Any]) -> torch.Tensor:
-        parts = [part for sentence, _ in batch for part in sentence]
+    def forward(self, batch: Sequence[Any], windows: Sequence[int] | None = None) -> torch.Tensor:
+        feed = iter(batch)
+        parts: list[tuple[list[int], list[int], list[int]]] = []
+        for size in [1] * len(batch) if windows is None else windows:
+            run = list(islice(feed, size))
+            parts.extend(self._parts([p for words, _ in run for p in words], [k for _, kinds in run for k in kinds]))
         ids, marks = padded([part[0] for part in parts]), padded([part[1] for part in parts])
         attention = padded([[1] * len(part[0]) for part in parts])
         embedded = self.encoder.get_input_embeddings()(ids) + self.writing_in(marks)
         hidden = self.encoder(inputs_embeds=embedded, attention_mask=attention).last_hidden_state
         kinds = padded([kind for _, kind in batch])
         rows = hidden.new_zeros(len(batch), kinds.shape[1], hidden.shape[2])
-        at = 0
-        for i, (sentence, _) in enumerate(batch):
-            words = torch.cat([hidden[at + k, part[2]] for k, part in enumerate(sentence)])
-            rows[i, : len(words)] = words
-            at += len(sentence)
+        rows[kinds > 0] = torch.cat([hidden[k, part[2]] for k, part in enumerate(parts)])
         joined = torch.cat([self.dropout(rows), self.writing_out(kinds)], dim=2)
         return self.head(joined)
 
