@@ -349,12 +349,6 @@ def load_tagger(path: str | Path) -> Any:
     return found.load(path)
 
 
-def write_card(folder: Path, card: str | None) -> None:
-    """Write the model card, where there is one."""
-    if card is not None:
-        (folder / "model-card.md").write_text(card, encoding="utf-8")
-
-
 def need_torch(*modules: str) -> None:
     """Say what to install where torch is missing."""
     for module in ("torch", *modules):

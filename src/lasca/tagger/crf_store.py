@@ -1,8 +1,7 @@
 """Saving and loading a fitted CRF: a folder with `tagger.json` and `weights.safetensors`. No code, no pickle.
 
-SHA256SUMS tells whether the files are still what was written. A folder from elsewhere is not trusted all the same:
-sizes are compared with the file's length before anything is read, every array must have the type and shape the header
-announces, and ids must lie where they may.
+A folder is not trusted: sizes are compared with the file's length before anything is read, every array must have the
+type and shape the header announces, and ids must lie where they may.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from lasca.crf.decode import Constraint
@@ -22,15 +20,12 @@ from lasca.crf.extract import Dictionary, Extractor
 from lasca.crf.features import ParameterSpace, Weights
 from lasca.crf.fields import Lexicons
 from lasca.crf.templates import Templates
-from lasca.errors import LascaError, ModelError, StoreError
-from lasca.files import check_sums
+from lasca.errors import StoreError
+from lasca.tagger.saved import MAX_HEADER, VERSION, labels_of, opened, rule_of, rule_rows
 
-__all__ = ["VERSION", "Fitted"]
+__all__ = ["Fitted"]
 
 Array = np.ndarray[Any, Any]
-
-VERSION = 1
-_MAX_HEADER = 64 << 20
 _MAX_LABELS = 10_000
 _DTYPES = {"F64": 8, "I64": 8, "I32": 4, "I16": 2, "U8": 1}
 
@@ -81,51 +76,11 @@ def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dic
     (folder / "tagger.json").write_text(text, encoding="utf-8")
 
 
-def load_model(path: str | Path) -> tuple[Extractor, Weights, dict[str, Any]]:
-    """Read a model and its header, or say what is wrong with the folder."""
-    folder = Path(path)
-    try:
-        check_sums(folder, "tagger.json", "weights.safetensors")
-        header = _header(folder)
-        _check_sizes(folder / "weights.safetensors")
-        arrays = load_file(folder / "weights.safetensors")
-        return (*_rebuild(header, arrays), header)
-    except FileNotFoundError as error:
-        raise StoreError(
-            "there is no tagger to load", where=str(folder), hint="Make one with: lasca train DATA -o FOLDER"
-        ) from error
-    except StoreError as error:
-        raise StoreError(error.what, where=str(folder), got=error.got, hint=error.hint) from error
-    except (
-        OSError,
-        LascaError,
-        SafetensorError,
-        KeyError,
-        TypeError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ) as error:
-        raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
-
-
-def _header(folder: Path) -> dict[str, Any]:
-    file = folder / "tagger.json"
-    if file.stat().st_size > _MAX_HEADER:
-        raise StoreError("tagger.json is too large to be a header", got=file.stat().st_size)
-    header = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(header, dict) or header.get("lasca") != "tagger":
-        raise StoreError("this is not a tagger that LASCA saved")
-    if header.get("version") != VERSION:
-        raise StoreError(
-            f"the tagger was saved by another version of LASCA (this one reads version {VERSION})",
-            got=header.get("version"), hint="Train it again, or use the version that wrote it",
-        )  # fmt: skip
+def _check_counts(header: dict[str, Any]) -> None:
     for name, most in (("n_labels", _MAX_LABELS), ("n_features", 2**31 - 2), ("n_keys", 10_000)):
         value = header.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise StoreError(f"{name} in tagger.json must be a whole number up to {most}", got=value)
-    return header
 
 
 def _check_sizes(file: Path) -> None:
@@ -136,7 +91,7 @@ def _check_sizes(file: Path) -> None:
         if len(start) < 8:
             raise StoreError("weights.safetensors is cut off")
         (length,) = struct.unpack("<Q", start)
-        if length > min(_MAX_HEADER, size - 8):
+        if length > min(MAX_HEADER, size - 8):
             raise StoreError("weights.safetensors has a header longer than the file", got=length)
         listing = json.loads(stream.read(length))
     claimed = 0
@@ -256,25 +211,18 @@ class Fitted:
         """Write the model into a folder that exists, with the parameters of its estimator."""
         header = {"labels": list(self.labels), "active": self.active.tolist(), "parameters": parameters}
         if self.constraint is not None:
-            rule = self.constraint
-            header["constraint"] = [rule.moves.tolist(), rule.first.tolist(), rule.last.tolist()]
+            header["constraint"] = rule_rows(self.constraint)
         save_model(folder, self.extractor, self.weights, header)
 
     @classmethod
     def load(cls, path: str | Path) -> tuple[Self, dict[str, Any]]:
-        """Read a model that `save` wrote, and the parameters of its estimator. Nothing in the folder is trusted."""
-        extractor, weights, header = load_model(path)
-        try:
-            labels = tuple(str(name) for name in header["labels"])
-            active = np.array(header["active"], dtype=np.int64).reshape(-1)
-            inside = len(active) == weights.space.n_labels and len(set(active.tolist())) == len(active)
-            if not inside or (len(active) and not 0 <= active.min() <= active.max() < len(labels)):
-                raise StoreError("the labels and the weights of the tagger differ", where=str(path))
-            rule = header.get("constraint")
-            constraint = None if rule is None else Constraint(*(np.array(part, dtype=np.bool_) for part in rule))
-            if constraint is not None and len(constraint.first) != len(active):
-                raise StoreError("the constraint and the labels of the tagger differ", where=str(path))
-            parameters = dict(header["parameters"])
-        except (KeyError, TypeError, ValueError, OverflowError, ModelError) as error:
-            raise StoreError("the saved tagger is damaged", where=str(path), got=str(error)) from error
-        return cls(labels, active, extractor, weights, constraint), parameters
+        """Read a model that `save` wrote, and the parameters of its estimator."""
+        with opened(path, "crf", "weights.safetensors") as (folder, header):
+            _check_counts(header)
+            _check_sizes(folder / "weights.safetensors")
+            extractor, weights = _rebuild(header, load_file(folder / "weights.safetensors"))
+            labels, active = labels_of(header)
+            if len(active) != weights.space.n_labels:
+                raise StoreError("the labels and the weights of the tagger differ", got=len(active))
+            found = cls(labels, active, extractor, weights, rule_of(header, len(active)))
+            return found, dict(header["parameters"])

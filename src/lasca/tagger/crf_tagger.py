@@ -38,10 +38,11 @@ from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, whole
 from lasca.files import whole_folder
-from lasca.tagger.base import Examples, Tagger, write_card
+from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.crf_store import Fitted
 from lasca.tagger.lexicons import ready_lexicons
 from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
+from lasca.tagger.saved import write_card
 
 __all__ = ["CrfTagger", "Training"]
 

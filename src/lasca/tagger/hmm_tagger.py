@@ -27,20 +27,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from lasca.errors import LascaError, ModelError, StoreError
+from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, flag, number, whole
-from lasca.files import check_sums, whole_folder
+from lasca.files import whole_folder
 from lasca.kernels import lattice
-from lasca.tagger.base import Examples, Tagger, write_card
+from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.prepare import scheme_constraint
+from lasca.tagger.saved import VERSION, labels_of, opened, write_card
 
 __all__ = ["HmmTagger"]
 
 Array = np.ndarray[Any, Any]
-VERSION = 1
 ARRAYS = ("words", "affixes", "starts", "moves", "allowed", "first", "last")
 
 
@@ -220,29 +219,17 @@ class HmmTagger(Tagger):
     @classmethod
     def load(cls, path: str | Path) -> HmmTagger:
         """Read a tagger that `save` wrote. Nothing in the folder can run code."""
-        folder = Path(path)
-        try:
-            check_sums(folder, "tagger.json", "counts.safetensors")
-            header = json.loads((folder / "tagger.json").read_text(encoding="utf-8"))
-            if header["lasca"] != "tagger" or header["kind"] != cls.kind or header["version"] != VERSION:
-                raise StoreError("this is not a hidden Markov tagger of this version of LASCA", got=header["version"])
+        with opened(path, cls.kind, "counts.safetensors") as (folder, header):
             tagger = cls(**{k: v for k, v in header["parameters"].items() if k in cls._parameter_names()})
             tagger._check()
-            arrays = load_file(folder / "counts.safetensors")
-            tagger._model = _rebuilt(tagger, header, arrays)
+            tagger._model = _rebuilt(tagger, header, load_file(folder / "counts.safetensors"))
             tagger._trace = tuple(float(value) for value in header["trace"])
-        except FileNotFoundError as error:
-            raise StoreError("there is no tagger to load", where=str(folder)) from error
-        except StoreError as error:
-            raise StoreError(error.what, where=str(folder), got=error.got, hint=error.hint) from error
-        except (OSError, LascaError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
-        return tagger
+            return tagger
 
 
 def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]) -> HmmModel:
     """Check what was read, and put it together."""
-    labels, active = tuple(header["labels"]), np.array(header["active"], dtype=np.int64)
+    labels, active = labels_of(header)
     vocabulary = {str(word): i for i, word in enumerate(header["vocabulary"])}
     keys = {str(key): i for i, key in enumerate(header["keys"])}
     T = len(active)
@@ -256,8 +243,6 @@ def _rebuilt(tagger: HmmTagger, header: dict[str, Any], arrays: dict[str, Array]
             raise StoreError(f"the array {name!r} has the wrong type or shape", got=f"{array.dtype} {array.shape}")
         if not flags and not (np.isfinite(array).all() and (array >= 0).all()):
             raise StoreError(f"the array {name!r} does not hold counts")
-    if not T or active.min() < 0 or active.max() >= len(labels) or len(set(active.tolist())) < T:
-        raise StoreError("the tagger's labels do not fit each other", got=header["active"])
     if not arrays["words"].sum() > 0:
         raise StoreError("the tagger has counted nothing")
     counts = WordCounts(vocabulary, keys, *(arrays[name] for name in ("words", "affixes", "starts", "moves")))

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -28,12 +27,12 @@ from lasca.crf.decode import Constraint, marginals, viterbi
 from lasca.crf.features import Features, Weights
 from lasca.crf.fields import field_values
 from lasca.crf.objective import OBJECTIVES
-from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, check_choice, check_int, check_number
-from lasca.files import check_sums, whole_folder
-from lasca.tagger.base import Examples, Tagger, write_card
+from lasca.files import whole_folder
+from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.neural.training import batches, has_neighbours, train, windows
 from lasca.tagger.prepare import aligned_costs, scheme_constraint
+from lasca.tagger.saved import VERSION, labels_of, opened, rule_of, rule_rows, write_card
 
 __all__ = ["N_WRITINGS", "Network", "NeuralTagger", "padded", "writings"]
 
@@ -44,8 +43,6 @@ _KINDS = (
 )  # fmt: skip
 N_WRITINGS = len(_CASES) * len(_KINDS) + 1
 Array = np.ndarray[Any, Any]
-VERSION = 1
-_MAX_HEADER = 64 << 20
 _AT_ONCE = 64  # sentences that are tagged at a time
 
 
@@ -166,7 +163,7 @@ class NeuralTagger(Tagger):
                 network, sentences, examples, objective=self.objective, costs=costs, epochs=self.epochs,
                 batch_size=self.batch_size, learning_rate=self.learning_rate, weight_decay=self.weight_decay,
                 held_out=self.held_out, patience=self.patience, context=context, seed=self.seed, progress=progress,
-                proba=lambda *chosen: _proba(network, *chosen, examples.active, len(examples.labels)),
+                proba=lambda some, parts: _proba(network, some, parts, examples.active, len(examples.labels)),
             )  # fmt: skip
         network.eval()
         self._model = Learned(examples.labels, examples.active, network, constraint, *found, context)
@@ -190,14 +187,13 @@ class NeuralTagger(Tagger):
     def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
         """Write the fitted tagger into a folder: weights as safetensors, the rest as JSON; `card` as model-card.md."""
         model = self._fitted()
-        rule = model.constraint
         header = {
             "lasca": "tagger",
             "kind": self.kind,
             "version": VERSION,
             "labels": list(model.labels),
             "active": model.active.tolist(),
-            "constraint": None if rule is None else [rule.moves.tolist(), rule.first.tolist(), rule.last.tolist()],
+            "constraint": rule_rows(model.constraint),
             "trace": list(model.trace),
             "held_out_scores": list(model.scores),
             "context": model.context,
@@ -215,36 +211,19 @@ class NeuralTagger(Tagger):
     @classmethod
     def load(cls, path: str | Path) -> Any:
         """Read a tagger that `save` wrote. Nothing in the folder can run code."""
-        folder = Path(path)
-        try:
-            check_sums(folder, "tagger.json", "weights.safetensors")
-            if (folder / "tagger.json").stat().st_size > _MAX_HEADER:
-                raise StoreError("tagger.json is too large to be a header", where=str(folder))
-            header = json.loads((folder / "tagger.json").read_text(encoding="utf-8"))
-            if header.get("lasca") != "tagger" or header.get("kind") != cls.kind or header.get("version") != VERSION:
-                raise StoreError(f"not a {cls.kind} tagger of this version", where=str(folder), got=header.get("kind"))
-            labels, active = tuple(str(n) for n in header["labels"]), np.array(header["active"], dtype=np.int64)
-            if len(set(active.tolist())) != len(active) or not 0 <= active.min() <= active.max() < len(labels):
-                raise StoreError("the labels of the tagger do not fit", where=str(folder))
-            rule = header["constraint"]
-            constraint = None if rule is None else Constraint(*(np.array(part, dtype=np.bool_) for part in rule))
-            if constraint is not None and len(constraint.first) != len(active):
-                raise StoreError("the constraint and the labels of the tagger differ", where=str(folder))
+        with opened(path, cls.kind, "weights.safetensors") as (folder, header):
+            labels, active = labels_of(header)
+            constraint = rule_of(header, len(active))
             with quiet_torch(0, 1):
                 network = cls._rebuild(header["network"], folder, len(active))
             network.load_state_dict(load_file(folder / "weights.safetensors"))
             network.eval()
-            known = {k: v for k, v in dict(header["parameters"]).items() if k in cls._parameter_names()}
-            tagger = cls(**known)
+            tagger = cls(**{k: v for k, v in dict(header["parameters"]).items() if k in cls._parameter_names()})
             tagger._model = Learned(
                 labels, active, network, constraint, tuple(header["trace"]), tuple(header["held_out_scores"]),
                 int(header.get("context", 0)),
             )  # fmt: skip
-        except FileNotFoundError as error:
-            raise StoreError("there is no tagger to load", where=str(folder)) from error
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError, ModelError) as error:
-            raise StoreError("the saved tagger is damaged", where=str(folder), got=str(error)) from error
-        return tagger
+            return tagger
 
 
 @contextmanager

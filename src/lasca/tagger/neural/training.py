@@ -235,8 +235,8 @@ def windows(
 ) -> list[list[int]]:
     """Return which sequences are read together: neighbours of one document, about so many words; 0: each alone.
 
-    A document that is longer is cut into equal parts; with a generator, the first cut is anywhere. Sequences without tokens,
-    and those that are not chosen, are left out.
+    A document that is longer is cut into equal parts; with a generator, the first cut is anywhere. Sequences without
+    tokens, and those that are not chosen, are left out.
     """
     own = np.flatnonzero(lengths > 0) if chosen is None else chosen[lengths[chosen] > 0]
     if documents is None or not words or not len(own):

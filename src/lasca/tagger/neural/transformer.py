@@ -71,7 +71,7 @@ class TransformerTagger(NeuralTagger):
     paths: int = 0
     certain: float = 0.0
     dropout: float = 0.1
-    epochs: int = 4
+    epochs: int = 3
     batch_size: int = 16
     learning_rate: float = 2e-4
     head_rate: float = 1e-3
