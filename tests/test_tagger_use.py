@@ -48,6 +48,19 @@ def test_texts_are_tagged_where_they_stand(tagger: CrfTagger) -> None:
         list(tag_texts(tagger, ["a"], tokenizer="bytes"))
 
 
+def test_what_was_one_word_in_training_stays_one() -> None:
+    tokens = [["U.S.", "stocks"], ["O'Brien", "met", "Corp."], ["2.5", "U.S.-based"]] * 4
+    gold = [["B-LOC", "O"], ["B-PER", "O", "B-ORG"], ["O", "O"]] * 4
+    tagger = CrfTagger(max_iter=20).fit(CrowdCorpus.from_sequences(tokens, {}, golds={"gold": gold}), "gold")
+    text = "O'Brien met Corp.\nU.S. stocks\n2.5 U.S.-based"
+    (found,) = tag_texts(tagger, [text])
+    assert [(text[a:b], label) for a, b, label, _ in found.spans] == [
+        ("O'Brien", "PER"), ("Corp.", "ORG"), ("U.S.", "LOC"),
+    ]  # fmt: skip
+    (cut,) = tag_texts(tagger, ["U.S. stocks"], tokenizer="punctuation")
+    assert ("U.S.", "LOC") not in [("U.S. stocks"[a:b], label) for a, b, label, _ in cut.spans]
+
+
 def test_without_a_scheme_every_token_is_a_span() -> None:
     data = CrowdCorpus.from_sequences([["we", "run"]] * 5, {}, golds={"gold": [["PRON", "VERB"]] * 5})
     (found,) = tag_texts(CrfTagger().fit(data, "gold"), ["we run"])

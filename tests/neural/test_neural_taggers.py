@@ -97,6 +97,8 @@ def test_saved_and_loaded(kind: str, encoder: Path, tmp_path: Path) -> None:
     assert type(loaded) is type(tagger)
     text = [*sentences(5, seed=8)[0], ["Unseen", "日本", "", "Oslo"]]
     assert loaded.predict(text) == tagger.predict(text)
+    assert "." in loaded.known_words
+    assert sorted(loaded.known_words) == sorted(tagger.known_words)
     for a, b in zip(loaded.predict_proba(text), tagger.predict_proba(text)):
         assert a.tobytes() == b.tobytes()
     assert {f.name for f in (tmp_path / "t").iterdir()} <= {

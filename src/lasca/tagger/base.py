@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
@@ -262,6 +262,11 @@ class Tagger(Estimator):
     def labels(self) -> tuple[str, ...]:
         """The labels of the corpus the tagger was fitted to: the columns of `predict_proba`."""
         return tuple(self._fitted().labels)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The words it has seen in training, as they were written; empty where it has kept none."""
+        return ()
 
     def predict(
         self, sentences: Sequence[Sequence[str]], *, documents: Sequence[int | str] | Array | None = None

@@ -13,7 +13,7 @@ A run of the optimiser (`Training`) tells its progress in words, holds sequences
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -227,6 +227,12 @@ class CrfTagger(Tagger):
     def lexicon_sources(self) -> tuple[str, ...]:
         """Which ready lexicons the features look into, with their sizes and the versions of their packages."""
         return tuple(self._fitted().extractor.lexicons.sources)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The words it has seen in training, where its templates look at words and nothing is hashed."""
+        dictionary = self._fitted().extractor.dictionary
+        return [] if dictionary is None else dictionary.values.get("word", [])
 
     def top_features(self, label: str, n: int = 20) -> list[tuple[str, float]]:
         """Return the features with the largest weights for a label; needs a dictionary (no hashing)."""

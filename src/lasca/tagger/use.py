@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Self
 
 from lasca import evaluate, schemes
-from lasca.align.tokenise import Tokenizer, tokenizer_of
+from lasca.align.tokenise import Chars, Tokenizer, tokenizer_of
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError
 from lasca.estimator import Estimator
@@ -39,10 +39,11 @@ def tag_texts(
 
     Taggers that read context read neighbouring lines of a text together.
 
-    `tokenizer` is "punctuation" (the default), "whitespace", "characters" or a function; it should cut text as the
-    tokens were cut that the tagger learned from. Labels without a tag scheme (parts of speech) give a span per token.
+    `tokenizer` is "punctuation", "whitespace", "characters" or a function; it should cut text as the tokens were cut
+    that the tagger learned from. Without it text is cut by punctuation, but what the tagger knows as one word – U.S.,
+    Corp., O'Brien – stays one. Labels without a tag scheme (parts of speech) give a span per token.
     """
-    cut = tokenizer_of(tokenizer)
+    cut = tokenizer_of(tokenizer) if tokenizer is not None else _as_learned(tagger.known_words)
     feed = iter(texts)
     while part := list(islice(feed, batch)):
         places = [_places(text, cut) for text in part]
@@ -60,6 +61,32 @@ def tag_texts(
                 for first, last, name in label_spans(names, typed):
                     spans.append((row[first][0], row[last - 1][1], name, min(sure[first:last])))
             yield TaggedText(text, tuple(spans))
+
+
+def _as_learned(words: Iterable[str]) -> Callable[[str], Chars]:
+    """Return a tokeniser that cuts by punctuation, but leaves known words whole; the longest one wins."""
+    plain = tokenizer_of("punctuation")
+    whole = {word for word in words if not word.isalnum() and len(plain(word)) > 1}
+    longest: dict[str, int] = {}
+    for word in whole:
+        pieces = plain(word)
+        first = word[slice(*pieces[0])]
+        longest[first] = max(longest.get(first, 0), len(pieces))
+
+    def cut(text: str) -> Chars:
+        pieces, out, at = plain(text), [], 0
+        while at < len(pieces):
+            start, end = pieces[at]
+            size = 1
+            for n in range(min(longest.get(text[start:end], 1), len(pieces) - at), 1, -1):
+                if text[start : pieces[at + n - 1][1]] in whole:
+                    size, end = n, pieces[at + n - 1][1]
+                    break
+            out.append((start, end))
+            at += size
+        return out
+
+    return cut
 
 
 def label_spans(names: list[str], typed: bool) -> list[tuple[int, int, str]]:

@@ -176,8 +176,8 @@ def tag(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="How text is cut: punctuation, whitespace or characters. Not given: whitespace with --text, "
-            "punctuation with --spans."
+            help="How text is cut: punctuation, whitespace or characters. Not given: whitespace with --text; with "
+            "--spans punctuation, but words that the tagger knows stay whole (U.S., O'Brien)."
         ),
     ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of the label as a third column.")] = False,
@@ -206,7 +206,7 @@ def tag(
             n = tag_shards(tagger, source, output, proba=proba, engine=engine, overwrite=overwrite)
         say(f"tagged {n:,} sentences in parts into {output}")
         return
-    rule = tokenizer or ("punctuation" if spans else "whitespace")
+    rule = tokenizer if spans else tokenizer or "whitespace"
     tokenizer_of(rule)
     folder = Path(source).is_dir()
     if folder and output == "-":
@@ -259,7 +259,7 @@ class _Tagging:
     model: Any
     text: bool
     spans: bool
-    tokenizer: str
+    tokenizer: str | None
     proba: bool
     batch: int
 

@@ -8,7 +8,7 @@ that the embedding of unknown words learns something.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,13 @@ class BiLstmCrfTagger(NeuralTagger):
             for word, vector in vectors.items():
                 network.words.weight[network.word_codes[word]] = torch.tensor(vector, dtype=torch.float32)
         return network
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The words it has seen in training."""
+        network = self._fitted().network
+        assert isinstance(network, BiLstm)
+        return network.word_codes.keys()
 
     @classmethod
     def _rebuild(cls, description: dict[str, Any], folder: Path, n_labels: int) -> Network:

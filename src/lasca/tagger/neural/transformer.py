@@ -11,7 +11,7 @@ neither the folder it came from nor a network; no code of a model's folder is ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
@@ -100,7 +100,15 @@ class TransformerTagger(NeuralTagger):
             tokenizer = _tokenizer(Path(self.model))
         except (OSError, ValueError) as error:
             raise ModelError(f"the encoder cannot be loaded: {error}", where=str(self.model)) from error
-        return Encoder(encoder, tokenizer, n_labels, self.dropout, self.head_rate / self.learning_rate)
+        marked = sorted({word for sentence in sentences for word in sentence if not word.isalnum()})
+        return Encoder(encoder, tokenizer, n_labels, self.dropout, self.head_rate / self.learning_rate, marked)
+
+    @property
+    def known_words(self) -> Collection[str]:
+        """The words with punctuation that it has seen in training."""
+        network = self._fitted().network
+        assert isinstance(network, Encoder)
+        return network.marked
 
     @classmethod
     def _rebuild(cls, description: dict[str, Any], folder: Path, n_labels: int) -> Network:
@@ -110,7 +118,8 @@ class TransformerTagger(NeuralTagger):
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # tokenizers raises bare exceptions
             raise StoreError("the saved encoder is damaged", where=str(folder), got=str(error)) from error
-        return Encoder(encoder, tokenizer, n_labels, float(description["dropout"]), 1.0)
+        marked = [str(word) for word in description.get("words", ())]
+        return Encoder(encoder, tokenizer, n_labels, float(description["dropout"]), 1.0, marked)
 
     def _more_files(self, network: Network, folder: Path) -> None:
         assert isinstance(network, Encoder)
@@ -143,11 +152,13 @@ def _tokenizer(folder: Path) -> Any:
 class Encoder(Network):
     """Word pieces to emissions of words."""
 
-    def __init__(self, encoder: Any, tokenizer: Any, n_labels: int, dropout: float, faster: float) -> None:
+    def __init__(
+        self, encoder: Any, tokenizer: Any, n_labels: int, dropout: float, faster: float, marked: list[str]
+    ) -> None:
         super().__init__()
         if hasattr(encoder, "pooler"):
             encoder.pooler = None
-        self.encoder, self.tokenizer, self.faster = encoder, tokenizer, faster
+        self.encoder, self.tokenizer, self.faster, self.marked = encoder, tokenizer, faster, marked
         tokenizer.no_padding()
         tokenizer.no_truncation()
         size = int(encoder.config.hidden_size)
@@ -166,7 +177,7 @@ class Encoder(Network):
 
     def describe(self) -> dict[str, Any]:
         config = {k: v for k, v in self.encoder.config.to_dict().items() if v is not None}
-        return {"encoder": config, "dropout": self.dropout.p}
+        return {"encoder": config, "dropout": self.dropout.p, "words": self.marked}
 
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
         old = [p for p in self.encoder.parameters() if p.requires_grad]
