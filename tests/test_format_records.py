@@ -35,11 +35,11 @@ def votes(corpus: CrowdCorpus) -> dict[str, list[str]]:
 
 
 def test_the_samples_of_the_docstring() -> None:
-    assert len(SAMPLES) == 6
+    assert len(SAMPLES) == 7
     for sample in SAMPLES:
         assert choose(READERS, source("x.jsonl", sample), "x.jsonl") in ("records", "huggingface")
         corpus = records.read(source("x.jsonl", sample))
-        assert "ann" in corpus.annotators
+        assert {"ann", "gpt-4"} & set(corpus.annotators)
         assert corpus.n_sequences == 1
 
 
@@ -245,3 +245,53 @@ def test_labels_that_hold_their_spans_are_no_annotators(by_label: dict[str, Any]
     for key in ("labels", "annotations", "entities"):
         data = json.dumps({"text": TEXT, key: by_label}).encode()
         assert records.sniff(source("x.jsonl", data)) == 0
+
+
+# --- what language models write, golds, and further shapes ---------------------------------------------------------
+
+QUOTES = [{"text": "Ada", "label": "PER"}, {"text": "Rome", "type": "LOC"}]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"entities": QUOTES},
+        {"response": json.dumps(QUOTES)},
+        {"output": "Sure! ```json\n" + json.dumps({"entities": QUOTES}) + "\n```"},
+    ],
+)
+def test_quotes_of_language_models_are_found_in_the_text(said: dict[str, Any]) -> None:
+    corpus = load(
+        {"id": 1, "text": TEXT, "model": "gpt-4", **said},
+        {"id": 1, "text": TEXT, "model": "claude-3", "response": "[]"},
+        {"id": 2, "text": TEXT, "model": "gpt-4", "response": "I cannot say."},
+    )
+    assert corpus.kinds == ("model", "model")
+    assert votes(corpus) == {"gpt-4": ANN, "claude-3": ["O", "O", "O"]}
+    assert corpus.load_report.counts["records that nobody labelled"] == 1
+    lost = load({"id": 1, "text": TEXT, "model": "gpt-4", "entities": [{"text": "Oslo", "label": "LOC"}]})
+    assert lost.load_report.counts["quotes not in the text"] == 1
+
+
+def test_a_model_that_is_a_thing_is_nobody() -> None:
+    row = {"text": TEXT, "model": "Golf III", "entities": QUOTES}
+    assert records.sniff(source("x.jsonl", json.dumps(row).encode())) == 0.0
+
+
+def test_objects_around_what_annotators_said_and_lists_beside_their_names() -> None:
+    wrapped = {"ann": {"spans": [PER, LOC]}, "ben": {"spans": [PER]}}
+    assert votes(load({"id": 1, "text": TEXT, "annotators": wrapped})) == {"ann": ANN, "ben": BEN}
+    row = {"id": 1, "words": TEXT.split(), "workers": ["ann", "ben"], "annotations": [ANN, BEN], "truth": ANN}
+    corpus = load(row)
+    assert votes(corpus) == {"ann": ANN, "ben": BEN}
+    assert [corpus.labels[code] for code in corpus.golds["truth"]] == ANN
+
+
+def test_golds_beside_labels_of_documents() -> None:
+    rows = [
+        {"id": k, "text": f"{TEXT} {k}", "annotators": ["ann", "ben"], "labels": ["x", "y"], "gold_label": "x"}
+        for k in range(3)
+    ]
+    corpus = load(*rows)
+    assert [corpus.labels[code] for code in corpus.golds["gold_label"]] == ["x"] * 3
+    assert "gold_label" not in corpus.metadata

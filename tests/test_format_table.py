@@ -186,7 +186,7 @@ def test_lines_that_end_in_cr_alone() -> None:
 def test_json_is_not_taken_for_a_table_without_saying_so() -> None:
     with pytest.raises(FormatError, match="This looks like JSON"):
         load('{"sequence": "s", "position": 0, "label": "O"}\n')
-    with pytest.raises(FormatError, match=r"-r label=NAME"):
+    with pytest.raises(FormatError, match=r"-r label=lable"):
         load(SAMPLE.replace("label", "lable"))
 
 

@@ -343,3 +343,56 @@ def test_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n")
     with pytest.raises(FormatError, match="git lfs pull"):
         read(tmp_path / "x.csv")
+
+
+# --- files that are asked about, and what is said of them -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x.ann", "The [@Bank of England#ORG*] met .\n", "YEDDA"),
+        ("x.con", 'c="pain" 2:1 2:1||t="problem"\n', "i2b2"),
+        ("x.json", '{"luis_schema_version": "3.2.0", "utterances": []}', "LUIS"),
+        ("x.json", '{"projectFileVersion": "2022-05-01", "assets": {}}', "Azure"),
+        ("x.jsonl", '{"messages": [{"role": "user", "content": "Ada left"}]}\n', "chat"),
+        ("x.csv", "_unit_id,_trusted_judgments,mood,mood:confidence,text\n1,3,glad,0.7,it rains\n", "_worker_id"),
+    ],
+)
+def test_files_of_other_tools_are_refused_by_name(tmp_path: Path, name: str, text: str, said: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(FormatError, match=said):
+        lasca.read(path)
+
+
+def test_ann_files_that_are_not_brats_are_not_read_as_brats(tmp_path: Path) -> None:
+    (tmp_path / "d_A.ann").write_text("0,0,1,1,0")
+    (tmp_path / "d.txt").write_text("We gave it to adults")
+    with pytest.raises(FormatError, match="format cannot be told"):
+        lasca.read(tmp_path)
+
+
+def test_a_table_that_lacks_columns_names_those_that_may_be_meant(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    rows = [f"{k // 2}\tw{k % 2}\t{k % 2}\t{(k % 3) / 2}" for k in range(8)]
+    path.write_text("\n".join(["rev_id\tworker_id\ttoxic\tscore", *rows]) + "\n")
+    with pytest.raises(FormatError, match=r"-r label=toxic -r sequence=rev_id\).*toxic, score"):
+        lasca.read(path)
+    assert lasca.read(path, label="toxic", sequence="rev_id").annotators == ("w0", "w1")
+
+
+def test_labels_that_never_come_again_are_no_labels(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [f"{k},{k // 2},w{k % 2}" for k in range(24)]
+    path.write_text("\n".join(["annotation,comment_id,worker", *rows]) + "\n")
+    with pytest.raises(FormatError, match="nearly every label stands once only"):
+        lasca.read(path, sequence="comment_id")
+
+
+def test_columns_of_different_things_are_named_and_the_fullest_is_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    rows = ["Ada\tB-pers\tB-pers.ind\tO\tQ1", "of\tO\tO\tO\t_", "Rome\tB-loc\tO\tB-loc.town\tQ2"]
+    path.write_text("\n".join(["TOKEN\tCOARSE\tFINE\tNESTED\tLINK", *rows * 3]) + "\n")
+    with pytest.raises(FormatError, match=r"2 \(COARSE\).*-r column=2"):
+        lasca.read(path)

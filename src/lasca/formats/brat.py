@@ -41,9 +41,15 @@ KINDS = {
 
 
 def sniff(files: list[SourceFile]) -> float:
-    """Say how sure it is that these files are brat's: `.ann` beside `.txt`."""
+    """Say how sure it is that these files are brat's: `.ann` beside `.txt`, and lines that begin as brat's do."""
     suffixes = {PurePosixPath(file.name).suffix.lower() for file in files}
-    return 0.98 if {".ann", ".txt"} <= suffixes else 0.0
+    mine = [file for file in files if _is_ann(file) and not file.is_empty()]
+    return 0.98 if {".ann", ".txt"} <= suffixes and all(map(is_standoff, mine[:3])) else 0.0
+
+
+def is_standoff(file: SourceFile) -> bool:
+    """Say whether a file begins with an annotation: its id, and what it is behind it."""
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*[TREAMN*#]\S*\s+\S", file.head(4096)) is not None
 
 
 def read(

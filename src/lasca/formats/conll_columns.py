@@ -326,6 +326,8 @@ def looks_like_columns(file: SourceFile) -> float:
     if b"#begin document" in file.head(4096):
         return 0.9
     rows = [cells for block in table.blocks for _, cells in block.rows]
+    if table.header is None and {plain_name(cell) for cell in rows[0] if "_" in cell} & set(NAMES["annotator"]):
+        return 0.0  # the header of a long table
     labels = {cells[-1] for cells in rows} - {"?", ""}
     first = {cells[0] for cells in rows}
     if table.n_columns == 2 and detect(labels) is None and detect(first) is not None:

@@ -330,10 +330,12 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
     chosen = _chosen(table, full, sets, ids)
     if chosen is None:
         full = [k for k in full if not all(label.isdecimal() for label in sets[k])] or full
-        best = next((k for k in reversed(full) if _tagged(sets[k])), (full or rest)[-1]) + 1
+        tagged = [k for k in full if _tagged(sets[k])]
+        best = max(tagged, key=lambda k: (_n_marks(table, k), -k), default=(full or rest)[-1]) + 1
+        names = [f" ({excerpt(name, 30)})" for name in table.header] if table.header else [""] * table.n_columns
         raise file.error(
             "the columns of this file hold different things, and it is not clear which of them is wanted: "
-            + "; ".join(f"{k + 1}: {_few(sets[k])}" for k in full),
+            + "; ".join(f"{k + 1}{names[k]}: {_few(sets[k])}" for k in full),
             table.blocks[0].line,
             hint=f"Name the column: column={best} (on the command line: -r column={best}). If they are "
             f"several annotators' labels of the same kind, name them all: columns={'_,' if ids else ''}token,ann,ben,…",
@@ -345,6 +347,11 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
         f"{what}, {_few(sets[chosen])}; column=… reads another one ({others})."
     )
     return Layout(token, (chosen,), False, note)
+
+
+def _n_marks(table: Table, column: int) -> int:
+    """Return how many spans begin in a column of tags."""
+    return sum(cells[column][:2] in ("B-", "S-", "U-") for block in table.blocks for _, cells in block.rows)
 
 
 def _stands_still(table: Table) -> bool:

@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus, LoadReport
-from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import SourceFile, owners
 from lasca.formats.long_arrays import Arrays, arrange, further_columns
 from lasca.formats.names import NAMES, has_places, named, plain_name, role_of
@@ -62,6 +62,7 @@ __all__ = ["NAME", "read", "read_frame", "sequence_column", "sniff"]
 NAME = "table"
 FILE = "file"  # the column of annotators that files without one get
 SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
+LOOK, MOST_LABELS = 2000, 12  # rows that are looked at to say what may be meant, and different labels of a column
 TEXTS = ("text", "sentence", "document")  # a column of whole texts is what the rows are about, if nothing else is
 
 
@@ -259,10 +260,25 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
             got=", ".join(there),
             hint="This looks like JSON, not like a table"
             if there and there[0].startswith(("{", "["))
-            else f"Name the column: {missing[0]}=NAME (on the command line: -r {missing[0]}=NAME)"
-            + ("; if the whole file is one annotator's, annotator=file" if missing[0] == "annotator" else ""),
+            else _asked(source, missing, found),
         )
     return found
+
+
+def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> str:
+    """Say how to name the columns that were not found, with those that may be meant."""
+    table = source.table.slice(0, LOOK)
+    rest = [name for name in table.column_names if name not in found.values()]
+    ids = [name for name in rest if re.search(r"(?:^|_)(?:id|nr|no|key)$|Id$|ID$", plain_name(name))]
+    plain = [name for name in rest if name not in ids and not pa.types.is_nested(table.column(name).type)]
+    counts = {name: len(table.column(name).unique()) for name in plain}
+    few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
+    likely = {"sequence": ids, "label": few}
+    options = [f"{part}={next(iter(likely.get(part, ())), 'NAME')}" for part in missing]
+    said = f"Name the columns: {', '.join(options)} (on the command line: {' '.join(map(typed, options))})"
+    if "label" in missing and len(few) > 1:
+        said += f"; the labels may stand in {excerpt(', '.join(few), 200)}"
+    return said + ("; if the whole file is one annotator's, annotator=file" if missing[0] == "annotator" else "")
 
 
 def sequence_column(file: SourceFile, options: Mapping[str, Any]) -> str:

@@ -8,12 +8,14 @@ By annotator, in a list of objects, in lists side by side, or in a column each (
     {"id": 4, "tokens": ["Ada", "left"], "ann": ["B-PER", "O"], "ben": ["O", "O"], "gpt-4": ["B-PER", "O"]}
     {"id": 5, "text": "Ada left", "annotator": "ann", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
     {"id": 6, "text": "Ada left", "spans": [{"start": 0, "end": 3, "label": "PER", "annotators": ["ann", "ben"]}]}
+    {"id": 7, "text": "Ada left", "model": "gpt-4", "entities": [{"text": "Ada", "label": "PER"}]}
 
 Whoever is named with an empty list looked and marked nothing: all O; whoever is named nowhere in a record has not seen
-it. A single label is one of the whole document. Of columns, those that say so by their names are golds (`gold`,
-`majority`) or models (`gpt-4`). Files of the tool Potato (`annotated_instances.jsonl`, a folder per annotator) are read
-too; `question` names one of its schemes where there are labels for several. Spans over tokens by their numbers are not
-read: nothing says whether the last one is inside.
+it. A single label is one of the whole document. Keys that say so by their names are golds (`gold`, `majority`) or
+models (`gpt-4`). Spans that are quotes only, also in JSON that a `model` wrote as its `response` (`output`,
+`completion`), are looked for in the text (see llm-batch). Files of the tool Potato (`annotated_instances.jsonl`, a
+folder per annotator) are read too; `question` names one of its schemes where there are labels for several. Spans over
+tokens by their numbers are not read: nothing says whether the last one is inside.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Unpack
 
+from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
 from lasca.formats.documents import Verdict
+from lasca.formats.llm_batch_answers import parse_answer, quoted_spans
+from lasca.formats.llm_batch_match import PlainText, place_quotes
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
 from lasca.schemes import OUTSIDE
@@ -52,6 +57,7 @@ WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
         "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
+WRITTEN = ("response", "output", "completion", "generation", "prediction")  # what a language model wrote
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
 OTHERS = (
@@ -134,12 +140,22 @@ class _Records:
                 if tokens is not None and text is None:
                     what = "spans over tokens: it is not clear whether they count tokens or characters"
                     raise FormatError(what, path=where, got=repr(value), hint="Give a tag for every token, or the text")
-                yield Answer(id, whole, where, name, [_mark(entry, where) for entry in value], role, metadata=metadata)
+                yield Answer(id, whole, where, name, self._marks(value, whole, where), role, metadata=metadata)
             elif value is not None:
                 labels = value if isinstance(value, list) else [value]
                 given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
                 yield Verdict(id, whole, where, name, given, "", role, None, metadata)
                 yield Answer(id, whole, where, metadata=metadata)
+
+    def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:
+        """Return spans by their places; those that are quotes only are looked for in the text."""
+        if not all(map(_is_quote, entries)):
+            return [_mark(entry, where) for entry in entries]
+        quotes, unread = quoted_spans(entries)
+        self.collector.count("spans that cannot be read", unread, f"{where}: {entries}")
+        chars = align.tokenizer_of(None)(text)
+        places = place_quotes(quotes, PlainText(text, chars), self.collector.count, where)
+        return [Mark(place.start, place.end, place.label, None, where) for place in places]
 
     def _count_further(self, row: dict[str, Any], where: str) -> None:
         """Count what objects with an annotator say beside what is read."""
@@ -199,18 +215,38 @@ def _tokens(row: Mapping[str, Any]) -> list[str] | None:
 
 def _used(row: Mapping[str, Any]) -> set[str]:
     """Return the keys that are no metadata."""
-    parts = {*TEXT, *TOKENS, *IDS, *WHO, *CROWD, *SAID}
-    return {key for key in row if plain_name(key) in parts or (isinstance(row[key], list) and key in _columns(row))}
+    parts = {*TEXT, *TOKENS, *IDS, *WHO, *CROWD, *SAID, *((*_machine(row), *WRITTEN) if _machine(row) else ())}
+    parts |= {name for _, name, _ in _voices(row, "")}
+    return {key for key in row if plain_name(key) in parts or key in parts}
 
 
 def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
-    """Return who said what, in whichever of the shapes of the module a record has; nobody if it has none of them."""
+    """Return who said what, and the golds beside it; nobody if a record has none of the shapes of the module."""
+    said = _spoken(row, where)
+    return said + [("gold", key, row[key]) for key in _golds(row, [value for _, _, value in said])]
+
+
+def _golds(row: Mapping[str, Any], said: Sequence[Any]) -> list[str]:
+    """Return the keys that are called as decisions (gold, majority) and hold the same as what annotators said."""
+    called = [key for key in row if role_of(key) == "gold" and key not in (*SAID, *CROWD)]
+    tokens = _tokens(row)
+    if said and all(isinstance(value, str | int) or value is None for value in said):
+        return [key for key in called if isinstance(row[key], str | int) and not isinstance(row[key], bool)]
+    if tokens is not None and any(_is_tags(value, tokens) for value in said) and not _columns(row):
+        return [key for key in called if _is_tags(row[key], tokens)]
+    return []
+
+
+def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
+    """Return who said what, in whichever of the shapes of the module a record has."""
     tokens = _tokens(row)
     if tokens is None and _text(row) is None:
         return []
     names = next((_listed(row[key]) for key in CROWD if key in row and _listed(row[key])), None)
     for key in (key for key in SAID if key in row):
         value = row[key]
+        if isinstance(value, dict):
+            value = _unwrapped(value)
         if isinstance(value, dict) and value and _by_annotator(value, names, _text(row), tokens):
             return [(role_of(who), as_name(who, "an annotator", where), said) for who, said in value.items()]
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
@@ -220,18 +256,43 @@ def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
             found = [_of_object(entry, where) for entry in value]
             if all(voice is not None for voice in found):
                 return [voice for voice in found if voice is not None]
-        if names is not None and key not in CROWD and (said := _listed(value)) is not None:
+        said = value if _is_lists(value) else _listed(value)
+        if names is not None and key not in CROWD and said is not None:
             if len(said) != len(names):
                 raise FormatError(f"{len(names)} annotators and {len(said)} {key}", path=where, got=repr(names))
             return [(speaker(str(who)), as_name(who, "an annotator", where), one) for who, one in zip(names, said)]
     columns = _columns(row)
     if columns:
         return [(role_of(key), key, row[key]) for key in columns]
-    who = next((row[name] for name in WHO if isinstance(row.get(name), str | int)), None)
+    who = next((row[name] for name in (*WHO, *_machine(row)) if isinstance(row.get(name), str | int)), None)
     given = next((row[name] for name in SAID if isinstance(row.get(name), list)), None)
+    if given is None and _machine(row):
+        given = next((parse_answer(row[key]) for key in WRITTEN if isinstance(row.get(key), str)), None)
     if who is None or given is None or not all(isinstance(entry, list | dict) for entry in given):
         return []
     return [(speaker(str(who)), as_name(who, "an annotator", where), given)]
+
+
+def _machine(row: Mapping[str, Any]) -> list[str]:
+    """Return the key that names a language model, if there is one."""
+    return [key for key in ("model", "model_name", "llm") if speaker(str(row.get(key, ""))) == "model"]
+
+
+def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what annotators said without the objects around it: {"ann": {"spans": [...]}} is {"ann": [...]}."""
+    inner = {who: [said[key] for key in SAID if key in said] for who, said in value.items() if isinstance(said, dict)}
+    plain = len(inner) == len(value) and all(len(lists) == 1 for lists in inner.values())
+    return {who: lists[0] for who, lists in inner.items()} if plain else value
+
+
+def _is_lists(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(entry, list) for entry in value)
+
+
+def _is_quote(entry: object) -> bool:
+    """Say whether a span has its words and a label, and no place."""
+    plain = {plain_name(key) for key in entry} if isinstance(entry, dict) else set()
+    return bool(plain & set(QUOTE) and plain & set(LABEL)) and not plain & {*START, *END}
 
 
 def _listed(value: object) -> list[Any] | None:
@@ -288,7 +349,7 @@ def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
 
 def _by_author(spans: list[Any], authors: list[list[str]]) -> list[Voice]:
     names = sorted({name for own in authors for name in own})
-    return [("annotator", n, [span for span, own in zip(spans, authors) if n in own]) for n in names]
+    return [(speaker(n), n, [span for span, own in zip(spans, authors) if n in own]) for n in names]
 
 
 def _columns(row: Mapping[str, Any]) -> list[str]:

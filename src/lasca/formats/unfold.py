@@ -58,7 +58,7 @@ def opened(file: SourceFile) -> SourceFile | None:
         return None
     if any(_is_list(cell) for _, cells in rows[:20] for cell in cells):
         return _lines(file, [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows])
-    text = named(names, ("text", "sentence", "content", "tweet"))
+    text = named(names, ("text", "sentence", "content", "tweet", "words", "tokens"))
     columns = [[cells[k] for _, cells in rows] for k in range(len(names))]
     tagged = set(columns_of_tags(columns[text], columns)) - {text} if text is not None else set()
     if text is None or not tagged:

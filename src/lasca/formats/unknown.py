@@ -10,6 +10,7 @@ from typing import Any
 
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import parse_json_items
+from lasca.formats.brat import is_standoff
 from lasca.formats.conll_columns import OWN
 from lasca.formats.conll_lines import read_table, text_lines
 from lasca.formats.mace_csv import read as read_mace
@@ -33,6 +34,10 @@ TOOLS = {
     "BioC": {"source", "documents"},
     "Rasa": {"rasa_nlu_data"},
     "Labelbox": {"data_row", "projects"},
+    "LUIS": {"luis_schema_version", "utterances"},
+    "Azure Language Studio": {"projectFileVersion", "assets"},
+    "Google AutoML": {"text_snippet", "annotations"},
+    "a chat with a language model": {"messages"},
     "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
         "instance_id_to_label_to_value"
     },
@@ -45,6 +50,8 @@ IMAGES = ({"filename", "bbox"}, {"images", "annotations", "categories"}, {"filen
 BEGINNINGS = {
     "BioC": re.compile(rb"<collection\b.*<(?:source|document|infon)\b", re.DOTALL),
     "PubTator": re.compile(rb"\A\s*\w+\|t\|"),
+    "YEDDA (marks inside the text)": re.compile(rb"\[@[^\n\]]+#[^\n\]#]+\*\]"),
+    "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
     "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
 }
 """The same by how their files begin."""
@@ -75,6 +82,11 @@ def other_tool(file: SourceFile) -> str | None:
         )
     if head.startswith(b"version https://git-lfs.github.com/spec/"):
         return f"{file.shown} is a pointer of Git LFS, not the file itself: fetch it first, with: git lfs pull"
+    if {"_unit_id", "_trusted_judgments"} <= set(file.cells) and "_worker_id" not in file.cells:
+        return (
+            f"{file.shown} is an aggregated report of CrowdFlower (Appen), in which nobody is named: download the full "
+            "report, which has a row for every judgment and a column _worker_id"
+        )
     keys = set(file.records[0]) if file.records else set()
     if any(own <= keys for own in IMAGES):
         return f"{file.shown} holds regions of images ({_keys(file.records[0])}). LASCA reads labels of texts"
@@ -82,7 +94,7 @@ def other_tool(file: SourceFile) -> str | None:
     tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
     if tool is not None:
         return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
-    if file.name.lower().endswith((".ann", ".a1", ".a2")) and not file.records:
+    if file.name.lower().endswith((".ann", ".a1", ".a2")) and is_standoff(file):
         return (
             f"{file.shown} holds annotations of brat without their text: give the folder in which NAME.ann and "
             "NAME.txt stand side by side (join NAME.a1 and NAME.a2 into NAME.ann)"
