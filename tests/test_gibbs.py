@@ -98,10 +98,10 @@ def draw_z(
     at = Tables(np.log(psi).transpose(0, 2, 1), np.log(gamma))
     z, proba = np.empty(len(case.z), np.int16), np.zeros((len(case.z), len(case.alpha)))
     votes = case.start, case.annotator, case.label
-    assert len(at.row) == gibbs.padded(len(gamma))
+    assert len(at.arrays[2]) == gibbs.padded(len(gamma))
     gibbs.draw_states(
-        *(0, len(z), *votes, at.table, at.log_table, at.row, at.log_row),
-        *(*known, state, np.empty(len(at.row)), z, proba),
+        *(0, len(z), *votes, *at.arrays),
+        *(*known, state, np.empty(len(at.arrays[2])), z, proba),
     )
     return z, proba
 

@@ -109,9 +109,9 @@ class StateLearner:
         key = np.random.SeedSequence(sweep.seeds[chain], spawn_key=(sweep.number, block.number))
         if sweep.number == 0:
             return self.begin(sweep, block, special, None if chain == 0 else np.random.default_rng(key))
-        votes, at, z = block.votes, sweep.chains[chain], np.empty(len(block), np.int16)
-        arrays = (votes.start, votes.annotator, votes.label, at.table, at.log_table, at.row, at.log_row)
-        rest = (special.index, special.allowed, key.generate_state(4, np.uint64), np.empty(len(at.row)), z, proba)
+        votes, tables, z = block.votes, sweep.chains[chain].arrays, np.empty(len(block), np.int16)
+        arrays = (votes.start, votes.annotator, votes.label, *tables)
+        rest = (special.index, special.allowed, key.generate_state(4, np.uint64), np.empty(len(tables[2])), z, proba)
         gibbs.draw_states(block.first, block.last, *arrays, *rest)
         return z
 

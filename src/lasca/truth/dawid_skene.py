@@ -57,30 +57,17 @@ class Tables:
         return np.asarray(self.log_psi.max(axis=2))
 
     @cached_property
-    def log_table(self) -> Floats:
-        """The rows of all pairs (annotator, given label) behind each other, widened to a multiple of 4."""
+    def arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Ψ as rows of all pairs (annotator, given label) behind each other, its logs, γ, and its logs.
+
+        Rows are widened to a multiple of 4.
+        """
         A, T, S = self.log_psi.shape
-        wide = np.full((A, T, -(-S // 4) * 4), -np.inf)
-        wide[:, :, :S] = self.log_psi - self.shift[:, :, None]
-        return wide.ravel()
-
-    @cached_property
-    def table(self) -> Floats:
-        """The same as plain numbers."""
-        return np.exp(self.log_table)
-
-    @cached_property
-    def log_row(self) -> Floats:
-        """Log γ, widened."""
-        S = len(self.log_gamma)
-        wide = np.full(-(-S // 4) * 4, -np.inf)
-        wide[:S] = self.log_gamma
-        return wide
-
-    @cached_property
-    def row(self) -> Floats:
-        """The same as plain numbers."""
-        return np.exp(self.log_row)
+        width = -(-S // 4) * 4
+        log_table, log_row = np.full((A, T, width), -np.inf), np.full(width, -np.inf)
+        log_table[:, :, :S] = self.log_psi - self.shift[:, :, None]
+        log_row[:S] = self.log_gamma
+        return np.exp(log_table).ravel(), log_table.ravel(), np.exp(log_row), log_row
 
 
 @dataclass(frozen=True)
@@ -187,7 +174,7 @@ class ConfusionLearner:
     def expect(self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]) -> tuple[Any, ...]:
         """Do the E step of a block; the posterior of each token is written to `proba` unless that has no rows."""
         T, width, special = self.n_labels, self.width, local.special
-        sums, totals = np.zeros(state.table.size), np.zeros(width)
+        sums, totals = np.zeros(self.n_annotators * T * width), np.zeros(width)
         factor, post, evidence = local.factor, local.factor, 0.0
         if len(special):
             factor, post = factor.copy(), np.zeros_like(factor)
@@ -195,7 +182,7 @@ class ConfusionLearner:
             psi, scales = np.exp(state.log_psi), np.zeros(len(factor))
             kernels.soft_factor(special.place, special.annotator, special.proba, psi, factor, scales)
             evidence = float(scales[local.teaches].sum())
-        arrays = (block.votes.start, local.rows, state.table, state.log_table, state.row, state.log_row, T, width)
+        arrays = (block.votes.start, local.rows, *state.arrays, T, width)
         rest = (self.least, special.index, local.teaches, factor.ravel(), post.ravel(), sums, totals, proba)
         evidence += kernels.confusion_pass(block.first, block.last, *arrays, *rest)
         counts = sums.reshape(self.n_annotators, T, width)[:, :, :T]
