@@ -396,3 +396,33 @@ def test_columns_of_different_things_are_named_and_the_fullest_is_proposed(tmp_p
     path.write_text("\n".join(["TOKEN\tCOARSE\tFINE\tNESTED\tLINK", *rows * 3]) + "\n")
     with pytest.raises(FormatError, match=r"2 \(COARSE\).*-r column=2"):
         lasca.read(path)
+
+
+@pytest.mark.parametrize("tags", [("B_PER", "I_PER", "O"), ("b-per", "i-per", "o"), ("PER-B", "PER-I", "O")])
+def test_tags_that_are_written_in_another_way_are_told(tmp_path: Path, tags: tuple[str, str, str]) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("".join(f"{word} {tag}\n" for word, tag in zip(("Ada", "Lovelace", "left"), tags)))
+    corpus = lasca.read(path)
+    assert set(corpus.labels) == set(tags)
+    assert any("written in another way" in note for note in corpus.load_report.notes)
+    path.write_text("Ada B_side\nLovelace vitamin_B\nleft O\n")
+    assert not any("another way" in note for note in lasca.read(path).load_report.notes)
+
+
+def test_json_rows_of_spans_are_no_labels_of_documents(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    row = {"doc_id": 1, "text": "Ada left Rome", "start": 0, "end": 3, "label": "PER", "annotator": "ann"}
+    rows = [{**row, "doc_id": k, "text": f"Ada left Rome {k}"} for k in range(12)]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    corpus = lasca.read(path)
+    assert corpus.load_report.format == "span-table"
+    assert corpus.labels == ("B-PER", "O")
+
+
+def test_one_person_beside_models_is_asked_about_by_an_option_that_works(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [f"{k},a text of {k} words,{'xyz'[k % 3]},{'xyz'[k // 2 % 3]},{'xyz'[k // 3 % 3]}" for k in range(12)]
+    path.write_text("\n".join(["id,text,human,gpt-4,claude", *rows]) + "\n")
+    with pytest.raises(FormatError, match="-r annotators=human,gpt-4,claude"):
+        lasca.read(path)
+    assert lasca.read(path, annotators="human,gpt-4,claude").kinds == ("model", "model", "person")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -30,6 +31,12 @@ SOFT = ("lasca", "table")  # formats that hold soft votes
 ASKS = 0.4  # a reader that is so sure takes the files to ask about them
 MANY = 100  # files that are tried in other dresses
 LEAD = 0.04  # two readers closer than this are both candidates
+ODD_TAGS = (
+    re.compile(r"(?P<part>[BIESLUM])_.+"),
+    re.compile(r"(?P<part>[bieslum])[-_].+"),
+    re.compile(r".+[-_](?P<part>[BIESLUMbieslum])"),
+)
+"""Tags of spans as others write them: B_PER, b-per, PER-B."""
 PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
 
 
@@ -373,6 +380,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
     found = detect_corpus(corpus)
     if found is None:
+        corpus = _told_odd(corpus)
         return _told(corpus if scheme is None else _converted(corpus, scheme))
     annotations, golds = count_illegal(corpus)
     report, counts = corpus.load_report, dict(corpus.load_report.counts)
@@ -391,6 +399,21 @@ def _converted(corpus: CrowdCorpus, scheme: str) -> CrowdCorpus:
         return convert_corpus(corpus, scheme)
     except CorpusError as error:
         raise ParameterError("scheme", scheme, "None, because the labels are of no tag scheme") from error
+
+
+def _told_odd(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Note tags of spans that are written in another way than B-PER: they count as labels of tokens."""
+    labels = [label for label in corpus.labels if label not in ("O", "o")]
+    for odd in ODD_TAGS:
+        parts = {match["part"].upper() for label in labels if (match := odd.fullmatch(label))}
+        if {"B", "I"} <= parts and all(map(odd.fullmatch, labels)):
+            note = (
+                f"The labels look like tags of spans that are written in another way ({_few(labels)}), and are read as "
+                "labels of tokens. Write them as B-PER, I-PER and O to have spans kept whole and counted."
+            )
+            report = corpus.load_report
+            return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))
+    return corpus
 
 
 def _told(corpus: CrowdCorpus) -> CrowdCorpus:

@@ -33,7 +33,7 @@ from lasca.errors import FormatError
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
 from lasca.formats.documents import Verdict
-from lasca.formats.names import speaker
+from lasca.formats.names import has_places, speaker
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
 
 __all__ = ["NAME", "read", "sniff"]
@@ -65,7 +65,8 @@ def _looks_like(row: dict[str, Any]) -> float:
         return 0.0
     key = next((key for key in (*KEYS, "cats") if isinstance(row.get(key), list)), None)
     if key is None:
-        return 0.5 if isinstance(row.get("label"), str) else 0.0
+        plain = isinstance(row.get("label"), str) and not has_places(list(row))
+        return 0.5 * plain  # with places, a row is about a span
     for entry in row[key]:
         if isinstance(entry, dict):
             if set(entry) & AUTHORS:

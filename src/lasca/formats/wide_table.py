@@ -100,7 +100,7 @@ class _Table:
                 people = [k for k in people if is_person(self.header[k])]
                 given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
             if len(people) < 2:
-                raise self._unclear([])
+                raise self._unclear([given] if len(given) > 1 else [])
             if self.questions(people) or not are_people([self.header[k] for k in people]):
                 raise self._unclear([people])
         unclear = {cell for k in given for cell in self.labels[k]} & set(UNCLEAR)
