@@ -71,7 +71,9 @@ def test_budget_and_the_most_for_one() -> None:
         assign(corpus, truth, 0)
 
 
-def test_the_command_writes_three_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_three_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = run_folder(tmp_path / "out")
     words: list[Any] = ["next", folder, "-o", tmp_path / "tasks", "--budget", 7]
     assert run(*map(str, words), monkeypatch=monkeypatch) == 0
@@ -82,3 +84,7 @@ def test_the_command_writes_three_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert {(row["annotator"], s) for row in rows for s in row["sequences"]} == {
         (name, s) for s, people in handed.items() for name in people
     }
+    assert "there are no more" not in capsys.readouterr().err
+    words = ["next", folder, "-o", tmp_path / "all", "--budget", 1000, "--annotators", "somebody new", "--most", 3]
+    assert run(*map(str, words), monkeypatch=monkeypatch) == 0
+    assert "there are no more" in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def naive_wealth(wrong: list[int], n: int, error: float) -> list[float]:
     course = []
     fortune, errors = 1.0, 0
     for i, x in enumerate(wrong):
-        m = (n * error - errors) / (n - i)
+        m = (math.ceil(n * error) - errors) / (n - i)
         if not 0 < m < 1:
             break
         leaves = min((2 + errors) / (5 + error * i), 1)
@@ -114,6 +116,18 @@ def test_without_an_audit_nothing_is_promised_and_it_says_how_many_items_would_d
     assert enough.accepted
     all_wrong = make_promise(certainty, [(i, True) for i in range(200)], error=0.05)
     assert all_wrong.accepted == ()
+
+
+def test_of_a_small_project_it_says_how_many_items_would_do() -> None:
+    """Fewer units than 1 / error: one that is wrong would be too much, so all of them must be looked at."""
+    certainty = np.linspace(0.9, 0.99, 60)
+    promise = make_promise(certainty, [], error=0.01)
+    assert promise.more is not None
+    assert 50 < promise.more <= 60
+    enough = [(i, False) for i in range(promise.more)]
+    assert len(make_promise(certainty, enough, error=0.01).accepted) == 60
+    assert not make_promise(certainty, enough[:-1], error=0.01).accepted
+    assert not make_promise(certainty, [(0, True), *enough[1:]], error=0.01).accepted
 
 
 def test_units_hold_every_token_once_and_audits_are_drawn_evenly() -> None:

@@ -11,13 +11,14 @@ as part of the queue. Whatever they say never enters the fit that is promised ab
 
 **The bound.** For nested sets of sure units, those of highest certainty first, test the hypothesis that a share of
 `error` or more of the set is wrong, by betting against it (Waudby-Smith & Ramdas 2024, sampling without replacement).
-With m_i the least mean of what is left under the hypothesis after i - 1 looks, (N·error - errors so far) / (N - i + 1),
+With m_i the least mean of what is left under the hypothesis after i - 1 looks, (⌈N·error⌉ - errors so far) / (N - i + 1),
 the wealth Π_i (1 + λ_i (m_i - x_i)), λ_i = (1 - r_i) / (1 - m_i), has an expectation of 1 at most under the hypothesis,
 whenever one stops; so it exceeds 1/δ with probability δ at most, **however often one looks** (Ville's inequality).
 r_i is what a wrong unit leaves of the wealth, (2 + errors so far) / (5 + error·(i - 1)): the share of the errors that
 the hypothesis would have shown, two fifths before anything was seen.
 
-**The sets.** δ is given to two of the nested sets (`STARTS`), by how many errors the model expects in them. A set whose
+**The sets.** δ is given to two of the nested sets (`STARTS`), by how many errors the model expects in them, but to none in
+which one error is too much: all of it would have to be looked at. A set whose
 hypothesis falls hands its part of δ on to the next larger one (Bretz et al. 2009: sets tested in an order that was
 fixed before share δ without paying for each other). The largest set whose hypothesis falls is accepted. The j-th
 different fit that is asked about gets its own part of δ (`spend`).
@@ -179,7 +180,7 @@ def wealth(wrong: npt.NDArray[Any], n: int, error: float) -> npt.NDArray[np.floa
     x = np.asarray(wrong, np.float64)
     looks = np.arange(len(x))
     before = np.cumsum(x) - x
-    m = (n * error - before) / (n - looks)
+    m = (math.ceil(n * error - 1e-9) - before) / (n - looks)
     left = np.minimum((2 + before) / (5 + error * looks), 1.0)
     refuted = m > 1 + 1e-9  # even if all that is left were wrong, it would be too few
     m = np.clip(m, 0.0, 1 - 1e-9)
@@ -196,9 +197,10 @@ def spend(delta: float, fit: int) -> float:
 def _parts(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: float) -> npt.NDArray[np.float64]:
     """Return the part of δ that each set begins with; `expected` is the share expected to be wrong in each."""
     parts = np.zeros(len(sizes))
+    smallest = int(np.searchsorted(sizes, min(1 / error, sizes[-1])))
     for share, part in STARTS:
         holds = np.flatnonzero(expected <= share * error)
-        parts[holds[-1] if len(holds) else 0] += part
+        parts[max(smallest, holds[-1] if len(holds) else 0)] += part
     return parts
 
 

@@ -150,7 +150,10 @@ def promise_words(promise: Any) -> str:
             f"{100 * promise.error:g} % of them are wrong, with {100 * promise.confidence:g} % confidence ({seen})"
         )
     if promise.more is None:
-        return f"Nothing can be promised at {100 * promise.error:g} %: {seen}"
+        return (
+            f"Nothing can be promised at {100 * promise.error:g} %, however many more items of the audit were right: "
+            f"{seen}. Ask for a larger --error"
+        )
     what = "an audit" if not promise.audited else "a larger audit"
     return (
         f"Nothing can be promised without {what}: {seen}. If {promise.more:,} more items of the audit were right, "
@@ -241,6 +244,11 @@ def next_votes(
         (place / "label-studio.json").write_text(text, encoding="utf-8")
     total = sum(a.gain for a in made)
     out.print(f"{len(made):,} votes handed out; they are expected to remove {total:.1f} errors", markup=False)
+    if len(made) < budget:
+        say(
+            "there are no more: those who are asked have labelled the rest, or it is sure, or they have --most; "
+            "--annotators names new people"
+        )
     say(f"wrote next.csv, next.jsonl and label-studio.json to {output}")
 
 
