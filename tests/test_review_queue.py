@@ -166,6 +166,21 @@ def test_people_are_believed_by_the_odds_of_what_they_usually_say() -> None:
     assert by_a.errors > by_b.errors + 0.03
 
 
+def test_a_blend_that_nobody_gave_is_not_what_is_proposed() -> None:
+    """Half see the long span, half none: token by token the last word is O, and what is left is wrong for sure."""
+    corpus = ner(a=["B-X", "I-X", "I-X"], b=["B-X", "I-X", "I-X"], c=["O", "O", "O"])
+    proba = {(0, 0): {"B-X": 0.53, "O": 0.47}, (0, 1): {"I-X": 0.53, "O": 0.47}, (0, 2): {"I-X": 0.48, "O": 0.52}}
+    truth = truth_of(corpus, proba)
+    queue = make_queue(corpus, truth)
+    (item,) = queue.items
+    assert item.area.readings[0] == ((0, 2, "X"),)
+    (row,) = rows(corpus, queue.items)
+    assert [c["spans"] for c in row["candidates"]] == [[[0, 3, "X"]], [], [[0, 2, "X"]]]
+    sure = truth_of(corpus, {(0, i): {tag: 0.9, "O": 0.1} for i, tag in enumerate(("B-X", "I-X", "I-X"))})
+    (plain,) = make_queue(corpus, sure).items
+    assert plain.area.offered == (0, 1)
+
+
 def test_tokens_that_hang_together_count_once() -> None:
     n = 6
     corpus = ner(a=["B-X"] + ["I-X"] * (n - 1), b=["O"] * n)

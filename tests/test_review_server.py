@@ -218,8 +218,8 @@ def test_twenty_decisions_rank_the_queue_anew_without_a_refit(folder: Path) -> N
     client = Client(folder, audit_every=0)
     first = client.get("queue")
     for row in first["items"][:RANK_AFTER]:
-        proposal = client.get("item", item=row["item"])["candidates"][0]["spans"]
-        client.post("decide", {"who": "ann", "item": row["item"], "readings": [proposal]})
+        inferred = client.session._items[row["item"]].area.readings[0]
+        client.post("decide", {"who": "ann", "item": row["item"], "readings": [inferred]})
     client.session.wait()
     state, again = client.get("state"), client.get("queue")
     assert state["version"] == 2

@@ -70,15 +70,32 @@ class Area:
         """The expected number of errors in what is inferred here."""
         if self.kind == "token":
             return max(0.0, 1.0 - self.weights[0])
-        apart = [distance(self.readings[0], r) for r in self.readings]
-        known = sum(w * d for w, d in zip(self.weights, apart))
-        model = known + max(0.0, 1.0 - sum(self.weights))
-        if not self.n_voters:
-            return model
+        return self._errors_of(self.readings[0]) + max(0.0, 1.0 - sum(self.weights)) * self._model
+
+    @cached_property
+    def offered(self) -> tuple[int, ...]:
+        """The readings in the order in which people see them: that of the fewest errors to be expected first.
+
+        What was inferred token by token may be a blend of several readings that nobody would give.
+        """
+        order = range(len(self.readings))
+        return tuple(sorted(order, key=lambda i: round(self._errors_of(self.readings[i]), 9)))
+
+    @property
+    def _model(self) -> float:
+        """The model's part of the belief; the rest is that of the people."""
+        n = self.stop - self.start if self.n_voters else 0
+        return BELIEVED / (n + BELIEVED)
+
+    @cached_property
+    def _beliefs(self) -> list[float]:
+        """How far each reading is believed, by the model and by the people."""
         trust = self.trust or tuple(map(len, self.voters))
-        people = sum(t * d for t, d in zip(trust, apart)) / sum(trust)
-        n = self.stop - self.start
-        return (model * BELIEVED + people * n) / (n + BELIEVED)
+        people, total = 1 - self._model, sum(trust) or 1.0
+        return [self._model * w + people * t / total for w, t in zip(self.weights, trust)]
+
+    def _errors_of(self, reading: Reading) -> float:
+        return sum(b * distance(reading, other) for b, other in zip(self._beliefs, self.readings))
 
     @property
     def certainty(self) -> float:

@@ -296,10 +296,11 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
     area = item.area
     words = corpus.sequence(area.sequence)
     candidates: list[dict[str, Any]] = []
-    for reading, weight, voters in zip(area.readings, area.weights, area.voters):
+    for i in area.offered:
+        reading = area.readings[i]
         candidate: dict[str, Any] = {"spans": [list(span) for span in reading], "words": said(words, reading)}
         if votes:
-            candidate |= {"probability": round(weight, 4), "votes": len(voters)}
+            candidate |= {"probability": round(area.weights[i], 4), "votes": len(area.voters[i])}
         candidates.append(candidate)
     before, after = " ".join(words[: area.start]), " ".join(words[area.stop :])
     return {

@@ -204,8 +204,8 @@ class Session:
             item = self._find(name)
             corpus, area = self._fit.corpus, item.area
             candidates: list[dict[str, Any]] = []
-            for i, reading in enumerate(area.readings):
-                candidate: dict[str, Any] = {"spans": [list(span) for span in reading]}
+            for i in area.offered:
+                candidate: dict[str, Any] = {"spans": [list(span) for span in area.readings[i]]}
                 if votes:
                     said = [corpus.annotators[v] for v in area.voters[i]]
                     candidate |= {"votes": said, "probability": round(area.weights[i], 3)}
@@ -281,8 +281,8 @@ class Session:
         start = min([area.start, *(s for s, _, _ in spans)])
         stop = max([area.stop, *(e for _, e, _ in spans)])
         shown: dict[str, Any] = {
-            "item": self._name(item), "candidates": [[list(s) for s in r] for r in area.readings], "votes": votes,
-            "reason": item.reason, "version": self._version,
+            "item": self._name(item), "candidates": [[list(s) for s in area.readings[i]] for i in area.offered],
+            "votes": votes, "reason": item.reason, "version": self._version,
         }  # fmt: skip
         if audit:
             shown["unit"] = item.id
