@@ -12,7 +12,8 @@ as part of the queue. Whatever they say never enters the fit that is promised ab
 **The bound.** For nested sets of sure units, those of highest certainty first, test the hypothesis that a share of
 `error` or more of the set is wrong, by betting against it (Waudby-Smith & Ramdas 2024, sampling without replacement).
 With m_i the least mean of what is left under the hypothesis after i - 1 looks,
-(⌈N·error⌉ - errors so far) / (N - i + 1), the wealth Π_i (1 + λ_i (m_i - x_i)), λ_i = (1 - r_i) / (1 - m_i), has an expectation of 1 at most under the hypothesis,
+(⌈N·error⌉ - errors so far) / (N - i + 1),
+the wealth Π_i (1 + λ_i (m_i - x_i)), λ_i = (1 - r_i) / (1 - m_i), has an expectation of 1 at most under the hypothesis,
 whenever one stops; so it exceeds 1/δ with probability δ at most, **however often one looks** (Ville's inequality).
 r_i is what a wrong unit leaves of the wealth, (2 + errors so far) / (5 + error·(i - 1)): the share of the errors that
 the hypothesis would have shown, two fifths before anything was seen.
