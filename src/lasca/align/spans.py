@@ -17,17 +17,8 @@ from typing import Any
 
 from lasca.errors import FormatError, ParameterError, excerpt
 
-__all__ = [
-    "OVERLAP",
-    "PARTIAL",
-    "TAGGING",
-    "Span",
-    "by_layer",
-    "check_choices",
-    "cut_tokens",
-    "label_spans",
-    "spans_to_labels",
-]
+__all__ = ["OVERLAP", "PARTIAL", "TAGGING", "Span", "by_layer", "check_choices", "cut_tokens", "label_spans",
+           "spans_to_labels"]  # fmt: skip
 
 PARTIAL = ("expand", "shrink", "error", "split")
 OVERLAP = ("error", "longest", "first", "layers", "depth")

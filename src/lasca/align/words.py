@@ -23,15 +23,8 @@ from typing import Any
 
 from lasca.errors import ParameterError
 
-__all__ = [
-    "Alignment",
-    "align_sequences",
-    "align_tokens",
-    "characters",
-    "matches",
-    "same_characters",
-    "transfer_labels",
-]
+__all__ = ["Alignment", "align_sequences", "align_tokens", "characters", "matches", "same_characters",
+           "transfer_labels"]  # fmt: skip
 
 MAX_EDITS = 1000
 MAX_WORK = 50_000_000  # steps: what is further apart than this allows is not aligned

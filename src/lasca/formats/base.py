@@ -25,20 +25,8 @@ from lasca.formats.sources import (
     unwrapped,
 )
 
-__all__ = [
-    "SCORES",
-    "Collector",
-    "SourceFile",
-    "elsewhere",
-    "files_of",
-    "natural_key",
-    "owners",
-    "parse_json",
-    "parse_json_items",
-    "parse_json_lines",
-    "pick",
-    "unwrapped",
-]
+__all__ = ["SCORES", "Collector", "SourceFile", "elsewhere", "files_of", "natural_key", "owners", "parse_json",
+           "parse_json_items", "parse_json_lines", "pick", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file

@@ -29,17 +29,8 @@ from lasca.formats.names import NAMES, TOKEN_NAMES, named, plain_name
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = [
-    "Block",
-    "Layout",
-    "Table",
-    "layout_of",
-    "numbered",
-    "overlapping",
-    "read_table",
-    "split_spaces",
-    "text_lines",
-]
+__all__ = ["Block", "Layout", "Table", "layout_of", "numbered", "overlapping", "read_table", "split_spaces",
+           "text_lines"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")

@@ -8,78 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "END",
-    "LAYERS",
-    "NAMES",
-    "QUOTES",
-    "START",
-    "TOKEN_NAMES",
-    "are_people",
-    "has_places",
-    "is_person",
-    "named",
-    "owner_role",
-    "plain_name",
-    "role_of",
-    "speaker",
-]
+__all__ = ["END", "LAYERS", "NAMES", "QUOTES", "START", "TOKEN_NAMES", "are_people", "has_places", "is_person", "named",
+           "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "sequence": (
-        "sequence",
-        "sequence_id",
-        "sentence",
-        "sentence_id",
-        "sent_id",
-        "sent",
-        "sent_idx",
-        "sentence_idx",
-        "sentence_index",
-        "sentence_#",
-        "document",
-        "doc",
-        "doc_id",
-        "document_id",
-    ),
-    "position": (
-        "position",
-        "index",
-        "token_id",
-        "token_index",
-        "token_idx",
-        "token_position",
-        "tok_id",
-        "word_id",
-        "word_idx",
-        "word_index",
-        "idx",
-        "i",
-    ),
+    "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
+                 "sentence_index", "sentence_#", "document", "doc", "doc_id", "document_id"),
+    "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
+                 "word_idx", "word_index", "idx", "i"),
     "token": ("token", "word", "form", "text", "sentence", "document"),
-    "annotator": (
-        "annotator",
-        "annotator_id",
-        "annotator_name",
-        "worker",
-        "worker_id",
-        "workerid",
-        "performer",
-        "performer_id",
-        "user",
-        "user_id",
-        "username",
-        "rater",
-        "rater_id",
-        "coder",
-        "coder_id",
-    ),
+    "annotator": ("annotator", "annotator_id", "annotator_name", "worker", "worker_id", "workerid", "performer",
+                  "performer_id", "user", "user_id", "username", "rater", "rater_id", "coder", "coder_id"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating"),
     "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id"),
     "role": ("role",),
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
     "probability": ("probability", "proba", "prob"),
-}
+}  # fmt: skip
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
 START = ("start", "begin", "start_offset", "startoffset", "start_char", "char_start", "start_position", "start_idx")
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")

@@ -39,18 +39,8 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "records"
 SUFFIXES = (".json", ".jsonl", ".ndjson")
-TEXT = (
-    "text",
-    "sentence",
-    "content",
-    "body",
-    "document",
-    "document_text",
-    "note_text",
-    "tweet",
-    "comment",
-    "displayed_text",
-)
+TEXT = ("text", "sentence", "content", "body", "document", "document_text", "note_text", "tweet", "comment",
+        "displayed_text")  # fmt: skip
 TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
 IDS = ("id", "doc_id", "document_id", "item_id", "instance_id", "post_id", "note_id", "sentence_id")
 WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
@@ -60,17 +50,8 @@ SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "ent
 WRITTEN = ("response", "output", "completion", "generation", "prediction")  # what a language model wrote
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
-OTHERS = (
-    "_input_hash",
-    "_task_hash",
-    "_session_id",
-    "annotation_sets",
-    "versions",
-    "lasca",
-    "predictions",
-    "data",
-    "answer",
-)
+OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
+          "data", "answer")  # fmt: skip
 Voice = tuple[str, str, Any]  # role, name, what was said
 
 

@@ -17,19 +17,8 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, StoreError
 from lasca.formats.outcome import Outcome, everybody
 
-__all__ = [
-    "TRUTH",
-    "Said",
-    "Sheet",
-    "Voice",
-    "library",
-    "merged",
-    "safe_name",
-    "sheets_of",
-    "shown_as",
-    "texts_of",
-    "voices_of",
-]
+__all__ = ["TRUTH", "Said", "Sheet", "Voice", "library", "merged", "safe_name", "sheets_of", "shown_as", "texts_of",
+           "voices_of"]  # fmt: skip
 
 TRUTH = "lasca"
 Voice = tuple[str, str]  # role ("truth", "gold", "annotator", "model") and name

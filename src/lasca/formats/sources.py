@@ -24,16 +24,8 @@ from lasca.errors import FormatError
 from lasca.files import SUMS
 from lasca.formats.names import owner_role
 
-__all__ = [
-    "SourceFile",
-    "files_of",
-    "loads",
-    "owners",
-    "parse_json",
-    "parse_json_items",
-    "parse_json_lines",
-    "unwrapped",
-]
+__all__ = ["SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items", "parse_json_lines",
+           "unwrapped"]  # fmt: skip
 
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30

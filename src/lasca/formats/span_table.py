@@ -35,22 +35,13 @@ USUAL = {
     "start": START,
     "end": END,
     "label": (*NAMES["label"], "type", "entity_type", "category", "ner_label", "labels"),
-    "text": (
-        "text",
-        "sentence",
-        "content",
-        "document_text",
-        "full_text",
-        "document",
-        "sentence_text",
-        "context",
-        "tweet",
-    ),
+    "text": ("text", "sentence", "content", "document_text", "full_text", "document", "sentence_text", "context",
+             "tweet"),
     "annotator": NAMES["annotator"],
     "item": ("doc_id", "document_id", "text_id", "sentence_id", "sent_id", "item_id", "id", "doc", "file", "filename"),
     "quote": (*QUOTES, "value", "word", "token"),
     "time": NAMES["time"],
-}
+}  # fmt: skip
 
 
 def read(

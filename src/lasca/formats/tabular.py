@@ -16,24 +16,9 @@ import pyarrow.parquet as pq
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile
 
-__all__ = [
-    "HOLDS_ROWS",
-    "NAN",
-    "QUOTES",
-    "as_strings",
-    "columns_of_tags",
-    "csv_rows",
-    "delimiter_of",
-    "frame_table",
-    "holds_lists",
-    "holds_rows",
-    "is_parquet",
-    "is_quoted",
-    "is_table",
-    "looks_delimited",
-    "read_delimited",
-    "read_parquet",
-]
+__all__ = ["HOLDS_ROWS", "NAN", "QUOTES", "as_strings", "columns_of_tags", "csv_rows", "delimiter_of", "frame_table",
+           "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table", "looks_delimited", "read_delimited",
+           "read_parquet"]  # fmt: skip
 
 NAN = ("nan", "NaN", "<NA>")  # what pandas makes of a missing cell where it is turned into text
 LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")

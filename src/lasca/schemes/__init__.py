@@ -25,22 +25,6 @@ from lasca.schemes.tables import (
     transitions,
 )
 
-__all__ = [
-    "OUTSIDE",
-    "SCHEMES",
-    "Scheme",
-    "complete_labels",
-    "convert",
-    "convert_corpus",
-    "count_illegal",
-    "detect",
-    "detect_corpus",
-    "is_legal",
-    "mixed_schemes",
-    "repair",
-    "repair_corpus",
-    "spans",
-    "split_label",
-    "tags",
-    "transitions",
-]
+__all__ = ["OUTSIDE", "SCHEMES", "Scheme", "complete_labels", "convert", "convert_corpus", "count_illegal", "detect",
+           "detect_corpus", "is_legal", "mixed_schemes", "repair", "repair_corpus", "spans", "split_label", "tags",
+           "transitions"]  # fmt: skip

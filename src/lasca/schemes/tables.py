@@ -13,24 +13,8 @@ import numpy.typing as npt
 from lasca.errors import CorpusError, ParameterError
 from lasca.estimator import check_choice
 
-__all__ = [
-    "OUTSIDE",
-    "SCHEMES",
-    "Scheme",
-    "complete_labels",
-    "convert",
-    "detect",
-    "detect_in_pairs",
-    "detect_labels",
-    "is_legal",
-    "parts_of",
-    "repair",
-    "scheme_of",
-    "spans",
-    "split_label",
-    "tags",
-    "transitions",
-]
+__all__ = ["OUTSIDE", "SCHEMES", "Scheme", "complete_labels", "convert", "detect", "detect_in_pairs", "detect_labels",
+           "is_legal", "parts_of", "repair", "scheme_of", "spans", "split_label", "tags", "transitions"]  # fmt: skip
 
 OUTSIDE = "O"
 Span = tuple[int, int, str]
