@@ -25,8 +25,8 @@ from lasca.formats.sources import (
     unwrapped,
 )
 
-__all__ = ["SCORES", "Collector", "SourceFile", "elsewhere", "files_of", "natural_key", "owners", "parse_json",
-           "parse_json_items", "parse_json_lines", "pick", "unwrapped"]  # fmt: skip
+__all__ = ["SCORES", "Collector", "Counts", "SourceFile", "elsewhere", "files_of", "natural_key", "owners",
+           "parse_json", "parse_json_items", "parse_json_lines", "pick", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file
@@ -71,15 +71,13 @@ class _Column:
     sure: tuple[float | None, ...] | None = None
 
 
-class Collector:
-    """Gathers sequences, annotations and golds in any order, and makes one corpus of them."""
+class Counts:
+    """What was left out, changed or guessed, counted with a few examples, and notes for people."""
 
-    def __init__(self, files: Sequence[SourceFile], format: str) -> None:
-        self.format = format
-        self.source = _source(files)
-        self.sequences: dict[str, _Sequence] = {}
-        self.columns: dict[tuple[str, str], dict[str, _Column]] = {}  # (role, name) -> sequence id -> labels
-        self.doubles: dict[tuple[str, str, str], list[_Column]] = {}  # (role, name, sequence id) -> what was said
+    most = 3
+    """Examples that are kept of each kind."""
+
+    def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.examples: dict[str, list[str]] = {}
         self.notes: list[str] = []
@@ -89,8 +87,30 @@ class Collector:
         if n:
             self.counts[kind] = self.counts.get(kind, 0) + n
             shown = self.examples.setdefault(kind, [])
-            if example is not None and len(shown) < 3:
+            if example is not None and len(shown) < self.most:
                 shown.append(excerpt(example, 200))
+
+    def note(self, sentence: str) -> None:
+        """Tell the user something once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def report(self, source: str, format: str) -> LoadReport:
+        """Return all of it as the load report of a corpus."""
+        examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
+        return LoadReport(source, format, self.counts, examples, tuple(self.notes))
+
+
+class Collector(Counts):
+    """Gathers sequences, annotations and golds in any order, and makes one corpus of them."""
+
+    def __init__(self, files: Sequence[SourceFile], format: str) -> None:
+        super().__init__()
+        self.format = format
+        self.source = _source(files)
+        self.sequences: dict[str, _Sequence] = {}
+        self.columns: dict[tuple[str, str], dict[str, _Column]] = {}  # (role, name) -> sequence id -> labels
+        self.doubles: dict[tuple[str, str, str], list[_Column]] = {}  # (role, name, sequence id) -> what was said
 
     def fresh(self) -> Collector:
         """Return a collector of the same files that has gathered nothing but what was counted and noted so far."""
@@ -98,11 +118,6 @@ class Collector:
         other.source, other.counts, other.notes = self.source, dict(self.counts), list(self.notes)
         other.examples = {kind: list(shown) for kind, shown in self.examples.items()}
         return other
-
-    def note(self, sentence: str) -> None:
-        """Tell the user something once."""
-        if sentence not in self.notes:
-            self.notes.append(sentence)
 
     def sequence(
         self,
@@ -206,7 +221,6 @@ class Collector:
         annotators = sorted(crowd)
         index = {id: i for i, id in enumerate(ids)}
         chars = [self.sequences[id].chars for id in ids]
-        examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
         keys = sorted({key for s in self.sequences.values() for key in s.metadata})
         offsets = np.cumsum([0, *(len(self.sequences[id].tokens) for id in ids)]).tolist()
         soft = _soft([crowd[name][1] for name in annotators], dict(zip(ids, offsets)), sorted({*names, *labels}))
@@ -220,7 +234,7 @@ class Collector:
             metadata={key: [self.sequences[id].metadata.get(key, "") for id in ids] for key in keys},
             token_chars=_all_chars(chars),
             soft=soft,
-            load_report=LoadReport(self.source, self.format, self.counts, examples, tuple(self.notes)),
+            load_report=self.report(self.source, self.format),
         )
 
 

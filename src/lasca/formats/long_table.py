@@ -33,14 +33,13 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lasca.corpus import CrowdCorpus, LoadReport
+from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import SourceFile, owners
-from lasca.formats.long_arrays import Arrays, arrange, further_columns
+from lasca.formats.long_arrays import Arrays
 from lasca.formats.names import NAMES, has_places, named, plain_name, role_of
 from lasca.formats.names import QUOTES as QUOTED
 from lasca.formats.tabular import (
@@ -105,35 +104,15 @@ def read(
         tables, annotator = [_owned(table, file, *names[file.shown]) for table, file in zip(tables, files)], FILE
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    return _corpus(
-        source,
-        {**wanted, "time": time, "probability": probability},
-        (golds,) if isinstance(golds, str) else tuple(golds),
-        broken,
-        () if annotator != FILE else ("There is no column of annotators: each file is one annotator's.",),
-    )
+    notes = () if annotator != FILE else ("There is no column of annotators: each file is one annotator's.",)
+    return _corpus(source, {**wanted, "time": time, "probability": probability}, golds, broken, notes)
 
 
-def read_frame(
-    frame: Any,
-    *,
-    sequence: str | None = None,
-    position: str | None = None,
-    token: str | None = None,
-    annotator: str | None = None,
-    label: str | None = None,
-    golds: Sequence[str] | str = (),
-    time: str | None = None,
-    probability: str | None = None,
-) -> CrowdCorpus:
-    """Read a pandas, polars or Arrow table (anything narwhals knows); the options name its columns."""
-    source = _Table(frame_table(frame), "<data frame>", 0)
-    wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
-    return _corpus(
-        source,
-        {**wanted, "time": time, "probability": probability},
-        (golds,) if isinstance(golds, str) else tuple(golds),
-    )
+def read_frame(frame: Any, *, golds: Sequence[str] | str = (), **columns: str | None) -> CrowdCorpus:
+    """Read a pandas, polars or Arrow table (anything narwhals knows); `columns` and `golds` as `read` takes them."""
+    if unknown := columns.keys() - NAMES.keys():
+        raise ParameterError("column", min(unknown), f"one of {', '.join(NAMES)}")
+    return _corpus(_Table(frame_table(frame), "<data frame>", 0), columns, golds)
 
 
 def _load(file: SourceFile) -> _Table:
@@ -187,25 +166,24 @@ def _cells_with_breaks(source: _Table) -> tuple[int, str]:
 def _corpus(
     source: _Table,
     wanted: Mapping[str, str | None],
-    golds: tuple[str, ...],
+    golds: Sequence[str] | str,
     broken: Sequence[tuple[int, str]] = (),
     notes: Sequence[str] = (),
 ) -> CrowdCorpus:
     names = _columns(source, wanted)
-    gold_names = _gold_columns(source, names, golds)
+    gold_names = _gold_columns(source, names, (golds,) if isinstance(golds, str) else tuple(golds))
     if not len(source.table):
         raise source.error("there is no row in the table")
     if "token" in names and names.get("task") == names["token"]:
         _refuse_parts(source, names)
-    arrays = arrange(source.table, names, gold_names, source.error, wanted.get("probability") is not None)
+    arrays = Arrays(source.table, names, gold_names, source.error, wanted.get("probability") is not None)
     if arrays.soft is None:
         names.pop("probability", None)
     arrays.notes.extend(notes)
     for n, example in broken:
         arrays.count("cells with a line break", n, example)
     others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
-    metadata, token_metadata = further_columns(source.table, others, arrays)
-    return _assembled(source, arrays, metadata, token_metadata)
+    return arrays.corpus(source.shown, NAME, others)
 
 
 def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:
@@ -305,28 +283,6 @@ def _gold_columns(source: _Table, names: Mapping[str, str], golds: tuple[str, ..
             continue
         found.append(name)
     return found
-
-
-def _assembled(
-    source: _Table, arrays: Arrays, metadata: Mapping[str, Any], token_metadata: Mapping[str, Any]
-) -> CrowdCorpus:
-    report = LoadReport(source.shown, NAME, arrays.counts, arrays.examples, tuple(arrays.notes))
-    return CrowdCorpus.from_codes(
-        tokens=arrays.tokens,
-        offsets=arrays.offsets,
-        labels=arrays.labels,
-        annotators=arrays.annotators,
-        annotation_token=arrays.token,
-        annotation_annotator=arrays.annotator,
-        annotation_label=arrays.label.astype(np.int64),
-        sequence_ids=arrays.sequence_ids,
-        golds=arrays.golds,
-        roles=arrays.roles,
-        metadata=metadata,
-        token_metadata=token_metadata,
-        soft=arrays.soft,
-        load_report=report,
-    )
 
 
 def _lists_for_labels(file: SourceFile, label: str) -> bool:
