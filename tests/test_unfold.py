@@ -11,7 +11,7 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import read
-from lasca.formats.unfold import dresses
+from lasca.formats.unclaimed import dresses
 from mutations import MANY, assert_only_lasca_errors, source
 
 

@@ -16,8 +16,7 @@ from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError,
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.layers import Layers
-from lasca.formats.outcome import outcome
-from lasca.formats.sheets import Sheet, sheets_of
+from lasca.formats.outcome import Sheet, outcome, sheets_of
 from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
@@ -303,7 +302,7 @@ def _chosen(readers: Mapping[str, Reader], files: list[SourceFile], shown: str) 
             return format, files, ""
     except FormatError as error:
         format, failed = "", error
-    from lasca.formats.unfold import dresses
+    from lasca.formats.unclaimed import dresses
 
     for said, other in dresses(files) if len(files) <= MANY else ():
         try:
@@ -334,7 +333,7 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
-        from lasca.formats.unknown import SHAPES, found_in, other_tool, why_unknown
+        from lasca.formats.unclaimed import SHAPES, found_in, other_tool, why_unknown
 
         tool = next((said for file in files[:20] if (said := other_tool(file)) is not None), None)
         if tool is not None:

@@ -13,8 +13,7 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.files import whole_file
-from lasca.formats.outcome import Outcome, everybody
-from lasca.formats.sheets import texts_of
+from lasca.formats.outcome import Outcome, everybody, texts_of
 
 __all__ = ["tasks", "write"]
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, ParameterError
-from lasca.formats.outcome import outcome
-from lasca.formats.sheets import merged, sheets_of
+from lasca.formats.outcome import merged, outcome, sheets_of
 
 __all__ = ["Layers"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from lasca import align
 from lasca.errors import LascaWarning
 from lasca.files import whole_folder
-from lasca.formats.sheets import Sheet, Voice, library, safe_name, voices_of
+from lasca.formats.outcome import Sheet, Voice, library, safe_name, voices_of
 
 __all__ = ["write_cas_json", "write_webanno", "write_xmi"]
 

@@ -20,8 +20,7 @@ from typing import Any
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, StoreError
 from lasca.files import whole_file, whole_folder
-from lasca.formats.outcome import Outcome
-from lasca.formats.sheets import TRUTH, Said, Sheet, Voice, library, safe_name, sheets_of, shown_as, voices_of
+from lasca.formats.outcome import TRUTH, Outcome, Said, Sheet, Voice, library, safe_name, sheets_of, shown_as, voices_of
 
 __all__ = ["write_brat", "write_docbin", "write_doccano", "write_offsets", "write_prodigy"]
 

@@ -1,0 +1,306 @@
+"""Files that no reader claims: the same rows in another dress, and if that does not help, what is wrong with them.
+
+- A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON,
+  and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
+- JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
+- An object that maps ids to objects, or that holds one list of objects beside plain values, is those objects.
+
+Rows of tables stay on their lines, so that messages point into the file the user has; records inside an object are
+counted. `why_unknown` names the most telling thing that is wrong with files, for the error that says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from lasca.errors import FormatError, excerpt
+from lasca.formats.brat import is_standoff
+from lasca.formats.conll_columns import OWN
+from lasca.formats.conll_lines import read_table, text_lines
+from lasca.formats.mace_csv import read as read_mace
+from lasca.formats.names import named
+from lasca.formats.sources import SourceFile, loads, parse_json, parse_json_items
+from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
+
+__all__ = ["dresses", "found_in", "opened", "other_tool", "why_unknown"]
+
+Placed = tuple[int, dict[str, Any]]
+PARSED = 20_000  # characters of a cell that Python's own parser is asked to read
+TEXTS = {"text", "tokens", "words", "sentence", "content", "data", "displayed_text"}  # by which a record is known
+PLAIN = (str, int, float, bool, type(None))
+
+
+def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]]]:
+    """Yield the files in other dresses, each with a sentence that says what was done."""
+    for said, change in (
+        ("The cells of the table hold lists: they were read as JSON.", opened),
+        ("The objects of the file were read as the rows of a table.", _flattened),
+        ("The file is an object that holds the records: they were taken out of it.", _taken_out),
+    ):
+        try:
+            changed = [change(file) for file in files]
+        except FormatError:
+            continue
+        if all(file is not None for file in changed):
+            yield said, [file for file in changed if file is not None]
+
+
+def opened(file: SourceFile) -> SourceFile | None:
+    """Return a table whose cells hold lists as JSON lines; None if it is none."""
+    if file.values or not looks_delimited(file):
+        return None
+    (_, header), *rows = csv_rows(file)
+    names = [name.strip() or "row" for name in header]
+    if len(set(names)) < len(names):
+        return None
+    if any(_is_list(cell) for _, cells in rows[:20] for cell in cells):
+        return _lines(file, [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows])
+    text = named(names, ("text", "sentence", "content", "tweet", "words", "tokens"))
+    columns = [[cells[k] for _, cells in rows] for k in range(len(names))]
+    tagged = set(columns_of_tags(columns[text], columns)) - {text} if text is not None else set()
+    if text is None or not tagged:
+        return None
+    made = []
+    for line, cells in rows:
+        row: dict[str, Any] = {
+            n: c.split() if k in tagged else c for k, (n, c) in enumerate(zip(names, cells)) if c.strip()
+        }
+        made.append((line, {**row, "tokens": cells[text].split()}))
+    return _lines(file, made)
+
+
+def _flattened(file: SourceFile) -> SourceFile | None:
+    """Return objects of plain values as CSV; None if they are others."""
+    rows = _frame(file) or (list(parse_json_items(file)) if file.records else [])
+    names = list(dict.fromkeys(name for _, row in rows for name in row))
+    if len(names) < 2 or not all(isinstance(value, PLAIN) for _, row in rows for value in row.values()):
+        return None
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    for _, row in rows:
+        writer.writerow(["" if row.get(name) is None else row[name] for name in names])
+    return _named(file, ".csv", stream.getvalue())
+
+
+def _frame(file: SourceFile) -> list[Placed]:
+    """Return the rows of a data frame that pandas wrote by its columns, or split into columns and data."""
+    whole = file.records[0] if len(file.values) == 1 and file.records else {}
+    columns, data = whole.get("columns"), whole.get("data")
+    if isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
+        return [(k, dict(zip(map(str, columns), row))) for k, row in enumerate(data)]
+    by_column = [value for value in whole.values() if isinstance(value, dict)]
+    if len(by_column) < 2 or len(by_column) < len(whole) or any(list(v) != list(by_column[0]) for v in by_column):
+        return []
+    if not all(isinstance(cell, PLAIN) for value in by_column for cell in value.values()):
+        return []
+    if all(key.isdecimal() for key in whole) or not all(key.isdecimal() for key in by_column[0]):
+        return []  # rather records by their ids
+    return [(k, {name: value[key] for name, value in whole.items()}) for k, key in enumerate(by_column[0])]
+
+
+def _taken_out(file: SourceFile) -> SourceFile | None:
+    """Return the records that stand inside one object: by their ids, or as its only list of objects."""
+    if len(file.values) != 1 or not file.records:
+        return None
+    whole = parse_json(file)
+    if not isinstance(whole, dict):
+        return None
+    if whole and all(isinstance(row, dict) and len(row) > 1 for row in whole.values()):
+        return _lines(file, [(k, {"id": key, **row}) for k, (key, row) in enumerate(whole.items(), start=1)])
+    lists = [value for value in whole.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    if len(lists) != 1 or TEXTS & set(whole) or not all(isinstance(row, dict) and TEXTS & set(row) for row in lists[0]):
+        return None
+    return _lines(file, list(enumerate(lists[0], start=1)))
+
+
+def _is_list(cell: str) -> bool:
+    return cell.strip()[:1] in ("[", "{") and isinstance(_value(cell), list | dict)
+
+
+def _value(cell: str) -> Any:
+    """Return what a cell holds: a list or an object, if that is written in it, else its text; nothing is null."""
+    text = cell.strip()
+    if text[:1] not in ("[", "{"):
+        return text or None
+    try:
+        return loads(text)
+    except ValueError:
+        pass
+    try:
+        value = ast.literal_eval(text) if len(text) <= PARSED else text
+        json.dumps(value, allow_nan=False)  # tuples are lists; sets and the like stay text
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    return value
+
+
+def _lines(file: SourceFile, rows: list[Placed]) -> SourceFile:
+    """Return rows as JSON lines, each on its line of the file."""
+    written: list[str] = []
+    for line, row in rows:
+        written += [""] * (line - 1 - len(written))
+        written.append(json.dumps(row, ensure_ascii=True))
+    return _named(file, ".jsonl", "\n".join(written) + "\n")
+
+
+def _named(file: SourceFile, suffix: str, text: str) -> SourceFile:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise file.error("this JSON holds half a character (a \\ud8… escape without its partner)") from error
+    return replace(file, name=str(PurePosixPath(file.name).with_suffix(suffix)), data=data)
+
+
+SHAPES = (
+    'JSON lines {"id": 1, "text": "…", "label": [[start, end, "PER"]]} with a file per annotator, or a table with the '
+    "columns sequence, position, token, annotator, label"
+)
+TOOLS = {
+    "UBIAI": {"document", "tokens"},
+    "tagtog": {"anncomplete", "entities"},
+    "Kili": {"externalId", "labels"},
+    "Dataturks": {"content", "annotation"},
+    "Datasaur": {"sentences", "labelSets"},
+    "Argilla 1 (Rubrix)": {"annotation_agent", "prediction"},
+    "PubAnnotation": {"text", "denotations"},
+    "BioC": {"source", "documents"},
+    "Rasa": {"rasa_nlu_data"},
+    "Labelbox": {"data_row", "projects"},
+    "LUIS": {"luis_schema_version", "utterances"},
+    "Azure Language Studio": {"projectFileVersion", "assets"},
+    "Google AutoML": {"text_snippet", "annotations"},
+    "a chat with a language model": {"messages"},
+    "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
+        "instance_id_to_label_to_value"
+    },
+}
+"""Tools whose exports LASCA does not read, by keys of their JSON."""
+
+IMAGES = ({"filename", "bbox"}, {"images", "annotations", "categories"}, {"filename", "segmentation"})
+"""Keys of exports about images: doccano's, and COCO."""
+
+BEGINNINGS = {
+    "BioC": re.compile(rb"<collection\b.*<(?:source|document|infon)\b", re.DOTALL),
+    "PubTator": re.compile(rb"\A\s*\w+\|t\|"),
+    "YEDDA (marks inside the text)": re.compile(rb"\[@[^\n\]]+#[^\n\]#]+\*\]"),
+    "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
+    "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
+}
+"""The same by how their files begin."""
+
+MANY = 20  # files that are looked at
+MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
+
+
+def why_unknown(files: Sequence[SourceFile]) -> str | None:
+    """Return a sentence on the first file with something wrong in it, or None if nothing is: just no known format."""
+    if any(PurePosixPath(file.name).name == "[Content_Types].xml" for file in files):
+        return "This is an Office document: save the sheet as CSV (UTF-8)"
+    for file in files[:MANY]:
+        try:
+            _look(file)
+        except FormatError as error:
+            return str(error)
+    return None
+
+
+def other_tool(file: SourceFile) -> str | None:
+    """Name the tool whose files LASCA does not read, if this is one of them."""
+    head = file.head(2048)
+    if b"<GateDocument" in head or any("annotation_sets" in row for row in file.records[:1]):
+        return (
+            f"{file.shown} is a GATE document, which LASCA does not read. Export its annotations as CoNLL columns or "
+            "as JSON lines with text and spans"
+        )
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        return f"{file.shown} is a pointer of Git LFS, not the file itself: fetch it first, with: git lfs pull"
+    if {"_unit_id", "_trusted_judgments"} <= set(file.cells) and "_worker_id" not in file.cells:
+        return (
+            f"{file.shown} is an aggregated report of CrowdFlower (Appen), in which nobody is named: download the full "
+            "report, which has a row for every judgment and a column _worker_id"
+        )
+    keys = set(file.records[0]) if file.records else set()
+    if any(own <= keys for own in IMAGES):
+        return f"{file.shown} holds regions of images ({_keys(file.records[0])}). LASCA reads labels of texts"
+    tool = next((name for name, own in TOOLS.items() if own <= keys), None)
+    tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
+    if tool is not None:
+        return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
+    if file.name.lower().endswith((".ann", ".a1", ".a2")) and is_standoff(file):
+        return (
+            f"{file.shown} holds annotations of brat without their text: give the folder in which NAME.ann and "
+            "NAME.txt stand side by side (join NAME.a1 and NAME.a2 into NAME.ann)"
+        )
+    if b"<typeSystemDescription" in head:
+        return f"{file.shown} is a UIMA type system: give the XMI documents themselves"
+    if head[:4] == b"\xac\xed\x00\x05":
+        return f"{file.shown} holds Java objects (.ser): export the project with TSV or XMI instead"
+    return None
+
+
+def found_in(file: SourceFile) -> str | None:
+    """Say in a few words what a file holds: the keys of its JSON, or the columns of its table."""
+    if file.records:
+        return f"JSON objects with the keys {_keys(file.records[0])}{_inside(file.records[0])}"
+    if file.values:
+        return "JSON that is no list of objects"
+    if looks_delimited(file) and len(file.cells) > 1:
+        return f"a table with the columns {', '.join(excerpt(cell, 30) for cell in file.cells[:12])}"
+    return None
+
+
+def _keys(record: dict[str, Any]) -> str:
+    return ", ".join(excerpt(key, 30) for key in list(record)[:12])
+
+
+def _inside(record: dict[str, Any]) -> str:
+    """Say what stands under the first key that holds objects."""
+    for key, value in record.items():
+        entry = value[0] if isinstance(value, list) and value else value
+        if isinstance(entry, dict) and entry:
+            return f" (under {excerpt(key, 30)}: {_keys(entry)})"
+    return ""
+
+
+def _look(file: SourceFile) -> None:
+    """Raise what is wrong with a file, if anything is."""
+    if is_parquet(file):
+        read_parquet(file)
+        return
+    text = file.text()
+    if "\x00" in text:
+        at = text.index("\x00")
+        raise file.error(
+            "there is a NUL byte in the text", text.count("\n", 0, at) + 1, got=text[max(at - 20, 0) : at + 20]
+        )
+    beginning = text.lstrip()[:1]
+    if beginning in ("{", "["):
+        for _ in parse_json_items(file):
+            pass
+    elif looks_delimited(file) and _mostly_one_width(text, ","):
+        read_mace([file])
+    elif _suffix(file) in OWN or _mostly_one_width(text, "\t") or _mostly_one_width(text, " "):
+        read_table(file)
+
+
+def _suffix(file: SourceFile) -> str:
+    return PurePosixPath(file.name).suffix.lower()
+
+
+def _mostly_one_width(text: str, delimiter: str) -> bool:
+    """Say whether nearly all lines have the same number of cells, and more than one."""
+    cells = [len(line.split(None if delimiter == " " else delimiter)) for line in text_lines(text) if line.strip()]
+    if len(cells) < 3:
+        return False
+    width, n = Counter(cells).most_common(1)[0]
+    return width > 1 and n >= MOST * len(cells)
