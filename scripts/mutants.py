@@ -355,9 +355,9 @@ def prepare(room: Path) -> None:
     import compileall
     import py_compile
 
-    compileall.compile_dir(
-        room / "tree", quiet=1, force=True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
-    )
+    if not (room / "kernels").exists():
+        how = py_compile.PycInvalidationMode.CHECKED_HASH
+        compileall.compile_dir(room / "tree", quiet=1, force=True, invalidation_mode=how)
     code = "from lasca.kernels.places import current_place; print(current_place().folder)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     place = Path(done.stdout.strip())

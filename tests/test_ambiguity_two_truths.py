@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -336,3 +337,22 @@ def test_tokens_on_which_all_agree_are_never_ambiguous_and_many_votes_do_not_sat
     assert held[2] == 0.0  # two agree
     odds = np.log(0.1 / 0.9) + (np.log(0.999 / 0.001) - np.log(0.1 / 0.9)) * INDEPENDENT / n
     np.testing.assert_allclose(held[1], 1 / (1 + np.exp(-odds)), rtol=1e-9)
+
+
+def test_a_level_is_hard_where_votes_are_right_much_less_often_than_on_the_easiest_common_one() -> None:
+    def levels(*rates: float, n: tuple[int, ...] = (100, 100, 100)) -> list[bool]:
+        counts = np.zeros((1, 3, 2, 2))
+        for level, (rate, size) in enumerate(zip(rates, n)):
+            counts[0, level] = size / 2 * np.array([[rate, 1 - rate], [1 - rate, rate]])
+        return two_truths._hard_levels(SimpleNamespace(counts=counts)).tolist()
+
+    assert levels(0.6, 0.38, 0.42) == [False, True, False]  # two thirds of 0.6 are 0.4
+    assert levels(0.6, 0.38, 0.95, n=(100, 100, 10)) == [False, True, False]  # the last is easy and not common
+
+
+def test_a_label_that_nobody_gave_starts_with_a_small_share() -> None:
+    n, mass = np.array([50, 60]), np.array([30 * two_truths.SCALE, 70 * two_truths.SCALE, 0])
+    confusion = np.tile(np.eye(3) * 0.7 + 0.1, (2, 1, 1))
+    start = two_truths.start_of(n, mass, 100, confusion)
+    assert start.parameters.gamma == pytest.approx(np.array([0.3 + 1e-3 / 3, 0.7 + 1e-3 / 3, 1e-3 / 3]) / 1.001)
+    assert all(np.isfinite(part).all() and (part >= 0).all() for part in (start.parameters.psi, start.prior.kappa))

@@ -10,7 +10,7 @@ import pytest
 import naive
 from lasca import crf
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
-from lasca.crf.templates import TEMPLATE_SETS, Templates
+from lasca.crf.templates import TEMPLATE_SETS, Templates, with_lists
 from lasca.errors import FormatError, ModelError, ParameterError
 
 SENTENCES = [
@@ -110,6 +110,15 @@ def test_clusters_and_gazetteers(tmp_path: Path) -> None:
         crf.Extractor(templates="cluster:x[0]").fit(["a"], np.array([0, 1]))
     with pytest.raises(ModelError, match="not given"):
         crf.Extractor(templates="gazetteer:x[0]").fit(["a"], np.array([0, 1]))
+
+
+def test_a_ready_set_gets_the_tops_of_paths_where_clusters_are_paths() -> None:
+    ready = next(iter(TEMPLATE_SETS))
+    paths = with_lists(ready, {"b": {"EU": "0110", "the": "0111"}}, ())
+    names = with_lists(ready, {"b": {"EU": "place", "the": "0111"}}, ())
+    assert all("cluster:b[-2..2]" in templates for templates in (paths, names))
+    assert "cluster:b:4[-1..1]" in paths
+    assert "cluster:b:" not in names
 
 
 @pytest.mark.parametrize(

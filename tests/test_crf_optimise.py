@@ -223,6 +223,9 @@ def test_what_cannot_be_trained_is_refused() -> None:
         crf.fit(features, np.zeros((features.n_tokens, 4), dtype=bool), 4)
     with pytest.raises(ModelError, match="sequence weights"):
         crf.fit(features, codes, 4, sequence_weights=np.ones(3))
+    for bad in (np.nan, np.inf, -1.0):
+        with pytest.raises(ModelError, match="sequence weights"):
+            crf.fit(features, codes, 4, sequence_weights=np.r_[np.ones(299), bad])
     with pytest.raises(ModelError, match="3 x 3"):
         crf.cost_matrix(np.zeros((2, 2)), 3)
 
