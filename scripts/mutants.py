@@ -37,7 +37,7 @@ from typing import Any
 from mutate import ROOMS, Mutant, mutants
 
 NOT_RUN = ("browser", "reproduce", "docs", "crowds_bench", "plugin.py", "environment")  # test files that take too long
-ENOUGH = 12.0
+ENOUGH = 25.0
 """Seconds of tests that a mutant has to survive, as the map timed them."""
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -151,7 +151,12 @@ def plan(tests: set[str], seconds: dict[str, float], kills: dict[str, int], modu
         files[test.split("::")[0]].append(test)
 
     def rank(file: str) -> float:
-        likely = 1 + 3 * kills.get(f"{module} {file}", 0) + 2 * (Path(module).name in file) + len(files[file]) / 50
+        likely = (
+            1
+            + 3 * kills.get(f"{module} {file}", 0)
+            + 9 * (Path(module).name.split("_")[0] in file)
+            + len(files[file]) / 50
+        )
         return (1 + sum(seconds[test] for test in files[file][:40])) / likely
 
     left, stages, chosen = ENOUGH, [2, 4, 1000], list[str]()

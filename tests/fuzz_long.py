@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from lasca import formats, simulate
+from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError
 from lasca.formats import READERS, WRITERS, SourceFile
 from mutations import SNIPPETS, VALUES, _places, samples
@@ -53,8 +55,26 @@ def seeds(name: str) -> list[Files]:
                 paths = [target] if target.is_file() else [p for p in sorted(target.rglob("*")) if p.is_file()]
                 found.append({str(p.relative_to(scratch)): p.read_bytes()[:LARGEST] for p in paths})
     module = import_module(READERS[name].module)
-    found += [{"sample.txt": text.encode()} for text in samples(module)]
-    return found or [{"x.txt": b"token a b\nAda X Y\n\n"}]
+    if name == "conll-folder":  # its docstring shows files side by side
+        return [
+            {
+                "doc/ann.conll": b"Ada B-PER\nran O\n",
+                "doc/ben.conll": b"Ada O\nran O\n",
+                "doc/gold.conll": b"Ada O\nran O\n",
+            }
+        ]
+    fenced = (module.__doc__ or "").split("```\n")[1::2]
+    return found + [{"sample.txt": text.encode()} for text in fenced or samples(module)]
+
+
+def reader_of(name: str) -> Callable[[list[SourceFile]], object]:
+    """Return the function that reads files; answers of language models are read beside the texts they are about."""
+    read = import_module(READERS[name].module).read
+    if name == "llm-batch":
+        words = ["Ada", "Lovelace", "ran"]
+        corpus = CrowdCorpus.from_sequences([words], {"ann": [["B-PER", "I-PER", "O"]]}, sequence_ids=["s1"])
+        return lambda files: read(files, data=corpus)
+    return read
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
@@ -108,7 +128,7 @@ def _mutate_json(rng: random.Random, data: bytes) -> bytes:
 def fuzz_reader(name: str, count: int, seed: int) -> dict[str, Any]:
     """Run one reader; stop with the input if anything else than a LascaError comes out."""
     rng = random.Random(f"{seed}/{name}")
-    read, valid = import_module(READERS[name].module).read, seeds(name)
+    read, valid = reader_of(name), seeds(name)
     corpora, slowest = 0, 0.0
     warnings.simplefilter("ignore")
     for number in range(count):

@@ -48,6 +48,13 @@ def test_every_reader_answers_hostile_files_in_time(reader: str) -> None:
         assert len(said) < 5000, what
 
 
+@pytest.mark.parametrize("reader", [name for name in READERS if name != "lasca"])  # which reads folders only
+@pytest.mark.filterwarnings("ignore::lasca.errors.LascaWarning")
+def test_fuzzing_begins_with_what_is_read(reader: str) -> None:
+    for files in fuzz_long.seeds(reader):
+        fuzz_long.reader_of(reader)([SourceFile(name, name, data) for name, data in files.items()])
+
+
 @pytest.mark.parametrize("reader", ["label-studio", "doccano", "brat"])
 def test_the_long_fuzz_runs(reader: str) -> None:
     assert fuzz_long.fuzz_reader(reader, 20, seed=1)["run"] == 20
