@@ -99,13 +99,18 @@ class Replay:
 
     def measure(self) -> int:
         """Note how many errors are left where items are shown, and how many in the documents held apart."""
-        inferred = np.array(self.session._fit.truth.labels)
+        errors, apart = self.errors(self.session._fit.truth.labels)
+        self.curve.append({"decisions": len(self.decided), "errors": errors, "apart": apart})
+        return errors
+
+    def errors(self, labels: Any) -> tuple[int, int]:
+        """Count the errors of labels, with what was decided, where items are shown and in the documents held apart."""
+        inferred = np.array(labels)
         for start, stop in self.decided:
             inferred[start:stop] = self.corpus.golds[GOLD][start:stop]
         wrong = spans_of(self.labels, inferred, self.corpus) ^ self.gold
         apart = sum(bool(self.apart[self.corpus.token_sequence[a]]) for a, _, _ in wrong)
-        self.curve.append({"decisions": len(self.decided), "errors": len(wrong) - apart, "apart": apart})
-        return len(wrong) - apart
+        return len(wrong) - apart, apart
 
     def open_items(self) -> list[Item]:
         """Return what may be asked, in the order that is replayed."""
@@ -186,11 +191,13 @@ def main() -> None:
             began = time.process_time()
             with tempfile.TemporaryDirectory() as scratch:
                 shutil.copytree(made, Path(scratch) / "run")
-                curve = Replay(Path(scratch) / "run", apart, order, asked.refit).run(asked.most)
-            results.append({"seed": seed, "order": order, "half": half(curve), "curve": curve})
+                replay = Replay(Path(scratch) / "run", apart, order, asked.refit)
+                curve = replay.run(asked.most)
+                _, finished = replay.errors(replay.session.project.fit().truth.labels)
+            results.append({"seed": seed, "order": order, "half": half(curve), "finished": finished, "curve": curve})
             print(
                 f"{asked.data} {asked.model} seed {seed} {order}: {curve[0]['errors']} errors, half at {half(curve)}, "
-                f"apart {curve[0]['apart']} -> {curve[-1]['apart']}, "
+                f"apart {curve[0]['apart']} -> {curve[-1]['apart']}, finished {finished}, "
                 f"{time.process_time() - began:.0f} CPU s",
                 flush=True,
             )

@@ -59,8 +59,8 @@ def queue_part(asked: dict[str, Any], by: dict[tuple[int, str], Any], figure: An
         f"### {asked['data']}: model `{asked['model']}`, {100 * asked['share']:g} % of the documents per seed, a refit "
         f"every {asked['refit']} decisions",
         "",
-        "| seed | errors | queue | posterior entropy | vote entropy | queue / posterior | queue / vote | errors never shown |",
-        "|---|---|---|---|---|---|---|---|",
+        "| seed | errors | queue | posterior entropy | vote entropy | queue / posterior | queue / vote | errors never shown | finished |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     ratios: list[list[float]] = []
     for s in seeds:
@@ -71,11 +71,15 @@ def queue_part(asked: dict[str, Any], by: dict[tuple[int, str], Any], figure: An
         curve = by[s, "queue"]["curve"]
         cells = [f"{own:.0f}", *(f"{n:.0f}" for n in others), *(f"{100 * own / n:.0f} %" for n in others)]
         lines.append(
-            f"| {s} | {curve[0]['errors']} | {' | '.join(cells)} | {curve[0]['apart']} → {curve[-1]['apart']} |"
+            f"| {s} | {curve[0]['errors']} | {' | '.join(cells)} | {curve[0]['apart']} → {curve[-1]['apart']} | {by[s, 'queue']['finished']} |"
         )
     mean = np.mean(ratios, axis=0)
     before, after = (sum(by[s, "queue"]["curve"][i]["apart"] for s in seeds) for i in (0, -1))
-    lines += [f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | {before} → {after} |", ""]
+    finished = sum(by[s, "queue"]["finished"] for s in seeds)
+    lines += [
+        f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | {before} → {after} | {finished} |",
+        "",
+    ]
     for order, colour in zip(ORDERS, ("#0b6e4f", "#c2571a", "#5b5b8c")):
         for s in seeds:
             curve = by[s, order]["curve"]
@@ -200,11 +204,13 @@ def main() -> None:
         "it was). Errors are spans that are wrong plus spans that are missing. All orders are over the items the server offers, and get the",
         "same refits with what was decided. The numbers are decisions until half of the errors are gone. Every seed draws its own documents,",
         "and a fifth of these is held apart: they are in the corpus, and nobody is asked about them. “Never shown” are the errors there,",
-        "before, and after a refit with what the queue had decided elsewhere.",
+        "before, and after a refit with what the queue had decided elsewhere: a warm one, as the server makes them, and (“finished”) one",
+        "from the start, as `lasca finish` makes it. For MTurk these are eleven documents a seed: one name that a document repeats moves the figure.",
         "",
         "The traits and the strength of what is learned (`lasca.review.queue`), how far the people's own readings count",
-        "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0 of larger draws; all seeds draw",
-        "from the same documents, so on other crowds they may do less. What the promise says does not rest on them.",
+        "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0 of larger draws, that people",
+        "count by their odds on seeds 0 and 1; all seeds draw from the same documents, so on other crowds they may do less. What the promise",
+        "says does not rest on them.",
         "",
         "![errors left against decisions made](images/review-replays.png)",
         "",
