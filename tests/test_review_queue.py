@@ -179,6 +179,16 @@ def test_a_blend_that_nobody_gave_is_not_what_is_proposed() -> None:
     sure = truth_of(corpus, {(0, i): {tag: 0.9, "O": 0.1} for i, tag in enumerate(("B-X", "I-X", "I-X"))})
     (plain,) = make_queue(corpus, sure).items
     assert plain.area.offered == (0, 1)
+    apart = ner(a=["B-X", "I-X", "I-X"], b=["O", "B-X", "I-X"], c=["O", "O", "B-X"])
+    even = {
+        (0, 0): {"B-X": 0.3, "O": 0.7},
+        (0, 1): {"I-X": 0.3, "B-X": 0.3, "O": 0.4},
+        (0, 2): {"B-X": 0.5, "I-X": 0.5},
+    }
+    (torn,) = make_queue(apart, truth_of(apart, even)).items
+    assert torn.area.voters[
+        torn.area.offered[0]
+    ]  # three readings, none like another: "none" is nearest, nobody said it
 
 
 def test_tokens_that_hang_together_count_once() -> None:

@@ -76,10 +76,14 @@ class Area:
     def offered(self) -> tuple[int, ...]:
         """The readings in the order in which people see them: that of the fewest errors to be expected first.
 
-        What was inferred token by token may be a blend of several readings that nobody would give.
+        What nobody gave comes last, unless it is believed more than all others together: what was inferred token by
+        token may be a blend of several readings, and none at all is nearest to many that differ.
         """
-        order = range(len(self.readings))
-        return tuple(sorted(order, key=lambda i: round(self._errors_of(self.readings[i]), 9)))
+
+        def rank(i: int) -> tuple[bool, float]:
+            return not self.voters[i] and self._beliefs[i] < 0.5, round(self._errors_of(self.readings[i]), 9)
+
+        return tuple(sorted(range(len(self.readings)), key=rank))
 
     @property
     def _model(self) -> float:
