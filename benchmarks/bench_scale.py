@@ -2,6 +2,8 @@
 
     python benchmarks/bench_scale.py simulate FOLDER 1e6 1e7 1e8      corpora in shards (1,000 annotators, 9 labels)
     python benchmarks/bench_scale.py run FOLDER 1e6 1e7 1e8 --engine threads --model ds --out results.jsonl
+    python benchmarks/bench_scale.py default FOLDER 1e6 2e7           the default as it is, text and all
+    python benchmarks/bench_scale.py sample conll2003-mturk           what it costs to train its taggers on a sample
     python benchmarks/bench_scale.py after FOLDER 1e6 1e7             two-truths, the CRF, tagging, on shards
     python benchmarks/bench_scale.py kernel                           Dawid–Skene's pass beside one in C (needs gcc)
     python benchmarks/bench_scale.py lattice                          forward–backward beside one in C (needs gcc)
@@ -119,6 +121,39 @@ def run(
         if out is not None:
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
+
+
+def default(folder: Path, sizes: list[int], engine: str, limit: int | None) -> None:
+    """The default with its own settings, to its end."""
+    for n in sizes:
+        corpus = ShardedCorpus.open(folder / f"{n:.0e}")
+        with tempfile.TemporaryDirectory(dir=folder) as place, _engine(engine, limit) as opened, Watch() as watch:
+            truth = aggregate_shards(corpus, Path(place) / "out", model_class("robust")(), engine=opened)
+        found = truth.diagnostics
+        heard = f"{found['text_agreement']:.2f}" if found["text"] else "no"
+        steps = sum(member["iterations"] for member in found["members"])
+        print(
+            f"| {engine} | {n:.0e} | {heard} | {steps} | {watch.cpu:.0f} | {1e6 * watch.cpu / n:.0f} | "
+            f"{watch.wall:.0f} | {watch.peak / 2**20:.0f} | {os.getloadavg()[0]:.0f} |",
+            flush=True,
+        )
+
+
+def sample(data: str) -> None:
+    """The default on a corpus in memory, with taggers that learn from a part of the tokens only."""
+    import lasca
+    from lasca.truth import robust
+
+    corpus = lasca.read(data)
+    gold = next(iter(corpus.golds))
+    for most in (corpus.n_tokens // 8, corpus.n_tokens // 4, corpus.n_tokens // 2, corpus.n_tokens):
+        robust.MOST_TRAINED = most
+        took, found = time.process_time(), model_class("robust")().fit(corpus)
+        took = time.process_time() - took
+        scores, told = found.score(corpus, gold), found.diagnostics["text_agreement"]
+        print(
+            f"| {most:,} | {told:.3f} | {100 * scores.f1:.1f} | {scores.cross_entropy:.3f} | {took:.0f} |", flush=True
+        )
 
 
 def after(folder: Path, sizes: list[int], engine: str, limit: int | None) -> None:
@@ -464,7 +499,20 @@ def page(results: Path, picture: Path | None = None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=("simulate", "run", "after", "kernel", "lattice", "crowdkit", "reading", "crowd", "page")
+        "what",
+        choices=(
+            "simulate",
+            "run",
+            "default",
+            "sample",
+            "after",
+            "kernel",
+            "lattice",
+            "crowdkit",
+            "reading",
+            "crowd",
+            "page",
+        ),
     )
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--engine", default="threads")
@@ -479,6 +527,10 @@ def main() -> None:
         make(folder, sizes)
     elif given.what == "run":
         run(folder, sizes, given.engine, given.model, given.steps, given.limit, given.out)
+    elif given.what == "default":
+        default(folder, sizes, given.engine, given.limit)
+    elif given.what == "sample":
+        sample(given.arguments[0])
     elif given.what == "after":
         after(folder, sizes, given.engine, given.limit)
     elif given.what == "kernel":

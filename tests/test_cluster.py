@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from lasca import simulate
 from lasca.ambiguity.shards import two_truths_in_shards
 from lasca.ambiguity.steps import PairLearner
 from lasca.comparison import compare
@@ -340,6 +342,22 @@ def test_a_cluster_without_workers_is_not_waited_for(sharded: ShardedCorpus, tmp
     assert not (tmp_path / "out").exists()
 
 
+def test_workers_that_stay_at_their_memory_limit_are_not_waited_for(
+    sharded: ShardedCorpus, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(engines, "LOOK", 0.2)
+    monkeypatch.setattr(engines, "PATIENCE", 0.5)
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with (
+        dask.config.set({"distributed.worker.memory.pause": 0.01, "distributed.worker.memory.terminate": False}),
+        distributed.LocalCluster(**options, memory_limit="1GB") as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(ModelError, match="all workers of the cluster are at their memory limit"),
+    ):
+        aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), engine=client)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_driver_that_is_stopped_leaves_no_tasks(client: Any, sharded: ShardedCorpus, tmp_path: Path) -> None:
     def stop(share: float, words: str) -> None:
         raise KeyboardInterrupt
@@ -349,3 +367,39 @@ def test_a_driver_that_is_stopped_leaves_no_tasks(client: Any, sharded: ShardedC
     assert threading.active_count() < 50
     truth = aggregate_shards(sharded, tmp_path / "out", model_class("ds")(max_iter=3), engine=client)
     assert truth.diagnostics["iterations"] <= 3
+
+
+# --- more than fits ---------------------------------------------------------------------------------------------------
+
+
+def test_a_corpus_larger_than_the_memory_of_a_worker(tmp_path: Path) -> None:
+    """A worker gets 200 MB more than it needs to be there; the corpus, in shards, is larger than all of that."""
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options, memory_limit=0) as cluster, distributed.Client(cluster) as client:
+        (baseline,) = client.run(_memory).values()
+    limit = baseline + (200 << 20)
+    pieces = simulate.big_shards(32, int(1.02 * limit / 9), n_annotators=1000, seed=1)  # nine bytes a vote
+    corpus = write_shards(pieces, tmp_path / "c", votes=2_000_000)
+    assert sum(file.stat().st_size for file in corpus.folder.rglob("*.arrow")) > limit
+    aggregate_shards(corpus, tmp_path / "threads", model_class("ds")(max_iter=2, tol=0))
+    with distributed.LocalCluster(**options, memory_limit=limit) as cluster, distributed.Client(cluster) as client:
+        (before,) = client.run(os.getpid).values()
+        aggregate_shards(corpus, tmp_path / "dask", model_class("ds")(max_iter=2, tol=0), engine=client)
+        (after,) = client.run(os.getpid).values()
+        (peak,) = client.run(_peak).values()
+    assert before == after  # Dask kills a worker at 95 % of its limit
+    assert baseline < peak
+    assert sums(tmp_path / "threads") == sums(tmp_path / "dask")
+
+
+def _memory() -> int:
+    """Return the memory of a worker that has all of LASCA it needs."""
+    import psutil
+
+    import lasca.pipeline.sharded  # noqa: F401
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -8,12 +8,15 @@ lies in files (`Locals`), and what it describes is written by the workers.
 
 from __future__ import annotations
 
+import ctypes
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from lasca import __version__
 from lasca.engine.work import Engine, Locals, added, described, read_local, write_local
@@ -30,7 +33,8 @@ WAIT = 10.0
 LOOK = 5.0
 """Seconds after which it is looked whether there are still workers."""
 PATIENCE = 120.0
-"""Seconds to wait for a worker where none is left."""
+"""Seconds to wait for a worker where none is left, or none that has memory."""
+NO_WORKERS = "the cluster has no workers any more"
 
 
 @contextmanager
@@ -181,13 +185,12 @@ class ClusterWork:
                 wait(futures, timeout=LOOK)
                 return
             except TimeoutError:
-                if self.client.nthreads():
+                workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+                if any(worker["status"] == "running" for worker in workers):
                     left = time.monotonic()
                 elif time.monotonic() - left > PATIENCE:
-                    raise ModelError(
-                        "the cluster has no workers any more",
-                        hint="See their logs; then run again with --resume",
-                    ) from None
+                    says = "all workers of the cluster are at their memory limit" if workers else NO_WORKERS
+                    raise ModelError(says, hint="See their logs; then run again with --resume") from None
 
     def summary(self) -> tuple[Any, ...]:
         """Return the summaries of all blocks, added up."""
@@ -267,9 +270,17 @@ def _check(version: str) -> None:
         )
 
 
+def _freed(result: Any) -> Any:
+    """Give memory that is no longer used back to the system: Dask counts it, and halts a worker near its limit."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # not every system has it
+        ctypes.CDLL(None).malloc_trim(0)
+    return result
+
+
 def _summarise(version: str, learner: Any, block: Any, number: int) -> Any:
     _check(version)
-    return learner.summarise(block.load())
+    return _freed(learner.summarise(block.load()))
 
 
 def _visit(version: str, learner: Any, block: Any, number: int, state: Any, versions: Any) -> Any:
@@ -279,16 +290,16 @@ def _visit(version: str, learner: Any, block: Any, number: int, state: Any, vers
     statistics, local = learner.visit(state, block.load(), local)
     if folder is not None:
         write_local(folder, following, number, local)
-    return statistics
+    return _freed(statistics)
 
 
 def _apply(version: str, learner: Any, block: Any, number: int, state: Any, function: Any) -> Any:
     _check(version)
-    return function(state, block.load())
+    return _freed(function(state, block.load()))
 
 
 def _describe(version: str, learner: Any, block: Any, number: int, state: Any, versions: Any, finish: Any) -> Any:
     _check(version)
     folder, now, _ = versions
     local = None if now is None else read_local(folder, now, number)
-    return described(learner, state, block, local, finish, number)
+    return _freed(described(learner, state, block, local, finish, number))
