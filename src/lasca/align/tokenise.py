@@ -84,14 +84,10 @@ def _whitespace(text: str) -> Chars:
     return chars
 
 
-def _characters(text: str) -> Chars:
-    return _visible(text)
-
-
 NAMED: dict[str, Callable[[str], Chars]] = {
     "punctuation": _punctuation,
     "whitespace": _whitespace,
-    "characters": _characters,
+    "characters": _visible,
 }
 
 

@@ -289,13 +289,12 @@ def sniff(files: Sequence[SourceFile]) -> float:
     """Say how much these files look like CoNLL columns: 0 to 1."""
     if not files or any(PurePosixPath(file.name).suffix.lower() in OTHERS for file in files):
         return 0.0
-    score = min(_looks_like_csv(f) if f.name.lower().endswith(".csv") else looks_like_columns(f) for f in files[:3])
+    score = min(map(_looks_like, files[:3]))
     score = min(score, 0.85) if len(files) > 1 and score > 0.9 else score  # perhaps a file for each annotator
     return min(score, 0.5) if len(files) > 1 and conll_folder.sniff(files) > 0.5 else score
 
 
-def _looks_like_csv(file: SourceFile) -> float:
-    """Say how much a CSV file looks like a row per token: a header that names the tokens, or tags behind words."""
+def _looks_like(file: SourceFile) -> float:
     try:
         table = read_table(file.beginning())
     except FormatError:
@@ -303,6 +302,11 @@ def _looks_like_csv(file: SourceFile) -> float:
     if not table.blocks or table.n_columns < 2:
         return 0.0
     rows = [cells for block in table.blocks for _, cells in block.rows]
+    return _like_csv(table, rows) if file.name.lower().endswith(".csv") else _like_columns(file, table, rows)
+
+
+def _like_csv(table: Table, rows: list[list[str]]) -> float:
+    """Say how much a CSV file looks like a row per token: a header that names the tokens, or tags behind words."""
     if table.header is None:
         tags = detect({cells[-1] for cells in rows} - {"?", ""})
         first = {cells[0] for cells in rows}
@@ -315,17 +319,10 @@ def _looks_like_csv(file: SourceFile) -> float:
     return 0.6 if token == 0 and table.n_columns > 2 else 0.92  # rather the format mace
 
 
-def looks_like_columns(file: SourceFile) -> float:
+def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> float:
     """Say how much one file looks like rows of a token and labels, with blank lines between sequences."""
-    try:
-        table = read_table(file.beginning())
-    except FormatError:
-        return 0.0
-    if not table.blocks or table.n_columns < 2:
-        return 0.0
     if b"#begin document" in file.head(4096):
         return 0.9
-    rows = [cells for block in table.blocks for _, cells in block.rows]
     if table.header is None and {plain_name(cell) for cell in rows[0] if "_" in cell} & set(NAMES["annotator"]):
         return 0.0  # the header of a long table
     labels = {cells[-1] for cells in rows} - {"?", ""}

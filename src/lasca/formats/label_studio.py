@@ -59,7 +59,7 @@ def sniff(files: list[SourceFile]) -> float:
 
 def _sniff(file: SourceFile) -> float:
     for row in file.records:
-        given = [entry for key in GIVEN for entry in _items(row.get(key)) if isinstance(entry, dict)]
+        given = [e for key in GIVEN if isinstance(row.get(key), list) for e in row[key] if isinstance(e, dict)]
         if any("completed_by" in entry or "was_cancelled" in entry for entry in given):
             return 0.98
         if any(isinstance(entry.get("result"), list) for entry in given):
@@ -89,7 +89,10 @@ def read(
     check_choice("annotator", annotator, PEOPLE)
     pool = TextPool(files, NAME, scores=scores, **spans)
     export = _Export(pool.collector, text, control, pool.options.unit == DOCUMENT)
-    tasks = {file.shown: _tasks(file) for file in pick(files, SUFFIXES, pool.collector)}
+    tasks = {
+        file.shown: list(_table_rows(file) if is_table(file) else parse_json_items(file))
+        for file in pick(files, SUFFIXES, pool.collector)
+    }
     export.choices = _choices(task for given in tasks.values() for _, task in given)
     said = {
         shown: [s for line, t in own for s in Task(export, f"{shown}:{line}", t).given()]
@@ -148,10 +151,6 @@ class _Export(Tally):
         self.collector.note("Nobody labelled anything here: these are texts without annotations.")
 
 
-def _tasks(file: SourceFile) -> list[tuple[int, dict[str, Any]]]:
-    return list(_table_rows(file) if is_table(file) else parse_json_items(file))
-
-
 def _choices(tasks: Iterable[dict[str, Any]]) -> set[str]:
     """Return the keys of JSON-MIN rows that hold choices: one alone is written plainly, several as {"choices": […]}."""
     found = set[str]()
@@ -207,7 +206,3 @@ def _named(said: dict[str, list[Said]], annotator: str, collector: Collector) ->
         names = {name: stem if len(people[shown]) < 2 else f"{stem}/{name}" for name in people[shown]}
         named[shown] = [replace(s, name=names[s.name]) if s.role == "annotator" and s.name else s for s in given]
     return named
-
-
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -66,7 +66,8 @@ class Task:
         self.data = data
         self.id = "" if task.get("id") is None else as_name(task["id"], "the id of a task", where)
         self.where = where + (f" (task {excerpt(self.id, 40)})" if self.id else "")
-        self.entries = [(key, entry) for key in self._lists() for entry in listed(task, key, self.where)]
+        given = "annotations" if "annotations" in task else "completions"
+        self.entries = [(key, entry) for key in (given, "predictions") for entry in listed(task, key, self.where)]
         self.results = [r for _, e in self.entries if isinstance(e, dict) for r in listed(e, "result", self.where)]
         if self.minimal:
             self.results = list(self._minimal_results())
@@ -74,9 +75,6 @@ class Task:
         self.starts: list[int] | None = None  # where each paragraph of a dialogue begins
         self.key, self.text = self._text()
         self.id = self.id or text_id(self.text)
-
-    def _lists(self) -> list[str]:
-        return ["annotations" if "annotations" in self.task else "completions", "predictions"]
 
     def _wanted(self, result: dict[str, Any]) -> bool:
         return self.tally.control is None or result.get("from_name") == self.tally.control

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, ParameterError
 from lasca.estimator import check_choice, check_int, check_number
@@ -163,9 +164,4 @@ def text_of(corpus: CrowdCorpus, sequence: int) -> tuple[str, list[tuple[int, in
     if corpus.token_chars is not None and "text" in corpus.metadata:
         chars = [(int(a), int(b)) for a, b in corpus.token_chars[start:stop]]
         return corpus.metadata["text"][sequence], chars
-    text, chars = "", []
-    for token in corpus.sequence(sequence):
-        text += " " if text else ""
-        chars.append((len(text), len(text) + len(token)))
-        text += token
-    return text, chars
+    return align.spelled(corpus.sequence(sequence))

@@ -60,16 +60,16 @@ DEPTH = 12
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are results: a header with WorkerId and Answer.*, or ASSIGNMENT:worker_id."""
-    heads = [file.head(4096).split(b"\n", 1)[0] for file in files if _is_table(file) or len(files) == 1]
+    heads = [
+        file.head(4096).split(b"\n", 1)[0]
+        for file in files
+        if file.name.lower().endswith((".csv", ".tsv")) or len(files) == 1
+    ]
     if any(b"WorkerId" in head and b"Answer." in head for head in heads):
         return 0.99
     if any(b"_unit_id" in head and b"_worker_id" in head for head in heads):
         return 0.99
     return 0.99 if any(b"ASSIGNMENT:worker_id" in head and b"OUTPUT:" in head for head in heads) else 0.0
-
-
-def _is_table(file: SourceFile) -> bool:
-    return file.name.lower().endswith((".csv", ".tsv"))
 
 
 def read(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,11 +139,10 @@ def _candidates(
         if len(candidates) != len(order):
             raise ParameterError("candidates", len(candidates), f"one entry per ambiguous token ({len(order)})")
         candidates = dict(zip(order, candidates))
-    return {int(token): [_candidate(corpus, one) for one in _each(given)] for token, given in candidates.items()}
-
-
-def _each(given: Any) -> Iterable[Any]:
-    return given.items() if isinstance(given, Mapping) else given
+    return {
+        int(token): [_candidate(corpus, one) for one in (given.items() if isinstance(given, Mapping) else given)]
+        for token, given in candidates.items()
+    }
 
 
 def _candidate(corpus: CrowdCorpus, one: Any) -> tuple[str, float | None]:

@@ -289,12 +289,10 @@ def _look(file: SourceFile) -> None:
             pass
     elif looks_delimited(file) and _mostly_one_width(text, ","):
         read_mace([file])
-    elif _suffix(file) in OWN or _mostly_one_width(text, "\t") or _mostly_one_width(text, " "):
+    elif (
+        PurePosixPath(file.name).suffix.lower() in OWN or _mostly_one_width(text, "\t") or _mostly_one_width(text, " ")
+    ):
         read_table(file)
-
-
-def _suffix(file: SourceFile) -> str:
-    return PurePosixPath(file.name).suffix.lower()
 
 
 def _mostly_one_width(text: str, delimiter: str) -> bool:

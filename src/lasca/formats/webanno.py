@@ -62,10 +62,6 @@ def _is_tsv(file: SourceFile) -> bool:
     return file.head(64).lstrip(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV")
 
 
-def _read(file: SourceFile) -> Document:
-    return parse_cas(file) if is_xmi(file) or is_cas_json(file) else parse(file)
-
-
 def _mine(files: list[SourceFile], collector: Collector) -> list[SourceFile]:
     """Return the files to read, one for each document and annotator; what else there is, is counted."""
     if len(files) == 1:
@@ -108,7 +104,10 @@ def read(
     check_choice("layout", layout, LAYOUTS)
     align.check_unit(unit)
     collector = Collector(files, NAME)
-    parsed = [(file, _read(file)) for file in unwrapped(_mine(files, collector))]
+    parsed = [
+        (file, parse_cas(file) if is_xmi(file) or is_cas_json(file) else parse(file))
+        for file in unwrapped(_mine(files, collector))
+    ]
     chosen = _choose_layer([doc for _, doc in parsed], layer, collector.source)
     at = _choose_feature(chosen, feature, collector.source)
     if tagging is None:
