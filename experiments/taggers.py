@@ -50,10 +50,10 @@ def minilm() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def transformer() -> Any:
+def transformer(**settings: Any) -> Any:
     from lasca.tagger import TransformerTagger
 
-    return TransformerTagger(minilm())
+    return TransformerTagger(minilm(), **settings)
 
 
 def bilstm() -> Any:
@@ -71,6 +71,8 @@ CANDIDATES: dict[str, Callable[[], Any]] = {
     "crf+lexicons, self-training": lambda: CrfTagger(lexicons="en"),
     "bilstm": bilstm,
     "transformer": transformer,
+    "transformer, alone": lambda: transformer(context=0),
+    "transformer, paths 5": lambda: transformer(paths=5),
 }
 
 
