@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-torch test-slow fuzz fuzz-long release-check lint format docs site reproduction screenshots bench clean
+.PHONY: demo test test-torch test-slow fuzz fuzz-long mutants release-check lint format docs site reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -56,6 +56,11 @@ fuzz: .venv/.test  ## long fuzz runs of the readers
 
 fuzz-long: .venv/.test  ## 200,000 mutated inputs per reader and 20,000 requests against the review server: hours
 	$(BIN)/python tests/fuzz_long.py $(if $(INPUTS),--inputs $(INPUTS)) $(if $(REQUESTS),--requests $(REQUESTS))
+
+mutants: .venv/.test  ## 400 random mutants, each against the tests that run its line: hours
+	$(BIN)/python scripts/mutants.py map
+	$(BIN)/python scripts/mutants.py run
+	$(BIN)/python scripts/mutants.py table
 
 lint: .venv-lint/.done
 	.venv-lint/bin/ruff check .
