@@ -129,3 +129,33 @@ def test_files_with_other_texts_are_not_several_annotators(tmp_path: Path) -> No
         brat(tmp_path, f"doc{i}_a", i, 2, f"doc{i}_a")
         brat(tmp_path, f"doc{i}_b", 1 - i, 2, f"doc{i}_b")
     assert lasca.read(tmp_path).annotators == ("annotator",)
+
+
+def test_files_without_a_common_text_may_be_parts(tmp_path: Path) -> None:
+    for i, name in enumerate(("news", "tweets")):
+        words = TEXTS[i].split()
+        row = {"id": name, "tokens": words, "ner_tags": ["B-PER", *["O"] * (len(words) - 1)]}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    corpus = lasca.read(tmp_path)
+    assert (corpus.annotators, list(corpus.golds)) == ((), ["gold"])
+    assert any("parts of one set" in note for note in corpus.load_report.notes)
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for i, name in enumerate(("part1", "part2")):
+        rows = "".join(f"{i},{word},O\n" for word in TEXTS[i].split())
+        (tables / f"{name}.csv").write_text(f"sentence_id,token,label\n{rows}")
+    with pytest.raises(lasca.errors.FormatError, match="-r annotator=file"):
+        lasca.read(tables)
+    assert lasca.read(tables, annotator="file").annotators == ("part1", "part2")
+
+
+def test_a_column_of_sequences_is_known_by_its_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [f"{i};{word};O;B-X" for i, text in enumerate(TEXTS) for word in text.split()]
+    path.write_text("\n".join(["satz;token;ann1;ann2", *rows]) + "\n")
+    corpus = lasca.read(path)
+    assert corpus.n_sequences == 2
+    assert corpus.annotators == ("ann1", "ann2")
+    rows = [f"{k};{word};O;B-X" for k, word in enumerate(" ".join(TEXTS).split())]
+    path.write_text("\n".join(["nr;token;ann1;ann2", *rows]) + "\n")
+    assert lasca.read(path).n_sequences == 1

@@ -129,6 +129,8 @@ def _grouped(table: Table, file: SourceFile) -> Table:
     """Make a sequence of all rows that have the same value in the column of sequences, if the header names one."""
     token = _token_in(table.header or ())
     at = named((table.header or [])[:token], NAMES["sequence"]) if token else None
+    if at is None and token and len(table.blocks) == 1:
+        at = next((k for k in range(token) if _goes_on([cells[k] for _, cells in table.blocks[0].rows])), None)
     if at is None:
         return table
     place = named((table.header or [])[:token], NAMES["position"])
@@ -156,6 +158,14 @@ def _grouped(table: Table, file: SourceFile) -> Table:
                 )
     table.blocks[:] = groups.values()
     return table
+
+
+def _goes_on(cells: Sequence[str]) -> bool:
+    """Say whether a column numbers sequences, however it is called: numbers that rise, and stay for several rows."""
+    if not all(cell.isdecimal() and len(cell) < MOST_DIGITS for cell in cells):
+        return False
+    numbers = [int(cell) for cell in cells]
+    return 1 < len(set(numbers)) < len(numbers) and all(a <= b for a, b in pairwise(numbers))
 
 
 def _token_in(header: Sequence[str]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from lasca import align
@@ -54,6 +54,7 @@ class TokenRows:
     def __init__(self, collector: Collector, columns: Columns) -> None:
         self.collector, self.columns = collector, columns
         self.by_id: dict[str, list[_Given]] = {}
+        self.owners: set[tuple[str, str]] = set()
 
     def add(self, part: Rows) -> None:
         """Take the rows of one file."""
@@ -62,7 +63,7 @@ class TokenRows:
         annotator = self.columns.annotator or next((n for n in Columns.ANNOTATOR if n in part.names), None)
         prefix = f"{part.split}/" if part.split else ""
         if part.owner and annotator is None:
-            self.collector.note("several files without a column of annotators: each file is an annotator")
+            self.owners.add(part.owner)
         for k, (where, row) in enumerate(part.rows):
             tokens = _tokens(row, where)
             by_annotator = next((n for n in Columns.BY_ANNOTATOR if _is_by_annotator(row.get(n))), None)
@@ -139,6 +140,7 @@ class TokenRows:
 
     def corpus(self) -> CrowdCorpus:
         """Choose one tokenisation for every id, align the others to it, and make the corpus."""
+        self._tell_owners()
         for id, given in self.by_id.items():
             tokens = self._one_tokenisation(id, given)
             if not tokens:
@@ -158,6 +160,23 @@ class TokenRows:
                     labels = self._aligned(id, tokens, entry)
                     self.collector.annotate(id, entry.name, labels, role=entry.role, time=entry.time, where=entry.where)
         return self.collector.corpus()
+
+    def _tell_owners(self) -> None:
+        """Say what several files without annotators are: one annotator's each if they share texts, else one gold."""
+        said = [
+            {entry.name for entry in given if (entry.name, entry.role) in self.owners} for given in self.by_id.values()
+        ]
+        if any(len(names) > 1 for names in said):
+            self.collector.note("several files without a column of annotators: each file is an annotator")
+        elif self.owners:
+            self.collector.note(
+                "There is no column of annotators, and no text stands in two of the files: they are read as parts of "
+                "one set, and their tags as its gold. If each is an annotator's, add a column annotator."
+            )
+            for given in self.by_id.values():
+                given[:] = [
+                    replace(e, name="gold", role="gold") if (e.name, e.role) in self.owners else e for e in given
+                ]
 
     def _one_tokenisation(self, id: str, given: list[_Given]) -> tuple[str, ...]:
         kinds = Counter(entry.tokens for entry in given)

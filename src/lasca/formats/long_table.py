@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -61,6 +62,7 @@ __all__ = ["NAME", "read", "read_frame", "sequence_column", "sniff"]
 NAME = "table"
 FILE = "file"  # the column of annotators that files without one get
 SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
+BY = ("model", "model_name", "llm", "author", "labeler", "labeller", "reviewer", "judge", "by", "who", "name")
 LOOK, MOST_LABELS = 2000, 12  # rows that are looked at to say what may be meant, and different labels of a column
 TEXTS = ("text", "sentence", "document")  # a column of whole texts is what the rows are about, if nothing else is
 
@@ -99,13 +101,24 @@ def read(
     if not tables:
         raise FormatError("there is no table to read")
     broken = [_cells_with_breaks(table) for table in tables]
-    if annotator == FILE or (annotator is None and len(files) > 1 and not _has_annotators(tables[0])):
+    asked = annotator == FILE
+    if asked or (annotator is None and len(files) > 1 and not _has_annotators(tables[0])):
         names = owners(files)
         tables, annotator = [_owned(table, file, *names[file.shown]) for table, file in zip(tables, files)], FILE
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
     notes = () if annotator != FILE else ("There is no column of annotators: each file is one annotator's.",)
-    return _corpus(source, {**wanted, "time": time, "probability": probability}, golds, broken, notes)
+    corpus = _corpus(source, {**wanted, "time": time, "probability": probability}, golds, broken, notes)
+    alone = corpus.n_annotations == np.count_nonzero(np.diff(corpus.token_start)) and not corpus.golds
+    if annotator == FILE and not asked and alone:
+        raise source.error(
+            "no column names the annotators, and nothing stands in two of the files: they may be annotators', or parts "
+            "of one set",
+            got=", ".join(file.name for file in files[:3]),
+            hint="If each is an annotator's, set annotator=file (on the command line: -r annotator=file); else join "
+            "them",
+        )
+    return corpus
 
 
 def read_frame(frame: Any, *, golds: Sequence[str] | str = (), **columns: str | None) -> CrowdCorpus:
@@ -251,7 +264,7 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
     plain = [name for name in rest if name not in ids and not pa.types.is_nested(table.column(name).type)]
     counts = {name: len(table.column(name).unique()) for name in plain}
     few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
-    likely = {"sequence": ids, "label": few}
+    likely = {"sequence": ids, "label": few, "annotator": [name for name in rest if plain_name(name) in BY]}
     options = [f"{part}={next(iter(likely.get(part, ())), 'NAME')}" for part in missing]
     said = f"Name the columns: {', '.join(options)} (on the command line: {' '.join(map(typed, options))})"
     if "label" in missing and len(few) > 1:
