@@ -1,4 +1,4 @@
-"""What the commands share: getting a corpus, talking to a terminal, progress, and text that cannot do harm.
+"""What commands say: to a terminal, to a pipe, to machines; progress, and text that cannot do harm.
 
 Progress in logs and pipes is plain lines, for steps of more than a second, and now and then within long ones.
 """
@@ -10,49 +10,25 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from lasca.errors import CorpusError, ParameterError, excerpt
+from lasca.errors import excerpt
 
 if TYPE_CHECKING:
-    from lasca.corpus import CrowdCorpus, LoadReport
-    from lasca.truth import TruthModel
+    from lasca.corpus import LoadReport
 
 __all__ = [
-    "DATA", "DataArgument", "EngineOption", "FormatOption", "JsonOption", "Lines", "OutOption", "OverwriteOption",
-    "ReaderOption", "SeedOption", "at_work", "err", "find_gold", "get_corpus", "get_data", "get_model", "lines", "out",
-    "print_json", "progress_bar", "safe", "say", "settings", "show_load_report", "show_table",
+    "Lines", "at_work", "err", "lines", "out", "print_json", "progress_bar", "say", "show_load_report", "show_table",
+    "show_warnings",
 ]  # fmt: skip
-
-DATA = "A file, folder or zip; - for stdin; or the name of a known data set."
-DataArgument = Annotated[
-    list[str], typer.Argument(metavar="DATA...", help=f"{DATA} Several files are read as exports of one project.")
-]
-FormatOption = Annotated[str, typer.Option("--format", "-f", help="The format of DATA, or auto.")]
-ReaderOption = Annotated[
-    list[str] | None,
-    typer.Option("--reader", "-r", metavar="NAME=VALUE", help="An option of the reader, such as partial=shrink."),
-]
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        help="What does the work: threads, dask (processes on this machine), or a scheduler, tcp://HOST:PORT."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")]
-OutOption = Annotated[Path, typer.Option("--output", "-o", help="Where to write; whole or not at all.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an output that is there.")]
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -64,58 +40,6 @@ TICK = 0.2
 def safe(text: object, limit: int = 60) -> Text:
     """Show text from outside: no terminal escapes, no markup, not too long."""
     return Text(excerpt(str(text), limit))
-
-
-def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; values that are JSON (numbers, true, null, lists) become that, the rest are strings."""
-    values: dict[str, Any] = {}
-    for pair in pairs or ():
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ParameterError(option, pair, "of the form NAME=VALUE")
-        try:
-            values[name.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
-            values[name.replace("-", "_")] = value
-    return values
-
-
-def get_data(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> Any:
-    """Read DATA into a corpus, or into layers where the reader was asked for them."""
-    from lasca.pipeline.source import read, shown
-
-    with at_work(f"reading {excerpt(shown(data))}"):
-        return read([data] if isinstance(data, str) else list(data), format, **settings(reader, "--reader"))
-
-
-def get_corpus(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> CrowdCorpus:
-    """Read DATA: paths, standard input, or the name of a data set in the registry."""
-    from lasca.pipeline.source import one_corpus
-
-    return one_corpus(get_data(data, format, reader))
-
-
-def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> str:
-    """Return the name of a gold of DATA: this one, or the first. The hint says what to do where there is none."""
-    if name is None and corpus.golds:
-        return next(iter(corpus.golds))
-    if name is not None and name in corpus.golds:
-        return name
-    if corpus.golds:
-        known = ", ".join(excerpt(gold, 40) for gold in corpus.golds)
-        raise CorpusError("there is no gold of that name", where=data, got=name, hint=f"There is: {known}")
-    raise CorpusError("there are no gold labels in it", where=data, hint=hint)
-
-
-def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:
-    """Make a truth model from its short name and NAME=VALUE settings."""
-    from lasca.truth import model_class
-
-    model = model_class(name)()
-    if "seed" in model.get_params():
-        model.set_params(seed=seed)
-    model.set_params(**settings(params, "--param"))
-    return model
 
 
 COMPILING = "compiling once, later runs start at once"
@@ -180,8 +104,13 @@ def say(text: str, style: str | None = None) -> None:
     err.print(Text(excerpt(text, 2000)), style=style, soft_wrap=True)
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str | None = None) -> None:
-    """Print a table: numbers to the right, text from outside made harmless."""
+def show_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, most: int | None = None, where: str = ""
+) -> None:
+    """Print a table: numbers to the right, text from outside made harmless; at `most` so many rows."""
+    left = 0 if most is None else max(len(rows) - most, 0)
+    note = f"… and {left:,} more{where}" if left else None
+    rows = rows[:most]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
     table = Table(title=title, title_justify="left", caption=note, caption_justify="left", header_style="bold")
     for name, is_number in zip(columns, numeric):
@@ -209,6 +138,12 @@ def show_load_report(report: LoadReport) -> None:
         shown = report.examples.get(kind, ())
         example = f" – for example {excerpt(shown[0], 160)}" if shown else ""
         say(f"{kind}: {n:,}{example}", "dim")
+
+
+def show_warnings(warnings: Iterable[str], of: str = "") -> None:
+    """Say on stderr what a model, or a run, warns of."""
+    for warning in warnings:
+        say(f"warning{of}: {excerpt(warning, 300)}", "yellow")
 
 
 def print_json(value: Any) -> None:

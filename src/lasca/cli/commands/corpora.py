@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import (
-    DATA,
-    DataArgument,
-    FormatOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    ReaderOption,
-    SeedOption,
-    at_work,
-    find_gold,
-    get_corpus,
-    get_data,
-    out,
-    print_json,
-    progress_bar,
-    say,
-    settings,
-    show_load_report,
-    show_table,
-)
+from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
+from lasca.cli.options import DATA, file_name, find_gold, get_corpus, get_data, settings
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -47,7 +28,7 @@ FOLDERS = ("lasca", "brat", "webanno", "xmi")
 
 @app.command()
 def inspect(
-    data: DataArgument, format: FormatOption = "auto", reader: ReaderOption = None, json: JsonOption = False
+    data: options.Data, format: options.Format = "auto", reader: options.Reader = None, json: options.Json = False
 ) -> None:
     """Say what is in DATA: sequences, annotators, labels, coverage, agreement, and what the reader did.
 
@@ -74,22 +55,13 @@ def inspect(
 
 def _show(corpus: CrowdCorpus) -> None:
     facts = _facts(corpus)
-    summary = facts["summary"]
     out.print(f"[bold]{corpus.load_report.format or 'corpus'}[/bold]")
-    show_table("What is in it", ("", ""), [(name, _number(value)) for name, value in summary.items()])
+    show_table("What is in it", ("", ""), list(facts["summary"].items()))
     rows = [(a["name"], a["role"], a["annotations"], a["sequences"]) for a in facts["annotators"]]
-    note = f"… and {len(rows) - MAX_ROWS:,} more" if len(rows) > MAX_ROWS else None
-    show_table("Annotators", ("name", "role", "annotations", "sequences"), rows[:MAX_ROWS], note)
+    show_table("Annotators", ("name", "role", "annotations", "sequences"), rows, most=MAX_ROWS)
     golds = list(corpus.golds)
     labels = [(entry["label"], entry["votes"], *(entry["golds"][g] for g in golds)) for entry in facts["labels"]]
-    more = f"… and {len(labels) - MAX_ROWS:,} more" if len(labels) > MAX_ROWS else None
-    show_table("Labels", ("label", "votes", *golds), labels[:MAX_ROWS], more)
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    show_table("Labels", ("label", "votes", *golds), labels, most=MAX_ROWS)
 
 
 def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
@@ -135,11 +107,11 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
 
 @app.command()
 def convert(
-    data: DataArgument,
+    data: options.Data,
     output: Annotated[Path, typer.Argument(help="The file or folder to write.")],
     to: Annotated[str, typer.Option("--to", "-t", help=WRITTEN)],
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
     writer: Annotated[
         list[str] | None,
         typer.Option("--writer", "-w", metavar="NAME=VALUE", help="An option of what is written, such as samples=3."),
@@ -147,7 +119,7 @@ def convert(
     guideline: Annotated[
         Path | None, typer.Option(help="For llm-batch: the file that tells people how to label.")
     ] = None,
-    overwrite: OverwriteOption = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Read DATA in one format and write it in another."""
     from lasca import formats
@@ -167,7 +139,7 @@ def convert(
     with at_work(f"writing {to}"):
         if layers is not None and to == "lasca":
             for name, corpus in layers.items():
-                formats.write(corpus, output / re.sub(r"[^\w() -]+", "_", name), to, **options)
+                formats.write(corpus, output / file_name(name), to, **options)
         else:
             formats.write(found, output, to, **options)
     n = found.n_sequences if layers is None else next(iter(layers.values())).n_sequences
@@ -179,12 +151,12 @@ ShardVotes = Annotated[int, typer.Option("--votes", min=1, help="A shard ends wi
 
 @app.command()
 def shard(
-    data: DataArgument,
-    output: OutOption,
+    data: options.Data,
+    output: options.Out,
     votes: ShardVotes = 2_000_000,
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
-    overwrite: OverwriteOption = False,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write DATA as a corpus in shards, which need not fit into memory.
 
@@ -216,8 +188,8 @@ def simulate(
         typer.Option("--param", "-p", metavar="NAME=VALUE", help='For example errors=difficulty or groups={"high":5}'),
     ] = None,
     shards: Annotated[int, typer.Option(min=0, help="Write a corpus in about so many shards; 0: an ordinary one.")] = 0,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Simulate a crowd on the gold labels of DATA.
 
@@ -251,7 +223,7 @@ def simulate(
 
 
 @datasets_app.command("list")
-def list_datasets(json: JsonOption = False) -> None:
+def list_datasets(json: options.Json = False) -> None:
     """List the known data sets, their licences, and whether they are here."""
     from lasca import datasets
 
@@ -273,7 +245,7 @@ def list_datasets(json: JsonOption = False) -> None:
 
 
 @datasets_app.command()
-def fetch(name: Annotated[str, typer.Argument(help="A name that `lasca datasets list` shows.")]) -> None:
+def fetch(name: options.Dataset) -> None:
     """Download a data set (checked by its SHA-256; an interrupted download goes on where it stopped)."""
     from lasca import datasets
 
@@ -286,7 +258,7 @@ def fetch(name: Annotated[str, typer.Argument(help="A name that `lasca datasets 
 
 
 @datasets_app.command()
-def path(name: Annotated[str, typer.Argument(help="A name that `lasca datasets list` shows.")]) -> None:
+def path(name: options.Dataset) -> None:
     """Print where a data set lies on this machine."""
     from lasca import datasets
     from lasca.errors import DatasetError

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import (
-    DataArgument,
-    EngineOption,
-    FormatOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    ReaderOption,
-    SeedOption,
-    get_corpus,
-    get_data,
-    get_model,
-    out,
-    print_json,
-    progress_bar,
-    say,
-    show_load_report,
-    show_table,
-)
-from lasca.defaults import BUILT_IN_MODELS, DEFAULT_MODEL
+from lasca.cli.common import out, print_json, progress_bar, say, show_load_report, show_table, show_warnings
+from lasca.cli.options import file_name, get_corpus, get_data, get_model
+from lasca.defaults import DEFAULT_MODEL
 from lasca.errors import ParameterError, excerpt
-from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
     from lasca.ambiguity import Ambiguity
@@ -39,27 +21,22 @@ if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
     from lasca.truth import Truth, TruthModel
 
-MODELS = f"{', '.join((*BUILT_IN_MODELS, *plugin_names('lasca.truth_models')))}: docs/models."
-ModelOption = Annotated[str, typer.Option("--model", "-m", help=MODELS)]
-ParamOption = Annotated[
-    list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the model.")
-]
 MAX_ROWS = 30
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 
 
 @app.command()
 def aggregate(
-    data: DataArgument,
-    output: OutOption,
-    model: ModelOption = DEFAULT_MODEL,
-    param: ParamOption = None,
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
-    seed: SeedOption = 0,
-    engine: EngineOption = "threads",
+    data: options.Data,
+    output: options.Out,
+    model: options.Model = DEFAULT_MODEL,
+    param: options.Param = None,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
+    seed: options.Seed = 0,
+    engine: options.Engine = "threads",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run on shards that was stopped.")] = False,
-    overwrite: OverwriteOption = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Infer the true labels of DATA and what each annotator is worth.
 
@@ -83,7 +60,7 @@ def aggregate(
         for name, layer in found.items():
             with progress_bar(f"inferring the truth of {name} ({estimator.name})") as report:
                 inferred[name] = get_model(model, param, seed).fit(layer, progress=report)
-            save_truth(layer, inferred[name], output / re.sub(r"[^\w() -]+", "_", name), overwrite=overwrite)
+            save_truth(layer, inferred[name], output / file_name(name), overwrite=overwrite)
         found.write(output / "spans.jsonl", "offsets", {name: truth.labels for name, truth in inferred.items()})
         say(f"wrote a folder for each of {len(found)} layers, and spans.jsonl with the spans of all, to {output}")
         return
@@ -92,8 +69,7 @@ def aggregate(
         truth = estimator.fit(corpus, progress=report)
     save_truth(corpus, truth, output, overwrite=overwrite)
     show_annotators(truth)
-    for warning in truth.warnings:
-        say(f"warning: {excerpt(warning, 300)}", "yellow")
+    show_warnings(truth.warnings)
     say(f"wrote labels, probabilities and annotators to {output}")
 
 
@@ -109,41 +85,39 @@ def _aggregate_shards(
             corpus, output, estimator, engine=engine, resume=resume, overwrite=overwrite, progress=report
         )
     show_annotators(truth)
-    for warning in truth.warnings:
-        say(f"warning: {excerpt(warning, 300)}", "yellow")
+    show_warnings(truth.warnings)
     say(f"wrote the labels of {corpus.n_tokens:,} tokens in parts, and annotators, to {output}")
 
 
 def show_annotators(truth: Truth) -> None:
     """Print who is worth what, the most reliable first."""
     rows = sorted(truth.annotators.to_pylist(), key=lambda row: -row["reliability"])
-    note = f"… and {len(rows) - MAX_ROWS:,} more in annotators.csv" if len(rows) > MAX_ROWS else None
     show_table(
         "Annotators: expected share of labels that are true, with a 95 % interval",
         ("name", "labels given", "reliability", "from", "to", "cluster"),
         [
             (r["name"], r["n"], r["reliability"], r["reliability_low"], r["reliability_high"], r["cluster"])
-            for r in rows[:MAX_ROWS]
+            for r in rows
         ],
-        note,
-    )
+        most=MAX_ROWS, where=" in annotators.csv",
+    )  # fmt: skip
 
 
 @app.command()
 def compare(
-    data: DataArgument,
+    data: options.Data,
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="A model to run; may be repeated. All if not given.")
     ] = None,
-    gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
+    gold: options.Gold = None,
     by: Annotated[
         str | None, typer.Option(help="A metadata column to score by as well; 'folder' where there is one.")
     ] = None,
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
-    seed: SeedOption = 0,
-    engine: EngineOption = "threads",
-    json: JsonOption = False,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
+    seed: options.Seed = 0,
+    engine: options.Engine = "threads",
+    json: options.Json = False,
 ) -> None:
     """Run truth models side by side on DATA: scores against gold, calibration, time."""
     from lasca.comparison import compare as compare_models
@@ -162,8 +136,7 @@ def compare(
     for part in lines[0].scores:
         _show_part(part, lines)
     for line in lines:
-        for warning in line.warnings:
-            say(f"warning ({line.model}): {excerpt(warning, 300)}", "yellow")
+        show_warnings(line.warnings, f" ({line.model})")
 
 
 def _show_part(part: str, lines: list[Comparison]) -> None:
@@ -173,14 +146,10 @@ def _show_part(part: str, lines: list[Comparison]) -> None:
     rows: list[list[Any]] = []
     for line in lines:
         s = line.scores[part]
-        rates = [None if x is None else 100 * x for x in (s.accuracy, s.precision, s.recall, s.f1)]
-        cells = [line.model, *(_percent(x) for x in rates), f"{s.cross_entropy:.3f}", f"{s.ece:.3f}"]
+        rates = ["–" if x is None else f"{100 * x:.1f}" for x in (s.accuracy, s.precision, s.recall, s.f1)]
+        cells = [line.model, *rates, f"{s.cross_entropy:.3f}", f"{s.ece:.3f}"]
         rows.append([*cells, f"{line.cpu_seconds:.1f}", f"{line.wall_seconds:.1f}"])
     show_table(f"{title} ({n_tokens:,} tokens; spans read as seqeval does by default)", columns, rows)
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
 
 
 @app.command()
@@ -195,9 +164,9 @@ def ambiguity(
     ] = "two-truths",
     fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of tokens to flag.")] = 0.10,
     top: Annotated[int, typer.Option(min=0, help="How many to print.")] = 20,
-    json: JsonOption = False,
-    engine: EngineOption = "threads",
-    overwrite: OverwriteOption = False,
+    json: options.Json = False,
+    engine: options.Engine = "threads",
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Find the tokens where reliable people disagree, and the labels that compete there.
 

@@ -10,25 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import (
-    FormatOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    ReaderOption,
-    at_work,
-    out,
-    print_json,
-    progress_bar,
-    say,
-    settings,
-)
+from lasca.cli.common import at_work, out, print_json, progress_bar, say
+from lasca.cli.options import settings
 from lasca.errors import LascaError, ParameterError, StoreError, excerpt
 
-FolderArgument = Annotated[
-    Path, typer.Argument(metavar="OUT", help="A folder that `lasca run` or `lasca aggregate` wrote.")
-]
 PseudonymsOption = Annotated[
     bool, typer.Option("--pseudonyms", help="Keep reviewers as R1, R2, …; as `lasca run --pseudonyms` does.")
 ]
@@ -37,7 +24,7 @@ INSTALL = "lasca review needs two more packages: pip install 'lasca[review]'"
 
 @app.command()
 def review(
-    folder: FolderArgument,
+    folder: options.Folder,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     refit: Annotated[int, typer.Option(min=0, help="Infer anew after so many decisions; 0 never.")] = 20,
     audit: Annotated[
@@ -73,7 +60,7 @@ def review(
 
 @app.command()
 def decide(
-    folder: FolderArgument,
+    folder: options.Folder,
     decisions: Annotated[Path, typer.Argument(help="A filled-in queue.csv, JSON, or an export with decisions.")],
     who: Annotated[str, typer.Option(help="Who decided, where the file does not say.")] = "reviewer",
     format: Annotated[str, typer.Option("--format", "-f", help="The format of an export, or auto.")] = "auto",
@@ -110,10 +97,10 @@ def _queue_rows(folder: Path) -> list[dict[str, Any]]:
 
 @app.command()
 def accept(
-    folder: FolderArgument,
+    folder: options.Folder,
     error: Annotated[float, typer.Option(min=0.0001, max=0.5, help="The share that may be wrong.")] = 0.01,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="How sure the promise is to be.")] = 0.95,
-    json: JsonOption = False,
+    confidence: options.Confidence = 0.95,
+    json: options.Json = False,
 ) -> None:
     """Say how much can be accepted without a look, by what the audit found; without an audit nothing is promised.
 
@@ -163,16 +150,16 @@ def promise_words(promise: Any) -> str:
 
 @app.command()
 def finish(
-    folder: FolderArgument,
-    output: OutOption,
+    folder: options.Folder,
+    output: options.Out,
     error: Annotated[
         float | None, typer.Option(min=0.0001, max=0.5, help="Put the promise at this error on the card.")
     ] = None,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="How sure the promise is to be.")] = 0.95,
+    confidence: options.Confidence = 0.95,
     to: Annotated[list[str] | None, typer.Option("--to", help="A further format, such as label-studio.")] = None,
     names: Annotated[bool, typer.Option("--names", help="Name annotators and reviewers on the card.")] = False,
     refit: Annotated[bool, typer.Option(help="Infer the rest anew with what was decided.")] = True,
-    overwrite: OverwriteOption = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write the final labels, each with its source (agreed, inferred, decided, audited), and a data card."""
     from lasca.files import check_output
@@ -195,12 +182,12 @@ def finish(
 
 @app.command(name="next")
 def next_votes(
-    folder: FolderArgument,
-    output: OutOption,
+    folder: options.Folder,
+    output: options.Out,
     budget: Annotated[int, typer.Option(min=1, help="How many documents to hand out.")] = 100,
     annotators: Annotated[str | None, typer.Option(help="Names, separated by commas; all if not given.")] = None,
     most: Annotated[int | None, typer.Option(min=1, help="The most documents for one annotator.")] = None,
-    overwrite: OverwriteOption = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Say which documents to give to whom next: CSV, JSON lines and Label Studio tasks."""
     import numpy as np
@@ -254,13 +241,13 @@ def next_votes(
 
 @app.command()
 def update(
-    folder: FolderArgument,
+    folder: options.Folder,
     data: Annotated[list[str], typer.Argument(metavar="NEW...", help="Files with new annotations.")],
-    output: OutOption,
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    output: options.Out,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Let new annotations, annotators or texts join an earlier run; say what changed.
 

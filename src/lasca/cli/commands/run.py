@@ -13,34 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.commands.infer import MODELS, ParamOption, show_ambiguous, show_annotators
-from lasca.cli.common import (
-    DataArgument,
-    EngineOption,
-    FormatOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    ReaderOption,
-    SeedOption,
-    at_work,
-    get_corpus,
-    out,
-    print_json,
-    progress_bar,
-    say,
-    settings,
-    show_load_report,
-)
+from lasca.cli.commands.infer import show_ambiguous, show_annotators
+from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_warnings
+from lasca.cli.options import get_corpus, settings
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
-from lasca.errors import FormatError, LascaError, ParameterError, excerpt
+from lasca.errors import FormatError, LascaError, ParameterError
 
 if TYPE_CHECKING:
     from lasca.pipeline.way import Run
 
 OwnModelOption = Annotated[
-    str | None, typer.Option("--model", "-m", help=f"{MODELS} {DEFAULT_MODEL} by default.", show_default=False)
+    str | None, typer.Option("--model", "-m", help=f"{options.MODELS} {DEFAULT_MODEL} by default.", show_default=False)
 ]
 TITLE = "The LASCA demo"
 WARM_SEQUENCES = 400
@@ -49,15 +34,15 @@ WARM_SEQUENCES = 400
 
 @app.command()
 def run(
-    data: DataArgument,
-    output: OutOption,
+    data: options.Data,
+    output: options.Out,
     resume: Annotated[bool, typer.Option("--resume", help="Take up a run that was stopped.")] = False,
     pseudonyms: Annotated[bool, typer.Option("--pseudonyms", help="Call the annotators A1, A2, … everywhere.")] = False,
     preset: Annotated[
         str, typer.Option(help="What holds where nothing is said: default, la-sca (the paper's way) or la-sca-literal.")
     ] = "default",
     model: OwnModelOption = None,
-    param: ParamOption = None,
+    param: options.Param = None,
     method: Annotated[
         str | None, typer.Option(help="How ambiguous tokens are found (two-truths by default): see lasca ambiguity.")
     ] = None,
@@ -70,15 +55,15 @@ def run(
     tagger: Annotated[
         list[str] | None, typer.Option("--tagger", metavar="NAME=VALUE", help="A parameter of the tagger.")
     ] = None,
-    gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
+    gold: options.Gold = None,
     compare: Annotated[bool, typer.Option("--compare", help="Run all truth models side by side as well.")] = False,
-    title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
-    seed: SeedOption = 0,
-    engine: EngineOption = "threads",
-    overwrite: OverwriteOption = False,
-    json: JsonOption = False,
+    title: options.Title = None,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
+    seed: options.Seed = 0,
+    engine: options.Engine = "threads",
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
 ) -> None:
     """Go the whole way: read, truth, ambiguity, confusion, tagger, report.
 
@@ -172,8 +157,7 @@ def show_run(done: Run, output: Path) -> None:
     words = headline(done.corpus, done.truth, make_queue(done.corpus, done.truth, done.ambiguity))
     for name in ("read", "sure", "person"):
         out.print(words[name], markup=False)
-    for warning in done.record["warnings"]:
-        say(f"warning: {excerpt(warning, 300)}", "yellow")
+    show_warnings(done.record["warnings"])
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
     out.print(f"Next: lasca review {output}", markup=False, soft_wrap=True)
 
@@ -182,11 +166,11 @@ def show_run(done: Run, output: Path) -> None:
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that `lasca run` or `lasca aggregate` wrote.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
-    gold: Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")] = None,
+    gold: options.Gold = None,
     models: Annotated[
         Path | None, typer.Option(help="What `lasca compare --json` printed, to show models side by side.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
+    title: options.Title = None,
     crowdtruth: Annotated[
         bool, typer.Option("--crowdtruth", help="Add CrowdTruth's worker quality to the table of annotators.")
     ] = False,
@@ -219,8 +203,8 @@ def _comparisons(path: Path) -> list[dict[str, Any]]:
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("lasca-demo"),
     task: Annotated[str, typer.Option(help="ner or pos.")] = "ner",
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Go the whole way on a small built-in corpus: crowd, truth, ambiguity, tagger, report."""
     from lasca.pipeline.way import run
@@ -249,8 +233,8 @@ def warm(
     data: Annotated[
         list[str] | None, typer.Argument(metavar="[DATA...]", help="Your data, or the demo's.", show_default=False)
     ] = None,
-    format: FormatOption = "auto",
-    reader: ReaderOption = None,
+    format: options.Format = "auto",
+    reader: options.Reader = None,
 ) -> None:
     """Compile once what the usual commands need, before anybody waits for it.
 

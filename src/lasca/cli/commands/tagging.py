@@ -14,23 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import (
-    EngineOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    at_work,
-    find_gold,
-    get_corpus,
-    out,
-    print_json,
-    progress_bar,
-    say,
-    settings,
-    show_load_report,
-    show_table,
-)
+from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
+from lasca.cli.options import find_gold, get_corpus, settings
 from lasca.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -45,7 +32,7 @@ def train(
     data: Annotated[
         str, typer.Argument(help="A folder that `lasca aggregate` or `lasca run` wrote, or data with gold labels.")
     ],
-    output: OutOption,
+    output: options.Out,
     gold: Annotated[str | None, typer.Option(help="Learn from this gold instead of the inferred truth.")] = None,
     kind: Annotated[
         str, typer.Option(help="crf, hmm; with the extra `torch` also bilstm-crf and transformer.")
@@ -60,8 +47,8 @@ def train(
     test: Annotated[
         str | None, typer.Option("--test", metavar="DATA", help="Score it on the gold of DATA for its model card.")
     ] = None,
-    engine: EngineOption = "threads",
-    overwrite: OverwriteOption = False,
+    engine: options.Engine = "threads",
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Learn a tagger from an inferred truth, or from gold labels; model-card.md in its folder says how.
 
@@ -184,8 +171,8 @@ def tag(
     batch: Annotated[
         int, typer.Option(min=1, help="Sentences tagged at a time; 1 answers a stream line by line.")
     ] = BATCH,
-    engine: EngineOption = "threads",
-    overwrite: OverwriteOption = False,
+    engine: options.Engine = "threads",
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Tag sentences: one token per line (first column) with a blank line between sentences, or --text, or --spans.
 
@@ -346,7 +333,7 @@ def evaluate(
     predicted: Annotated[str, typer.Argument(help="Data with the labels to judge: the same tokens.")],
     gold_name: Annotated[str | None, typer.Option(help="Which gold of GOLD; the first one if not given.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Spans must be legal by their scheme.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Score labels against gold: token accuracy, macro-F1, span precision, recall and F1."""
     from lasca import evaluate as scoring
