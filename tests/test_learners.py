@@ -14,7 +14,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks, cut_into_shards, document_cuts
 from lasca.engine import Processes, Threads, added
 from lasca.errors import ModelError
-from lasca.kernels.special import expected_log
+from lasca.kernels.tables import expected_log
 from lasca.schemes import transitions
 from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class, supporting
 from lasca.truth.dawid_skene import DawidSkene

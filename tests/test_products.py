@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lasca.kernels.products import crossed, times
+from lasca.kernels.tables import crossed, times
 
 
 @pytest.mark.parametrize("n", [0, 1, 50])

@@ -12,8 +12,8 @@ from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, cut_into_blocks
 from lasca.engine import Processes, Threads, added
-from lasca.kernels import guards as kernels
-from lasca.kernels.families import pair_counts
+from lasca.kernels import rows as kernels
+from lasca.kernels.rows import pair_counts
 from lasca.truth import Votes, model_class
 from lasca.truth.annotator_models import VoteRows
 from lasca.truth.chain import StateSpace

@@ -35,38 +35,20 @@ if TYPE_CHECKING:
     from lasca.truth.sembler import Sembler
     from lasca.truth.sequence_clusters import SequenceClusters
 
-_HOME = {
-    "CrowdCorpus": "lasca.corpus",
-    "LoadReport": "lasca.corpus",
-    "LascaError": "lasca.errors",
-    "Layers": "lasca.formats",
-    "read": "lasca.pipeline.source",
-    "read_layers": "lasca.formats",
-    "write": "lasca.formats",
-    "TRUTH_MODELS": "lasca.truth",
-    "Truth": "lasca.truth",
-    "MajorityVote": "lasca.truth",
-    "DawidSkene": "lasca.truth",
-    "Mace": "lasca.truth",
-    "Glad": "lasca.truth",
-    "HmmCrowd": "lasca.truth",
-    "Sembler": "lasca.truth",
-    "Raykar": "lasca.truth",
-    "CrfMa": "lasca.truth",
-    "BayesianSequence": "lasca.truth",
-    "HierarchicalClusters": "lasca.truth",
-    "RobustSequence": "lasca.truth",
-    "SequenceClusters": "lasca.truth",
-    "Ambiguity": "lasca.ambiguity",
-    "find_ambiguity": "lasca.ambiguity",
-    "compare": "lasca.comparison",
-    "LabelConfusion": "lasca.confusion",
-    "label_confusion": "lasca.confusion",
-    "CrfTagger": "lasca.tagger",
-    "HmmTagger": "lasca.tagger",
-    "Run": "lasca.pipeline.way",
-    "run": "lasca.pipeline.way",
+_HOMES = {
+    "corpus": "CrowdCorpus LoadReport",
+    "errors": "LascaError",
+    "formats": "Layers read_layers write",
+    "pipeline.source": "read",
+    "truth": "TRUTH_MODELS Truth MajorityVote DawidSkene Mace Glad HmmCrowd Sembler Raykar CrfMa BayesianSequence "
+    "HierarchicalClusters RobustSequence SequenceClusters",
+    "ambiguity": "Ambiguity find_ambiguity",
+    "comparison": "compare",
+    "confusion": "LabelConfusion label_confusion",
+    "tagger": "CrfTagger HmmTagger",
+    "pipeline.way": "Run run",
 }
+_HOME = {name: f"lasca.{home}" for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate")
 
 __all__ = [

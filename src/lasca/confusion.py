@@ -24,7 +24,7 @@ from lasca.arrays import Array, Floats, readonly
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError
 from lasca.estimator import check_choice
-from lasca.kernels.products import crossed
+from lasca.kernels.tables import crossed
 from lasca.records import loading, read_header, save_folder
 from lasca.truth import Truth
 from lasca.truth.base import Votes

@@ -9,13 +9,15 @@ Left out of it are reports, which `lasca report` may write anew; they are known 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -23,7 +25,7 @@ from lasca.errors import StoreError
 
 __all__ = [
     "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "real_path", "sums_of", "swap",
-    "whole_file", "whole_folder", "write_sums",
+    "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
 ]  # fmt: skip
 
 SUMS = "SHA256SUMS"
@@ -179,6 +181,17 @@ def file_hash(path: Path) -> str:
         while block := file.read(CHUNK):
             total.update(block)
     return total.hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON."""
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> None:
+    """Write values as lines of JSON."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def write_sums(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -42,10 +42,6 @@ class Candidates(Sequence[dict[int, float]]):
         at = range(len(self))[index]
         part = slice(int(self._start[at]), int(self._start[at + 1]))
         return dict(zip(self._label[part].tolist(), self._score[part].tolist()))
-
-    def __iter__(self) -> Iterator[dict[int, float]]:
-        for index in range(len(self)):
-            yield self[index]
 
     def __repr__(self) -> str:
         return f"Candidates(of {len(self):,} tokens)"

@@ -10,7 +10,6 @@ ambiguous.parquet and label-studio.json. One row of the JSON lines file:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import pyarrow.parquet as pq
 from lasca.ambiguity.record import Ambiguity
 from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
-from lasca.files import whole_folder
+from lasca.files import whole_folder, write_json, write_lines
 from lasca.formats.label_studio_write import tasks
 from lasca.formats.outcome import outcome
 from lasca.formats.write_tables import people_table
@@ -154,12 +153,9 @@ def write_all(
     made = rows(corpus, truth, found, width=200)
     with whole_folder(path, overwrite=overwrite) as folder:
         people_table(table(made), folder / "ambiguous.csv")
-        with (folder / "ambiguous.jsonl").open("w", encoding="utf-8") as file:
-            for row in made:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        write_lines(folder / "ambiguous.jsonl", made)
         pq.write_table(arrow_table(made), folder / "ambiguous.parquet")
-        text = json.dumps(label_studio_tasks(corpus, truth, found), ensure_ascii=False, indent=1)
-        (folder / "label-studio.json").write_text(text + "\n", encoding="utf-8")
+        write_json(folder / "label-studio.json", label_studio_tasks(corpus, truth, found))
 
 
 def arrow_table(made: list[Row]) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lasca.arrays import Array, Ints, Ints32, readonly
-from lasca.corpus.evidence import SoftVotes, known_labels
+from lasca.corpus.evidence import KnownLabels, SoftVotes, known_labels
 from lasca.corpus.strings import Strings
 from lasca.errors import CorpusError
 
@@ -216,22 +217,14 @@ def _chars(values: Any, n_tokens: int) -> Ints32 | None:
 
 def equal(a: CrowdCorpus, b: CrowdCorpus) -> bool:
     """Say whether two corpora hold the same (load reports aside)."""
-    if any(getattr(a, n) != getattr(b, n) for n in ("labels", "annotators", "kinds", "families", "votes")):
-        return False
-    if any(set(getattr(a, n)) != set(getattr(b, n)) for n in ("golds", "metadata", "token_metadata")):
-        return False
-    if any((getattr(a, n) is None) != (getattr(b, n) is None) for n in ("token_chars", "soft", "known")):
-        return False
-    if a.token_chars is not None and b.token_chars is not None and not np.array_equal(a.token_chars, b.token_chars):
-        return False
-    if (a.soft is not None and not a.soft.equals(b.soft)) or (a.known is not None and not a.known.equals(b.known)):
-        return False
-    arrays = ("offsets", "annotation_annotator", "annotation_label", "token_start")
-    return (
-        a.tokens == b.tokens
-        and a.sequence_ids == b.sequence_ids
-        and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays)
-        and all(np.array_equal(a.golds[name], b.golds[name]) for name in a.golds)
-        and all(a.metadata[name] == b.metadata[name] for name in a.metadata)
-        and all(a.token_metadata[name] == b.token_metadata[name] for name in a.token_metadata)
-    )
+    return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a) if f.name != "load_report")
+
+
+def _same(x: Any, y: Any) -> bool:
+    if x is None or y is None:
+        return x is y
+    if isinstance(x, Mapping):
+        return x.keys() == y.keys() and all(_same(x[name], y[name]) for name in x)
+    if isinstance(x, SoftVotes | KnownLabels):
+        return x.equals(y)
+    return np.array_equal(x, y) if isinstance(x, np.ndarray) else bool(x == y)

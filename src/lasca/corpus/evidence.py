@@ -99,9 +99,7 @@ class SoftVotes:
 
     def equals(self, other: SoftVotes | None) -> bool:
         """Say whether two records hold the same."""
-        return other is not None and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("token", "annotator", "proba")
-        )
+        return other is not None and all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +155,7 @@ class KnownLabels:
 
     def equals(self, other: KnownLabels | None) -> bool:
         """Say whether two records hold the same."""
-        return (
-            other is not None
-            and np.array_equal(self.token, other.token)
-            and np.array_equal(self.allowed, other.allowed)
-        )
+        return other is not None and all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
 
 def known_labels(given: Any, n_tokens: int, labels: Sequence[str]) -> KnownLabels | None:

@@ -53,19 +53,12 @@ class LoadReport:
         """Add up the counts of several reports and keep a few examples of each kind."""
         counts: dict[str, int] = {}
         examples: dict[str, tuple[str, ...]] = {}
-        sources: list[str] = []
-        formats: list[str] = []
-        notes: list[str] = []
-        for report in reports:
-            sources.append(report.source)
-            formats.append(report.format)
-            notes.extend(report.notes)
+        found = list(reports)
+        for report in found:
             for kind, n in report.counts.items():
                 counts[kind] = counts.get(kind, 0) + n
             for kind, shown in report.examples.items():
                 examples[kind] = (examples.get(kind, ()) + tuple(shown))[:3]
-        return cls(_join(sources), _join(formats), counts, examples, tuple(dict.fromkeys(notes)))
-
-
-def _join(parts: list[str]) -> str:
-    return ", ".join(dict.fromkeys(p for p in parts if p))
+        sources, formats = dict.fromkeys(r.source for r in found), dict.fromkeys(r.format for r in found)
+        notes = dict.fromkeys(note for r in found for note in r.notes)
+        return cls(", ".join(filter(None, sources)), ", ".join(filter(None, formats)), counts, examples, tuple(notes))

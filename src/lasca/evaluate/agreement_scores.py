@@ -16,8 +16,7 @@ also cac.raw4raters of Gwet's irrCAC (AC1 0.77544, kappa 0.76117, p_a 0.81818).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from lasca.arrays import Array, Floats, Ints
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
+from lasca.evaluate.token_scores import Plain
 
 __all__ = ["Agreement", "adjusted_rand_index", "agreement", "krippendorff_alpha", "pairwise_agreement"]
 
@@ -32,7 +32,7 @@ BLOCK = 1 << 21  # annotations looked at together
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Plain):
     """How much annotators agree, beyond chance by three definitions of chance (nan where there is nothing to say)."""
 
     percent: float
@@ -47,10 +47,6 @@ class Agreement:
     """Tokens without any."""
     n_labels: int
     """Labels somebody gave."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; nan becomes None."""
-        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, eq=False)

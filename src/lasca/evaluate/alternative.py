@@ -21,7 +21,7 @@ are what the report shows. A soft annotator stands for its likeliest labels.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.estimator import check_int, check_number
 from lasca.evaluate.span_scores import find_spans
+from lasca.evaluate.token_scores import Plain
 
 __all__ = ["AlternativeTest", "PersonTest", "alternative_annotator"]
 
@@ -40,7 +41,7 @@ MOST = 20_000  # sequences that are looked at; of more, evenly spread ones are t
 
 
 @dataclass(frozen=True)
-class PersonTest:
+class PersonTest(Plain):
     """The model against one person: on how many sequences, how often each wins, and the test."""
 
     name: str
@@ -53,7 +54,7 @@ class PersonTest:
 
 
 @dataclass(frozen=True)
-class AlternativeTest:
+class AlternativeTest(Plain):
     """The alternative annotator test of one annotator against the people; intervals are 95 %."""
 
     annotator: str
@@ -71,10 +72,6 @@ class AlternativeTest:
     n_sequences: int
     epsilon: float
     q: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
 
 
 def alternative_annotator(

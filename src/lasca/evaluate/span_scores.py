@@ -22,7 +22,7 @@ import numpy.typing as npt
 from lasca.arrays import Array, Bools, Ints, Ints32, borders
 from lasca.errors import CorpusError
 from lasca.estimator import check_choice
-from lasca.evaluate.token_scores import Labelled, Prf, check_codes, check_offsets, encode, ratio, sequence_mask
+from lasca.evaluate.token_scores import Labelled, Plain, Prf, check_codes, check_offsets, encode, ratio, sequence_mask
 
 __all__ = ["SCHEMES", "SpanScores", "find_spans", "spans", "spans_from_codes"]
 
@@ -51,7 +51,7 @@ SCHEMES: Mapping[str, tuple[str, tuple[str, str, str]]] = {
 
 
 @dataclass(frozen=True)
-class SpanScores:
+class SpanScores(Plain):
     """Precision, recall and F1 over spans, overall (micro) and per type; `macro_f1` is the plain mean over types."""
 
     precision: float
@@ -71,10 +71,6 @@ class SpanScores:
     left_out_tokens: int
     unpredicted_tokens: int
     """Tokens without a predicted label in the sequences that take part; they are read as O."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
 
 
 def spans(

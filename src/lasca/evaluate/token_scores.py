@@ -6,7 +6,7 @@ First what all scores share: precision and recall from counts, and which tokens 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,7 @@ from lasca.arrays import Array, Bools, Ints, Ints32, borders
 from lasca.errors import CorpusError
 
 __all__ = [
-    "Labelled", "Prf", "TokenScores", "check_codes", "check_offsets", "confusion_counts", "encode", "ratio",
+    "Labelled", "Plain", "Prf", "TokenScores", "check_codes", "check_offsets", "confusion_counts", "encode", "ratio",
     "sequence_mask", "tokens", "tokens_from_codes",
 ]  # fmt: skip
 
@@ -30,8 +30,26 @@ def ratio(numerator: float, denominator: float) -> float:
     return float(numerator) / float(denominator) if denominator else 0.0
 
 
+class Plain:
+    """The base of dataclasses that can be written as JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; nan becomes None."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Plain):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: _plain(x) for name, x in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(x) for x in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    return None if value != value else value
+
+
 @dataclass(frozen=True)
-class Prf:
+class Prf(Plain):
     """Precision, recall and F1, with the counts they come from."""
 
     precision: float
@@ -110,7 +128,7 @@ def encode(gold: Labelled, predicted: Labelled) -> tuple[Ints32, Ints32, Ints, l
 
 
 @dataclass(frozen=True, eq=False)
-class TokenScores:
+class TokenScores(Plain):
     """Accuracy and F1 over tokens that have a gold label.
 
     `macro_f1` is the plain mean over the labels that occur in gold or prediction (as scikit-learn has it),
@@ -130,12 +148,6 @@ class TokenScores:
     """Tokens without a gold label, or outside the chosen sequences."""
     unpredicted_tokens: int
     """Tokens with a gold label but no predicted one; they count as wrong and are in no column of `confusion`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        per_label = {label: vars(scores) for label, scores in self.per_label.items()}
-        return data | {"per_label": per_label, "labels": list(self.labels), "confusion": self.confusion.tolist()}
 
 
 def tokens(gold: Labelled, predicted: Labelled, *, sequences: npt.ArrayLike | None = None) -> TokenScores:

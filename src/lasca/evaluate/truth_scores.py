@@ -15,8 +15,7 @@ the precision-recall curve together and count half in the ROC area.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ from lasca.arrays import Array, Bools, Codes, Floats, Ints, Proba
 from lasca.errors import CorpusError
 from lasca.estimator import check_int, check_number
 from lasca.evaluate.span_scores import spans_from_codes
-from lasca.evaluate.token_scores import check_codes, ratio, tokens_from_codes
+from lasca.evaluate.token_scores import Plain, check_codes, ratio, tokens_from_codes
 
 __all__ = [
     "AmbiguityScores", "Calibration", "Scores", "ambiguity", "auroc", "average_precision", "calibration",
@@ -37,7 +36,7 @@ ROWS = 1 << 18  # tokens looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Plain):
     """Scores of probabilities against gold, with the bins of a reliability diagram."""
 
     cross_entropy: float
@@ -54,17 +53,6 @@ class Calibration:
     bin_confidence: Floats
     """Mean probability of the predicted label in each bin (nan in an empty one)."""
     bin_accuracy: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; nan becomes None."""
-        data: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray):
-                data[name] = [None if x != x else x for x in value.tolist()]
-            else:
-                data[name] = value
-        return data
 
 
 def calibration(
@@ -175,7 +163,7 @@ def truth_scores(
 
 
 @dataclass(frozen=True)
-class AmbiguityScores:
+class AmbiguityScores(Plain):
     """Scores of a ranking and a choice of ambiguous tokens against two golds."""
 
     acc1: float
@@ -191,10 +179,6 @@ class AmbiguityScores:
     """Tokens whose score is nan; they stand below all others."""
     left_out_tokens: int
     """Tokens that lack one of the golds."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self)
 
 
 def ambiguity(

@@ -7,9 +7,16 @@ import math
 import numpy as np
 
 from lasca.kernels.compiled import inner, kernel
-from lasca.kernels.special import log_sigmoid
 
-__all__ = ["glad_pass"]
+__all__ = ["glad_pass", "log_sigmoid"]
+
+
+@kernel
+def log_sigmoid(x: float) -> float:
+    """Return ln 1 / (1 + e^−x) without overflow."""
+    if x < 0.0:
+        return x - math.log1p(math.exp(x))
+    return -math.log1p(math.exp(-x))
 
 
 @inner
@@ -44,24 +51,9 @@ def _climb(first, last, annotator, right, ability, log_ease, mean, precision):  
 
 @kernel(allocates=True)
 def glad_pass(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    start,
-    annotator,
-    label,
-    ability,
-    log_ease,
-    new_ease,
-    log_prior,
-    mean,
-    precision,
-    most,
-    special,
-    allowed,
-    sums,
-    totals,
-    proba,
-):
+    first, last, start, annotator, label, ability, log_ease, new_ease, log_prior, mean, precision, most, special,
+    allowed, sums, totals, proba,
+):  # fmt: skip
     """Do one pass over tokens first..last and return their log evidence.
 
     Each token's posterior is computed at (ability, log_ease), written to `proba` unless that has no rows, and added

@@ -13,6 +13,7 @@ when the first such sequence comes. A sequence without a single path of positive
 its rows: callers that forbid moves must leave a path.
 """
 
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
 import math
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from lasca.kernels.compiled import inner, kernel
-from lasca.kernels.lattice_log import log_backward, log_forward, normalise_logs, safe_log
 
 __all__ = ["WIDEST", "marginals", "sample_paths", "viterbi"]
 
@@ -33,7 +33,7 @@ def _longest(offsets: Any) -> int:
 
 
 @kernel
-def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
+def _too_wide(evidence, first, last):
     for i in range(first, last):
         low, high = np.inf, -np.inf
         for t in range(evidence.shape[1]):
@@ -47,7 +47,7 @@ def _too_wide(evidence, first, last):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
+def _forward(evidence, first, last, start, move, end, alpha, weight, scale):
     """Fill alpha (rows sum to one), the weights of the labels and the scale of each token; return the log sum."""
     T = start.shape[0]
     log_sum = 0.0
@@ -87,15 +87,15 @@ def _forward(evidence, first, last, start, move, end, alpha, weight, scale):  # 
 
 
 @inner
-def _filter(evidence, first, last, start, move, end, alpha, weight, scale):  # type: ignore[no-untyped-def]
+def _filter(evidence, first, last, start, move, end, alpha, weight, scale):
     """Go forward, in logs if need be; return whether alpha is in logs, and the log sum."""
     if _too_wide(evidence, first, last):
-        return True, log_forward(evidence, first, last, start, move, end, alpha)
+        return True, _log_forward(evidence, first, last, start, move, end, alpha)
     return False, _forward(evidence, first, last, start, move, end, alpha, weight, scale)
 
 
 @inner
-def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  # type: ignore[no-untyped-def]
+def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):
     """Write the marginals to `out` and add what `move` must be multiplied with, to give expected moves, to `pairs`."""
     T = move.shape[0]
     for t in range(T):
@@ -114,6 +114,101 @@ def _backward(move, n, alpha, weight, scale, beta, after, pairs, out, first):  #
                     pairs[k, t] += a * after[t]
             beta[k] = b
             out[first + i, k] = a * b
+
+
+@inner
+def _safe_log(x):
+    """Return ln x, −inf for 0."""
+    return math.log(x) if x > 0 else -np.inf
+
+
+@inner
+def _log_forward(evidence, first, last, start, move, end, alpha):
+    """Fill alpha with logs, each row's largest made 0; return the log sum."""
+    T = start.shape[0]
+    shift = 0.0
+    for i in range(last - first):
+        best = -np.inf
+        for t in range(T):
+            if i == 0:
+                v = _safe_log(start[t])
+            else:
+                high = -np.inf
+                for k in range(T):
+                    high = max(high, alpha[i - 1, k] + _safe_log(move[k, t]))
+                v = high
+                if high > -np.inf:
+                    total = 0.0
+                    for k in range(T):
+                        total += math.exp(alpha[i - 1, k] + _safe_log(move[k, t]) - high)
+                    v += math.log(total)
+            v += evidence[first + i, t]
+            if i == last - first - 1:
+                v += _safe_log(end[t])
+            alpha[i, t] = v
+            best = max(best, v)
+        if best == -np.inf:
+            return -np.inf
+        for t in range(T):
+            alpha[i, t] -= best
+        shift += best
+    total = 0.0
+    for t in range(T):
+        total += math.exp(alpha[last - first - 1, t])
+    return shift + math.log(total)
+
+
+@inner
+def _normalise_logs(rows, i):
+    """Turn a row of logs into probabilities; return the log of their sum."""
+    T = rows.shape[1]
+    best = -np.inf
+    for t in range(T):
+        best = max(best, rows[i, t])
+    total = 0.0
+    for t in range(T):
+        rows[i, t] = math.exp(rows[i, t] - best)
+        total += rows[i, t]
+    for t in range(T):
+        rows[i, t] /= total
+    return best + math.log(total)
+
+
+@inner
+def _log_backward(evidence, first, last, move, end, alpha, beta, pair, counts, out):
+    """As `_backward`, in logs; the expected moves go to `counts` as they are.
+
+    Each row of `out` is written after the evidence of that token was used: they may be the same array.
+    """
+    T = move.shape[0]
+    n = last - first
+    for i in range(n - 1, -1, -1):
+        largest = 0.0 if i == n - 1 else -np.inf
+        for k in range(T):
+            if i == n - 1:
+                beta[k] = 0.0
+            else:
+                high = -np.inf
+                for t in range(T):
+                    high = max(high, pair[k, t])
+                total = 0.0
+                if high > -np.inf:
+                    for t in range(T):
+                        total += math.exp(pair[k, t] - high)
+                beta[k] = high + _safe_log(total)
+                largest = max(largest, beta[k])
+        for t in range(T):  # what token i contributes to the moves from the token before
+            after = beta[t] - largest + evidence[first + i, t] + (_safe_log(end[t]) if i == n - 1 else 0.0)
+            out[first + i, t] = alpha[i, t] + beta[t]
+            beta[t] = after
+        log_sum = _normalise_logs(out, first + i)
+        if i < n - 1:
+            for k in range(T):
+                for t in range(T):
+                    counts[k, t] += math.exp(alpha[i, k] + pair[k, t] - log_sum)
+        for k in range(T):
+            for t in range(T):
+                pair[k, t] = _safe_log(move[k, t]) + beta[t]
 
 
 def _is_wide(evidence: Any, offsets: Any) -> bool | None:
@@ -135,7 +230,7 @@ def marginals(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, out:
 
 
 @kernel
-def _marginals(  # type: ignore[no-untyped-def]
+def _marginals(
     offsets, evidence, start, move, end, out, starts, moves, wide, alpha, weight, scale, beta, after, pair, pairs
 ):
     T = start.shape[0]
@@ -158,7 +253,7 @@ def _marginals(  # type: ignore[no-untyped-def]
         if wide is None:
             _backward(move, last - first, alpha, weight, scale, beta, after, pairs, out, first)
         elif in_logs:
-            log_backward(evidence, first, last, move, end, alpha, beta, pair, moves, out)
+            _log_backward(evidence, first, last, move, end, alpha, beta, pair, moves, out)
         else:
             _backward(move, last - first, alpha, weight, scale, beta, after, pairs, out, first)
         for t in range(T):
@@ -180,18 +275,18 @@ def viterbi(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, path: 
 
 
 @kernel
-def _viterbi(offsets, evidence, start, move, end, path, back, here, before, log_move):  # type: ignore[no-untyped-def]
+def _viterbi(offsets, evidence, start, move, end, path, back, here, before, log_move):
     T = start.shape[0]
     for k in range(T):
         for t in range(T):
-            log_move[k, t] = safe_log(move[k, t])
+            log_move[k, t] = _safe_log(move[k, t])
     total = 0.0
     for s in range(offsets.shape[0] - 1):
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             continue
         for t in range(T):
-            here[t] = safe_log(start[t]) + evidence[first, t]
+            here[t] = _safe_log(start[t]) + evidence[first, t]
         for i in range(1, last - first):
             here, before = before, here
             for t in range(T):
@@ -202,9 +297,9 @@ def _viterbi(offsets, evidence, start, move, end, path, back, here, before, log_
                         best, at = v, k
                 here[t] = best + evidence[first + i, t]
                 back[i, t] = at
-        best, at = here[0] + safe_log(end[0]), 0
+        best, at = here[0] + _safe_log(end[0]), 0
         for t in range(1, T):
-            v = here[t] + safe_log(end[t])
+            v = here[t] + _safe_log(end[t])
             if v > best:
                 best, at = v, t
         total += best
@@ -226,9 +321,7 @@ def sample_paths(offsets: Any, evidence: Any, start: Any, move: Any, end: Any, u
 
 
 @kernel
-def _sample_paths(  # type: ignore[no-untyped-def]
-    offsets, evidence, start, move, end, uniform, path, wide, alpha, weight, scale, p
-):
+def _sample_paths(offsets, evidence, start, move, end, uniform, path, wide, alpha, weight, scale, p):
     T = start.shape[0]
     total = 0.0
     for s in range(offsets.shape[0] - 1):
@@ -249,16 +342,16 @@ def _sample_paths(  # type: ignore[no-untyped-def]
         for i in range(last - first - 1, -1, -1):
             for t in range(T):
                 m = 1.0 if z < 0 else move[t, z]
-                p[0, t] = alpha[i, t] + safe_log(m) if in_logs else alpha[i, t] * m
+                p[0, t] = alpha[i, t] + _safe_log(m) if in_logs else alpha[i, t] * m
             if in_logs:
-                normalise_logs(p, 0)
+                _normalise_logs(p, 0)
             z = _draw(p, uniform[first + i])
             path[first + i] = z
     return total
 
 
 @inner
-def _draw(p, u):  # type: ignore[no-untyped-def]
+def _draw(p, u):
     left = 0.0
     for t in range(p.shape[1]):
         left += p[0, t]

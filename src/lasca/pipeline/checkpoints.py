@@ -27,13 +27,19 @@ __all__ = ["Checkpoints", "Steps", "is_finished"]
 T = TypeVar("T")
 
 
+def _save(record: Any, path: Path) -> None:
+    record.save(path)
+
+
 class Steps:
     """Runs the steps in memory; keeps their times and warnings."""
 
     def __init__(self) -> None:
         self.steps: dict[str, dict[str, Any]] = {}
 
-    def step(self, name: str, make: Callable[[], T], save: Callable[[T, Path], None], load: Callable[[Path], T]) -> T:
+    def step(
+        self, name: str, make: Callable[[], T], load: Callable[[Path], T], save: Callable[[T, Path], None] = _save
+    ) -> T:
         """Run a step."""
         with self.watched(name):
             return make()
@@ -146,7 +152,9 @@ class Checkpoints(Steps):
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
 
-    def step(self, name: str, make: Callable[[], T], save: Callable[[T, Path], None], load: Callable[[Path], T]) -> T:
+    def step(
+        self, name: str, make: Callable[[], T], load: Callable[[Path], T], save: Callable[[T, Path], None] = _save
+    ) -> T:
         """Take a step up from its checkpoint, or do it and leave one."""
         place = self.folder / name
         if name in self.steps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from lasca import __version__, formats
 from lasca.ambiguity.write import write_all
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
-from lasca.files import whole_folder
+from lasca.files import whole_folder, write_json
 from lasca.formats.write_tables import guarded
 from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
@@ -21,7 +20,7 @@ from lasca.truth import Truth
 if TYPE_CHECKING:
     from lasca.pipeline.way import Run
 
-__all__ = ["load_truth", "save_truth", "write_csv", "write_json", "write_out"]
+__all__ = ["load_truth", "save_truth", "write_csv", "write_out"]
 
 LABEL_FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
 
@@ -79,11 +78,6 @@ def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
             for k in range(clusters.n_clusters)
         ],
     }
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON."""
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from lasca import __version__
 from lasca.comparison import departure_from_majority
-from lasca.corpus import CrowdCorpus, Strings
+from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
 from lasca.files import file_hash
 from lasca.pipeline.checkpoints import Steps
@@ -64,12 +64,10 @@ def corpus_hash(corpus: CrowdCorpus) -> str:
             data = str(text).encode("utf-8", "surrogatepass")
             total.update(f"{len(data)}:".encode() + data)
 
-    columns: dict[str, Strings] = {"tokens": corpus.tokens, "ids": corpus.sequence_ids}
-    for name, column in columns.items():
-        add(name, column)
-    for name in ("offsets", "token_start", "annotation_annotator", "annotation_label"):
-        add(name, getattr(corpus, name))
-    for name in ("labels", "annotators", "roles"):
+    add("tokens", corpus.tokens)
+    add("ids", corpus.sequence_ids)
+    arrays = ("offsets", "token_start", "annotation_annotator", "annotation_label")
+    for name in (*arrays, "labels", "annotators", "roles"):
         add(name, getattr(corpus, name))
     for name, gold in sorted(corpus.golds.items()):
         add(f"gold {name}", gold)

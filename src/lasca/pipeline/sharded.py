@@ -13,7 +13,6 @@ Beside the folder, while it is in the making, lies what a killed run is taken up
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,10 +32,10 @@ from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Block
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, StoreError
-from lasca.files import check_output, real_path, whole_file, whole_folder
+from lasca.files import check_output, real_path, whole_file, whole_folder, write_json, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
-from lasca.pipeline.folder import write_csv, write_json
+from lasca.pipeline.folder import write_csv
 from lasca.pipeline.record import versions
 from lasca.records import plain
 from lasca.tagger import CrfTagger
@@ -156,8 +155,7 @@ def ambiguity_in_shards(
         )  # fmt: skip
         _tidy(folder)
         people_table(table(found.top), folder / "top.csv")
-        with (folder / "top.jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in found.top)
+        write_lines(folder / "top.jsonl", found.top)
         found.ambiguity.save(folder / "ambiguity")
         expected_confusion(found.ambiguity, found.n_ranked).save(folder / "confusion")
     return found

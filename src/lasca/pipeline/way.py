@@ -23,9 +23,9 @@ from lasca.defaults import Preset, preset_named
 from lasca.engine.cluster import engine_of
 from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.estimator import Progress
-from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder
+from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
-from lasca.pipeline.folder import load_truth, write_json, write_out
+from lasca.pipeline.folder import load_truth, write_out
 from lasca.pipeline.record import command, make_record, source_of, versions, with_warnings
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_in_shards
 from lasca.pipeline.source import one_corpus, paths, read
@@ -36,14 +36,8 @@ from lasca.truth import Truth, TruthModel, model_class
 __all__ = ["Run", "report_on_truth", "run", "run_shards"]
 
 SHARES = {
-    "read": 0.04,
-    "truth": 0.5,
-    "models": 0.2,
-    "ambiguity": 0.08,
-    "confusion": 0.01,
-    "tagger": 0.35,
-    "report": 0.05,
-}
+    "read": 0.04, "truth": 0.5, "models": 0.2, "ambiguity": 0.08, "confusion": 0.01, "tagger": 0.35, "report": 0.05,
+}  # fmt: skip
 """About how long the steps take, for the progress display."""
 
 
@@ -65,9 +59,7 @@ class Run:
         return f"Run({self.corpus!r}, {self.truth!r}, {self.ambiguity!r})"
 
     def _repr_html_(self) -> str:
-        return "\n".join(
-            [self.corpus._repr_html_(), self.truth._repr_html_(), f"<p>{escape(repr(self.ambiguity))}</p>"]
-        )
+        return f"{self.corpus._repr_html_()}\n{self.truth._repr_html_()}\n<p>{escape(repr(self.ambiguity))}</p>"
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write everything into a folder, whole or not at all; `lasca run` writes the same."""
@@ -95,17 +87,10 @@ class Run:
         """
         known = self.record if record is None else record
         data = report.build(
-            self.corpus,
-            self.truth,
-            self.ambiguity,
-            self.confusion,
-            gold=gold or known.get("parameters", {}).get("gold"),
-            tagger_trace=getattr(self.tagger, "trace", ()),
-            models=self.models if models is None else models,
-            record=known,
-            title=title or known.get("title"),
-            crowdtruth=crowdtruth,
-        )
+            self.corpus, self.truth, self.ambiguity, self.confusion, record=known, crowdtruth=crowdtruth,
+            title=title or known.get("title"), gold=gold or known.get("parameters", {}).get("gold"),
+            models=self.models if models is None else models, tagger_trace=getattr(self.tagger, "trace", ()),
+        )  # fmt: skip
         return report.render(data)
 
     @classmethod
@@ -235,45 +220,25 @@ def _go(
         return pseudonymise(corpus) if asked["pseudonyms"] else corpus
 
     shares.of("read")(0.0, "")
-    corpus = steps.step("corpus", get, lambda value, path: value.save(path), CrowdCorpus.load)
-    truth = steps.step(
-        "truth", lambda: infer(corpus, progress=shares.of("truth")), lambda value, path: value.save(path), Truth.load
-    )
+    corpus = steps.step("corpus", get, CrowdCorpus.load)
+    truth = steps.step("truth", lambda: infer(corpus, progress=shares.of("truth")), Truth.load)
     models: tuple[Mapping[str, Any], ...] = ()
     if asked["compare"]:
-        models = steps.step(
-            "models", lambda: _compared(corpus, asked["gold"], seed, shares), _save_models, _load_models
-        )
+        gold = asked["gold"]
+        models = steps.step("models", lambda: _compared(corpus, gold, seed, shares), _load_models, _save_models)
+    options = {"method": asked["method"], "fraction": asked["fraction"], **asked["ambiguity_parameters"]}
     ambiguity = steps.step(
         "ambiguity",
-        lambda: find_ambiguity(
-            corpus,
-            truth,
-            method=asked["method"],
-            fraction=asked["fraction"],
-            progress=shares.of("ambiguity"),
-            **asked["ambiguity_parameters"],
-        ),
-        lambda value, path: value.save(path),
+        lambda: find_ambiguity(corpus, truth, progress=shares.of("ambiguity"), **options),
         Ambiguity.load,
     )
     shares.of("confusion")(0.0, "")
-    confusion = steps.step(
-        "confusion",
-        lambda: label_confusion(corpus, truth, ambiguity),
-        lambda value, path: value.save(path),
-        LabelConfusion.load,
-    )
+    confusion = steps.step("confusion", lambda: label_confusion(corpus, truth, ambiguity), LabelConfusion.load)
     set_to = tagging.get_params()
     if set_to.get("objective", "likelihood") != "likelihood" and set_to.get("confusion") is None:
         kind = DISAGREEMENTS.get(set_to["objective"])
         tagging.set_params(confusion=confusion if kind is None else disagreement(corpus, kind))
-    tagger = steps.step(
-        "tagger",
-        lambda: tagging.fit(corpus, truth, progress=shares.of("tagger")),
-        lambda value, path: value.save(path),
-        load_tagger,
-    )
+    tagger = steps.step("tagger", lambda: tagging.fit(corpus, truth, progress=shares.of("tagger")), load_tagger)
     return {
         "corpus": corpus, "truth": truth, "ambiguity": ambiguity, "confusion": confusion, "tagger": tagger,
         "models": models,
@@ -328,7 +293,7 @@ def run_shards(
             work(made)
             return made
 
-        return steps.step(name, make, os.rename, lambda place: place)
+        return steps.step(name, make, lambda place: place, os.rename)
 
     try:
         with engine_of(engine) as own:

@@ -116,8 +116,7 @@ def model_section(models: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return a table per part of the corpus, the best value of each column marked; None if nothing was compared."""
     if not models:
         return None
-    names = list(models[0].get("scores", {}))
-    parts = [_part(name, models) for name in names]
+    parts = [_part(name, models) for name in models[0].get("scores", {})]
     return {
         "parts": parts,
         "times": [] if parts else [{"model": clean(m["model"]), "cpu": m["cpu_seconds"]} for m in models],
@@ -159,16 +158,12 @@ def _quantities(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     details = found.get("quantities")
     details = details if isinstance(details, Mapping) else {}
-    return [
-        {
-            "name": str(name).replace("_", " "),
-            "mean": _float(details.get(name, {}).get("mean")),
-            "mcse": _float(details.get(name, {}).get("mcse")),
-            "rhat": _float(value),
-            "ess": _float(ess.get(name)),
-        }
-        for name, value in rhat.items()
-    ]
+    rows = []
+    for name, value in rhat.items():
+        known = details.get(name, {})
+        numbers = {"mean": known.get("mean"), "mcse": known.get("mcse"), "rhat": value, "ess": ess.get(name)}
+        rows.append({"name": str(name).replace("_", " "), **{key: _float(number) for key, number in numbers.items()}})
+    return rows
 
 
 def _verdict(quantities: list[dict[str, Any]], found: Mapping[str, Any]) -> str:
@@ -184,17 +179,15 @@ def _verdict(quantities: list[dict[str, Any]], found: Mapping[str, Any]) -> str:
 
 
 def _numbers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    numbers = []
+    shown: dict[str, str] = {}
     for name, value in found.items():
         if isinstance(value, bool | np.bool_):
-            numbers.append({"name": name.replace("_", " "), "value": "yes" if value else "no"})
+            shown[name] = "yes" if value else "no"
         elif isinstance(value, int | np.integer):
-            numbers.append({"name": name.replace("_", " "), "value": f"{int(value):,}"})
+            shown[name] = f"{int(value):,}"
         elif isinstance(value, float | np.floating | str):
-            numbers.append(
-                {"name": name.replace("_", " "), "value": f"{value:.6g}" if not isinstance(value, str) else value}
-            )
-    return numbers
+            shown[name] = value if isinstance(value, str) else f"{value:.6g}"
+    return [{"name": name.replace("_", " "), "value": value} for name, value in shown.items()]
 
 
 def _float(value: Any) -> float | None:

@@ -85,17 +85,14 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
 
 
 def _prf(scores: Any) -> dict[str, Any]:
-    names = ("precision", "recall", "f1", "n_gold", "n_predicted")
-    return {name: getattr(scores, name) for name in names}
+    return {name: getattr(scores, name) for name in ("precision", "recall", "f1", "n_gold", "n_predicted")}
 
 
 def confusion_section(corpus: CrowdCorpus, matrix: Floats, examples: dict[str, list[int]]) -> dict[str, Any]:
     """Return the symmetric matrix of label confusion over the labels that matter most, and the strongest pairs."""
     values = np.array(matrix, dtype=np.float64)
     np.fill_diagonal(values, 0)
-    confused = int(
-        (values.max(axis=1, initial=0) >= SHOWN_FROM).sum()
-    )  # labels that are confused with none say nothing
+    confused = int((values.max(axis=1, initial=0) >= SHOWN_FROM).sum())  # the others say nothing
     order = label_order(corpus.labels, (values.sum(axis=1) + 1e-9).tolist(), min(MAX_LABELS, max(confused, 2)))
     highest = float(values.max(initial=0))
     rows = []

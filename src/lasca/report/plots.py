@@ -45,12 +45,8 @@ def label_styles(labels: Sequence[str]) -> list[dict[str, Any]]:
     styles = []
     for (letter, kind), name in zip(parts, labels):
         grey = letter == "O" or name == schemes.OUTSIDE
-        styles.append(
-            {
-                "hue": 0 if grey else hue[kind],
-                "kind": "grey" if grey else "light" if letter in ("I", "E", "L", "M") else "full",
-            }
-        )
+        fullness = "grey" if grey else "light" if letter in ("I", "E", "L", "M") else "full"
+        styles.append({"hue": 0 if grey else hue[kind], "kind": fullness})
     return styles
 
 
@@ -189,11 +185,8 @@ def confusion_map(matrix: Floats, order: list[int]) -> dict[str, Any]:
 
     With a part of the labels only, rows need not add up to 1: the rest went to labels that are not shown.
     """
-    rows = []
-    for true in order:
-        cells = [
-            {"value": float(matrix[true, gave]), "heat": heat(float(matrix[true, gave])), "right": true == gave}
-            for gave in order
-        ]
-        rows.append({"label": true, "cells": cells})
-    return {"order": order, "rows": rows}
+
+    def cell(true: int, gave: int) -> dict[str, Any]:
+        return {"value": float(matrix[true, gave]), "heat": heat(float(matrix[true, gave])), "right": true == gave}
+
+    return {"order": order, "rows": [{"label": t, "cells": [cell(t, gave) for gave in order]} for t in order]}

@@ -46,23 +46,18 @@ def clean(text: str, limit: int = MAX_TOKEN) -> str:
 
 def context(tokens: Sequence[str], at: int) -> tuple[str, str]:
     """Return what stands before and after a token in its sequence, cut where it is far away."""
-    before: list[str] = []
+    return " ".join(reversed(_near(tokens[:at][::-1]))), " ".join(_near(tokens[at + 1 :]))
+
+
+def _near(tokens: Sequence[str]) -> list[str]:
+    shown: list[str] = []
     room = MAX_SIDE
-    for token in reversed(tokens[:at]):
+    for token in tokens:
         room -= len(token) + 1
         if room < 0:
-            before.append("…")
-            break
-        before.append(clean(token))
-    after: list[str] = []
-    room = MAX_SIDE
-    for token in tokens[at + 1 :]:
-        room -= len(token) + 1
-        if room < 0:
-            after.append("…")
-            break
-        after.append(clean(token))
-    return " ".join(reversed(before)), " ".join(after)
+            return [*shown, "…"]
+        shown.append(clean(token))
+    return shown
 
 
 def number(value: float | int | None, digits: int = 3) -> str:
@@ -106,12 +101,9 @@ def embedded_json(value: Any) -> Markup:
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(_page_file),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
+        loader=FunctionLoader(_page_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
-    )
+    )  # fmt: skip
     environment.filters.update(number=number, percent=percent, count=count)
     return environment
 
@@ -121,20 +113,9 @@ def render(data: Mapping[str, Any]) -> str:
     script, style = _page_file("script.js"), _page_file("style.css")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     ambiguous = data["ambiguous"]
-    for_script = {
-        "labels": data["labels"],
-        "styles": data["styles"],
-        "names": data["names"],
-        "reliability": data["reliability"],
-        "rows": ambiguous["rows"],
-        "listed": ambiguous["listed"],
-        "examples": ambiguous["examples"],
-        "probability": ambiguous["is_probability"],
-    }
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            **data, script=Markup(script), style=Markup(style), script_hash=digest, embedded=embedded_json(for_script)
-        )
-    )
+    for_script = {name: data[name] for name in ("labels", "styles", "names", "reliability")}
+    for_script |= {name: ambiguous[name] for name in ("rows", "listed", "examples")}
+    for_script["probability"] = ambiguous["is_probability"]
+    page = _environment().get_template("page.html")
+    inlined = {"script": Markup(script), "style": Markup(style), "embedded": embedded_json(for_script)}
+    return page.render(**data, **inlined, script_hash=digest)

@@ -30,8 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus.votes import Block
-from lasca.kernels.products import crossed, times
-from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
 from lasca.schemes import detect, split_label, transitions
 from lasca.truth.evidence import (
     Floats,

@@ -30,7 +30,7 @@ from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
 from lasca.kernels import lattice
-from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.schemes import detect, split_label, transitions
 from lasca.truth.evidence import Floats, Source
 

@@ -31,7 +31,7 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
 from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels import counts as kernels
-from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.result import Truth
 from lasca.truth.special import Special, as_rows, expected_counts, shares_of, special_tokens

@@ -21,8 +21,7 @@ from scipy.special import gammaln, psi
 from lasca.arrays import readonly
 from lasca.corpus.votes import Block
 from lasca.kernels import rows as kernels
-from lasca.kernels.products import crossed, times
-from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
 
 __all__ = [
     "Beside",

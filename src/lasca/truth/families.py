@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus.votes import Block
-from lasca.kernels.families import pair_counts
+from lasca.kernels.rows import pair_counts
 from lasca.truth.evidence import Floats, RowCounts
 
 __all__ = ["Families", "Pairs", "declared_families", "find_families"]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from lasca.arrays import readonly
 from lasca.corpus.votes import Block
-from lasca.kernels import guards as kernels
+from lasca.kernels import rows as kernels
 from lasca.schemes import OUTSIDE, detect, split_label
 from lasca.truth.chain import RuledOut, StateSpace
 from lasca.truth.evidence import Floats, View, labels_before

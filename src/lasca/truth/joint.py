@@ -24,7 +24,7 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.crf.features import seen_with
 from lasca.crf.objective import Scores
 from lasca.engine import Work, added
-from lasca.kernels.products import crossed
+from lasca.kernels.tables import crossed
 from lasca.kernels.vectors import add_penalty, dot
 from lasca.learn import EmRun
 from lasca.truth.base import Posterior, Progress, TruthModel

@@ -33,7 +33,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels.counts import agreement_pass, vote_counts
-from lasca.kernels.special import dirichlet_kl, expected_log
+from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.dawid_skene import matched
 from lasca.truth.result import Truth

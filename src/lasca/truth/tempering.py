@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus.votes import Block
-from lasca.kernels.products import crossed, times
+from lasca.kernels.tables import crossed, times
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.chain import ChainLearner, ChainState, Local
 from lasca.truth.evidence import Floats, Texts

@@ -192,7 +192,7 @@ def next_votes(
     """Say which documents to give to whom next: CSV, JSON lines and Label Studio tasks."""
     import numpy as np
 
-    from lasca.files import check_output, whole_folder
+    from lasca.files import check_output, whole_folder, write_json, write_lines
     from lasca.formats.label_studio_write import tasks
     from lasca.formats.outcome import outcome
     from lasca.formats.write_tables import people_table
@@ -225,10 +225,8 @@ def next_votes(
     with whole_folder(output, overwrite=overwrite) as place:
         columns = {name: [row[name] for row in rows] for name in ("annotator", "document", "tokens", "gain")}
         people_table(columns, place / "next.csv")
-        lines = [json_text.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-        (place / "next.jsonl").write_text("".join(lines), encoding="utf-8")
-        text = json_text.dumps(given, ensure_ascii=False, indent=1) + "\n"
-        (place / "label-studio.json").write_text(text, encoding="utf-8")
+        write_lines(place / "next.jsonl", rows)
+        write_json(place / "label-studio.json", given)
     total = sum(a.gain for a in made)
     out.print(f"{len(made):,} votes handed out; they are expected to remove {total:.1f} errors", markup=False)
     if len(made) < budget:
