@@ -56,9 +56,7 @@ def compare(
     this process.
     """
     need_corpus(corpus, "compare")
-    gold = next(iter(corpus.golds), None) if gold is None else gold
-    if gold is not None and gold not in corpus.golds:
-        raise CorpusError(f"there is no gold of that name (there is: {', '.join(corpus.golds) or 'none'})", got=gold)
+    gold = corpus.gold_name(gold)
     parts = _parts(corpus, by)
     todo = list(model_names() if models is None else models)
     lines = []

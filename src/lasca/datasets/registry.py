@@ -160,18 +160,18 @@ class Dataset:
         return splits[split]
 
 
+_COPENLU = f"{GITHUB}/copenlu/aggregating-crowd-annotations-ood/eecaa50a32e11f205f40a0961b5f286e3e33f110"
+_COASTAL = f"{GITHUB}/coastalcph/supersense-data-twitter/b96e3a6e10b6e001435d831bcdeeeb4b69cc8b7b"
+_UKP = f"{GITHUB}/UKPLab/arxiv2018-bayesian-ensembles/22064dd8cef5a70ecee8a089baa4b1efd67a89f0"
+_TDGA = "8abd41cc00fcc1d1b8c40ec22829cb78348a0c9c4394857cc7f9c5ba6125eae2"
+_INHOUSE = "848b2e5c7656da1a686d40d63586b1587d4e2a639e93d4e6aa811e9276c03b1e"
+_RITTER = "dcbe566363c8d125540dc781e2d332c3a28bc8846c25893e4ff786dbdd02c33a"
+_MTURK = "fda929652aa01dc16f46f8ef93ecc765f8c69b955fd699aac641c47496a166b0"
 _ALL = (
     Dataset(
         "tdga",
         "T-DGA: 500 tweets with parts of speech by two experts (gold1, gold2), who differ on 931 of 7,876 tokens",
-        (
-            DataFile(
-                "tdga/annotation-all.txt",
-                f"{GITHUB}/copenlu/aggregating-crowd-annotations-ood/eecaa50a32e11f205f40a0961b5f286e3e33f110"
-                "/data/POS/annotation-all.txt",
-                "8abd41cc00fcc1d1b8c40ec22829cb78348a0c9c4394857cc7f9c5ba6125eae2",
-            ),
-        ),
+        (DataFile("tdga/annotation-all.txt", f"{_COPENLU}/data/POS/annotation-all.txt", _TDGA),),
         TWEETS,
         "Plank, Hovy, Søgaard: Learning part-of-speech taggers with inter-annotator agreement loss. EACL 2014",
         tdga,
@@ -179,14 +179,7 @@ _ALL = (
     Dataset(
         "inhouse",
         "INHOUSE (Lowlands.test): 200 tweets, 3,064 tokens with universal parts of speech",
-        (
-            DataFile(
-                "tweets/in-house-eval.tsv",
-                f"{GITHUB}/coastalcph/supersense-data-twitter/b96e3a6e10b6e001435d831bcdeeeb4b69cc8b7b"
-                "/in-house-eval.tsv",
-                "848b2e5c7656da1a686d40d63586b1587d4e2a639e93d4e6aa811e9276c03b1e",
-            ),
-        ),
+        (DataFile("tweets/in-house-eval.tsv", f"{_COASTAL}/in-house-eval.tsv", _INHOUSE),),
         TWEETS,
         "Johannsen, Hovy, Martínez Alonso, Plank, Søgaard: More or less supervised supersense tagging of Twitter. "
         "*SEM 2014",
@@ -195,13 +188,7 @@ _ALL = (
     Dataset(
         "ritter-test",
         "RITTER-TEST: 118 tweets, 2,291 tokens; Penn tags, read as universal parts of speech",
-        (
-            DataFile(
-                "tweets/ritter-eval.tsv",
-                f"{GITHUB}/coastalcph/supersense-data-twitter/b96e3a6e10b6e001435d831bcdeeeb4b69cc8b7b/ritter-eval.tsv",
-                "dcbe566363c8d125540dc781e2d332c3a28bc8846c25893e4ff786dbdd02c33a",
-            ),
-        ),
+        (DataFile("tweets/ritter-eval.tsv", f"{_COASTAL}/ritter-eval.tsv", _RITTER),),
         TWEETS,
         "Ritter, Clark, Mausam, Etzioni: Named entity recognition in tweets. EMNLP 2011; Johannsen et al., *SEM 2014",
         ritter_test,
@@ -209,14 +196,7 @@ _ALL = (
     Dataset(
         "conll2003-mturk",
         "CoNLL-2003 entities by 47 workers of Mechanical Turk: 6,253 sentences, 82,958 tokens, with the gold labels",
-        (
-            DataFile(
-                "conll2003-mturk/crf-ma-NER-task1.zip",
-                f"{GITHUB}/UKPLab/arxiv2018-bayesian-ensembles/22064dd8cef5a70ecee8a089baa4b1efd67a89f0"
-                "/data/crf-ma-NER-task1.zip",
-                "fda929652aa01dc16f46f8ef93ecc765f8c69b955fd699aac641c47496a166b0",
-            ),
-        ),
+        (DataFile("conll2003-mturk/crf-ma-NER-task1.zip", f"{_UKP}/data/crf-ma-NER-task1.zip", _MTURK),),
         "Reuters text, for research only (see the Reuters Corpora of NIST); the labels came without a licence.",
         "Rodrigues, Pereira, Ribeiro: Sequence labeling with multiple annotators. Machine Learning 95, 2014",
         conll2003_mturk,
@@ -224,7 +204,7 @@ _ALL = (
     Dataset(
         "conll2003",
         "CoNLL-2003 English entities (eng.train, eng.testb): your own licensed copy",
-        (DataFile("conll2003/eng.train", split="train"), DataFile("conll2003/eng.testb", split="testb")),
+        tuple(DataFile(f"conll2003/eng.{split}", split=split) for split in ("train", "testb")),
         "Reuters text under an agreement with NIST: it cannot be downloaded here, bring your own copy.",
         "Tjong Kim Sang, De Meulder: Introduction to the CoNLL-2003 shared task. CoNLL 2003",
         conll2003,

@@ -21,7 +21,7 @@ from lasca.corpus.reshape import pseudonymise
 from lasca.corpus.shards import ShardedCorpus
 from lasca.defaults import Preset, preset_named
 from lasca.engine.cluster import engine_of
-from lasca.errors import CorpusError, ParameterError, StoreError
+from lasca.errors import ParameterError, StoreError
 from lasca.estimator import Progress
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
@@ -214,9 +214,7 @@ def _go(
 
     def get() -> CrowdCorpus:
         corpus = data if isinstance(data, CrowdCorpus) else one_corpus(read(data, asked["format"], **reader))
-        if asked["gold"] is not None and asked["gold"] not in corpus.golds:
-            known = ", ".join(corpus.golds) or "none"
-            raise CorpusError(f"there is no gold of that name (there is: {known})", got=asked["gold"])
+        corpus.gold_name(asked["gold"])
         return pseudonymise(corpus) if asked["pseudonyms"] else corpus
 
     shares.of("read")(0.0, "")

@@ -13,7 +13,6 @@ import numpy as np
 from lasca import __version__
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
-from lasca.errors import CorpusError
 from lasca.report import plots
 from lasca.report.ambiguous import ambiguous_section
 from lasca.report.annotators import alternative_section, annotator_section, cluster_section
@@ -48,9 +47,7 @@ def build(
     `Comparison.to_dict` gives them, `record` is what is known of the run (its run.json); `crowdtruth` adds CrowdTruth's
     worker quality to the table of annotators.
     """
-    gold = next(iter(corpus.golds), None) if gold is None else gold
-    if gold is not None and gold not in corpus.golds:
-        raise CorpusError(f"there is no gold of that name (there is: {', '.join(corpus.golds) or 'none'})", got=gold)
+    gold = corpus.gold_name(gold)
     scores = None if gold is None else gold_section(corpus, truth, gold)
     ambiguous = ambiguous_section(corpus, truth, ambiguity, gold)
     known = dict(record or {})

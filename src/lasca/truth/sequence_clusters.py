@@ -41,8 +41,6 @@ __all__ = ["SequenceClusters", "check_clusters"]
 
 MANY_VOTES, WORD_PRIORS = 5.0, (0.1, 1.0)
 """With five votes a token, words have a pseudo-count of 1; with fewer, a smaller one."""
-SLACK = 0.0
-"""By how much held-out votes may be predicted worse after one more round."""
 
 
 def check_clusters(name: str, value: Any) -> int | str:
@@ -147,7 +145,7 @@ class SequenceClusters(TruthModel):
             progress(0.2 + 0.7 * done / run.plan.rounds, f"text, round {done + 1}")
             fit = run.told(f"text {done + 1}", best, crossfit(best.labels))
             held_out = float(held_out_votes(fit)[1].max())
-            if held_out < score - SLACK:
+            if held_out < score:
                 break
             best, score = fit, held_out
         return best

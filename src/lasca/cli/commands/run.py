@@ -77,6 +77,10 @@ def run(
     from lasca.truth import model_class
 
     in_shards = len(data) == 1 and is_sharded(data[0]) and "shards" in model_class(model or DEFAULT_MODEL).supports
+    asked: dict[str, Any] = {
+        "preset": preset, "model": model, "params": settings(param, "--param"), "seed": seed, "fraction": fraction,
+        "objective": objective, "tagger": settings(tagger, "--tagger"), "resume": resume, "overwrite": overwrite,
+    }  # fmt: skip
     try:
         if in_shards:
             if (method or "two-truths") != "two-truths" or gold or compare or pseudonyms:
@@ -84,11 +88,7 @@ def run(
                     "--method, --gold, --compare and --pseudonyms", "given", "left out for a corpus in shards"
                 )
             with progress_bar("lasca run") as bar, stoppable(bar) as progress:
-                record = run_shards(
-                    data[0], output, preset=preset, model=model, params=settings(param, "--param"), seed=seed,
-                    fraction=fraction, objective=objective, tagger=settings(tagger, "--tagger"), engine=engine,
-                    resume=resume, overwrite=overwrite, progress=progress,
-                )  # fmt: skip
+                record = run_shards(data[0], output, engine=engine, progress=progress, **asked)
             if json:
                 print_json(dict(record))
             say(f"wrote aggregate, ambiguous and tagger to {output}")
@@ -97,11 +97,9 @@ def run(
             raise ParameterError("--engine", engine, "threads unless DATA and the model are in shards")
         with progress_bar("lasca run") as bar, stoppable(bar) as progress:
             done = whole_way(
-                data[0] if len(data) == 1 else data,
-                output=output, preset=preset, model=model, params=settings(param, "--param"), seed=seed,
-                method=method, fraction=fraction, objective=objective, tagger=settings(tagger, "--tagger"), gold=gold,
-                compare=compare, pseudonyms=pseudonyms, title=title, format=format,
-                reader=settings(reader, "--reader"), resume=resume, overwrite=overwrite, progress=progress,
+                data[0] if len(data) == 1 else data, output=output, method=method, gold=gold, compare=compare,
+                pseudonyms=pseudonyms, title=title, format=format, reader=settings(reader, "--reader"),
+                progress=progress, **asked,
             )  # fmt: skip
     except KeyboardInterrupt:
         say_stopped("run", output)

@@ -22,6 +22,7 @@ from lasca.errors import ParameterError
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
+    from lasca.truth import Truth
 
 BATCH = 2_000
 OBJECTIVES = "likelihood, cost-sensitive, softmax-margin, agreement or agreement-f1."
@@ -110,16 +111,19 @@ def _train_in_shards(data: str, output: Path, tagger: Any, gold: str | None, eng
     say(f"wrote the tagger to {output}")
 
 
-def _training_data(data: str, gold: str | None) -> tuple[CrowdCorpus, Any]:
+def _read(data: str) -> tuple[CrowdCorpus, Truth | None]:
+    """Return a corpus, and its truth if DATA is a folder that has one."""
     from lasca.pipeline.folder import load_truth
 
-    if (Path(data) / "truth").is_dir():
-        corpus, truth = load_truth(data)
-        if gold is None:
-            return corpus, truth
-    else:
-        corpus = get_corpus(data)
+    return load_truth(data) if (Path(data) / "truth").is_dir() else (get_corpus(data), None)
+
+
+def _training_data(data: str, gold: str | None) -> tuple[CrowdCorpus, Any]:
+    corpus, truth = _read(data)
+    if truth is None:
         show_load_report(corpus.load_report)
+    elif gold is None:
+        return corpus, truth
     hint = "Infer the truth first: lasca aggregate DATA -o FOLDER, then: lasca train FOLDER -o TAGGER"
     return corpus, find_gold(corpus, gold, data, hint)
 
@@ -363,26 +367,19 @@ Labelled = tuple[list[list[str]], list[list[str | None]]]
 
 
 def _gold_labels(data: str, name: str | None) -> Labelled:
-    if not (Path(data) / "truth").is_dir():
-        corpus = get_corpus(data)
+    corpus, truth = _read(data)
+    if truth is None or corpus.golds or name is not None:
         hint = "GOLD needs the labels of experts; `lasca inspect` says which golds there are"
+        hint = hint if truth is None else "Leave out --gold-name: it has a truth"
         return _labelled(corpus, corpus.golds[find_gold(corpus, name, data, hint)])
-    from lasca.pipeline.folder import load_truth
-
-    corpus, truth = load_truth(data)
-    if corpus.golds or name is not None:
-        return _labelled(corpus, corpus.golds[find_gold(corpus, name, data, "Leave out --gold-name: it has a truth")])
     say("note: there are no gold labels in GOLD; the truth inferred there takes their place", "cyan")
     return _labelled(corpus, truth.codes)
 
 
 def _labels_to_judge(data: str) -> Labelled:
-    if (Path(data) / "truth").is_dir():
-        from lasca.pipeline.folder import load_truth
-
-        corpus, truth = load_truth(data)
+    corpus, truth = _read(data)
+    if truth is not None:
         return _labelled(corpus, truth.labels)
-    corpus = get_corpus(data)
     hint = "Infer the labels first: lasca aggregate DATA -o FOLDER; then name FOLDER here"
     return _labelled(corpus, corpus.golds[find_gold(corpus, None, data, hint)])
 
