@@ -17,7 +17,7 @@ from lasca.errors import CorpusError
 from lasca.evaluate import Scores
 from lasca.truth import Truth, TruthModel, Votes, model_class, model_names
 
-__all__ = ["Comparison", "compare", "departure_from_majority"]
+__all__ = ["Comparison", "compare", "departure_from_majority", "seeded"]
 
 RARE = 0.05
 GROWTH = 2.0
@@ -62,7 +62,7 @@ def compare(
     lines = []
     with engine_of(engine) as opened:
         for i, model in enumerate(todo):
-            estimator = _with_seed(model, seed)
+            estimator = seeded(model, seed) if isinstance(model, str) else copy.copy(model)
             if "engine" in estimator.supports:
                 estimator.engine = opened or estimator.engine
             if progress is not None:
@@ -76,13 +76,10 @@ def compare(
     return lines
 
 
-def _with_seed(model: str | TruthModel, seed: int) -> TruthModel:
-    if isinstance(model, TruthModel):
-        return copy.copy(model)
-    estimator = model_class(model)()
-    if "seed" in estimator.get_params():
-        estimator.set_params(seed=seed)
-    return estimator
+def seeded(name: str, seed: int) -> TruthModel:
+    """Return a truth model by its name; if it draws anything, with this seed."""
+    model = model_class(name)()
+    return model.set_params(seed=seed) if "seed" in model.get_params() else model
 
 
 def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, Bools]:

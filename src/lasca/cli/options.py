@@ -98,10 +98,6 @@ def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> st
 
 def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:
     """Make a truth model from its short name and NAME=VALUE settings."""
-    from lasca.truth import model_class
+    from lasca.comparison import seeded
 
-    model = model_class(name)()
-    if "seed" in model.get_params():
-        model.set_params(seed=seed)
-    model.set_params(**settings(params, "--param"))
-    return model
+    return seeded(name, seed).set_params(**settings(params, "--param"))

@@ -15,6 +15,7 @@ from typing import Any
 from lasca import report
 from lasca.ambiguity import Ambiguity, find_ambiguity
 from lasca.comparison import compare as compare_models
+from lasca.comparison import seeded
 from lasca.confusion import DISAGREEMENTS, LabelConfusion, disagreement, label_confusion
 from lasca.corpus import CrowdCorpus, need_corpus
 from lasca.corpus.reshape import pseudonymise
@@ -31,7 +32,7 @@ from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_
 from lasca.pipeline.source import one_corpus, paths, read
 from lasca.records import plain
 from lasca.tagger import Tagger, load_tagger, tagger_class
-from lasca.truth import Truth, TruthModel, model_class
+from lasca.truth import Truth, TruthModel
 
 __all__ = ["Run", "report_on_truth", "run", "run_shards"]
 
@@ -346,12 +347,8 @@ def _estimator(model: str | TruthModel | None, params: Mapping[str, Any] | None,
     if isinstance(model, TruthModel):  # the caller's stays as it is
         return copy.deepcopy(model).set_params(**(params or {}))
     name = way.model if model is None else model
-    estimator = model_class(name)()
-    if name == way.model:
-        estimator.set_params(**way.params)
-    if "seed" in estimator.get_params():
-        estimator.set_params(seed=seed)
-    return estimator.set_params(**params) if params else estimator
+    own = way.params if name == way.model else {}
+    return seeded(name, seed).set_params(**own).set_params(**(params or {}))
 
 
 def _usual(estimator: TruthModel) -> Mapping[str, Any]:
