@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lasca.ambiguity import steps
 from lasca.ambiguity.ranking import pick_candidates
 from lasca.ambiguity.record import Ambiguity
-from lasca.ambiguity.steps import PairCounts, PairLearner, PairParameters, PairPasses, e_step, many_voted, pair_counts
+from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses
 from lasca.ambiguity.two_truths import LEAST, Fitted, Start, believable, fields_of, fit, label_scores, mass_of, start_of
 from lasca.ambiguity.write import Row, arrow_table, rows
 from lasca.arrays import Bools, Floats, Ints, borders, ranges, readonly
@@ -76,7 +77,7 @@ class Sampling:
 
     def __call__(self, _: None, block: Any) -> tuple[Any, ...]:
         """Return the sampled tokens' numbers of votes, and these."""
-        tokens = many_voted(block)[-self.before[block.number] % self.every :: self.every]
+        tokens = steps.many_voted(block)[-self.before[block.number] % self.every :: self.every]
         start = block.votes.start
         at = ranges(start[tokens], start[tokens + 1])
         return np.diff(start)[tokens], block.votes.annotator[at], block.votes.label[at]
@@ -92,7 +93,7 @@ class BlockPasses:
 
     def run(self, p: PairParameters) -> tuple[PairCounts, None]:
         """Return expected counts."""
-        return pair_counts(self.work.sum((p, self.near))), None
+        return steps.pair_counts(self.work.sum((p, self.near))), None
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ class Scoring:
 
     def __call__(self, block: Any) -> tuple[Ints, Floats]:
         """Return the tokens of a block that can be ranked, and their scores."""
-        tokens = many_voted(block)
+        tokens = steps.many_voted(block)
         if not len(tokens):
             return tokens, np.zeros(0)
-        _, _, proba = e_step(block.votes, tokens, self.near, self.parameters, learn=False)
+        _, _, proba = steps.e_step(block.votes, tokens, self.near, self.parameters, learn=False)
         return tokens, believable(block.votes, tokens, proba, float(self.parameters.kinds[1]))
 
 
@@ -160,9 +161,7 @@ class WriteBlock:
         entropy = truth.entropy
         chosen = tokens[self.cut.passed(ranked, entropy[tokens], tokens + place.first)]
         chosen = chosen[np.lexsort((chosen, -entropy[chosen], -score[chosen]))]
-        pairs: dict[str, Any] = PairPasses(block.votes, tokens, scoring.near, 1, CHUNK).pairs(
-            scoring.parameters, chosen
-        )
+        pairs: dict[str, Any] = steps.best_pairs(block.votes, scoring.near, scoring.parameters, chosen)
         scores = label_scores(pairs, len(corpus.labels))
         start, label, value = pick_candidates(scores, truth.labels[chosen], pairs["pair_label"][:, 0])
         found = Ambiguity("two-truths", {}, corpus.labels, score, chosen, start, label, value, **pairs)
@@ -189,7 +188,7 @@ def two_truths_in_shards(
 ) -> Found:
     """Find the ambiguous tokens of a sharded corpus; write `folder`/ambiguous and `folder`/scores, in parts."""
     blocks = truth.blocks()
-    work = (engine or Threads()).open(PairLearner(), blocks)
+    work = (engine or Threads()).open(steps.PairLearner(), blocks)
     try:
         looked = work.map(look, None)
         sizes = np.zeros(max(len(part.sizes) for part in looked), np.int64)

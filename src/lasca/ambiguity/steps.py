@@ -20,8 +20,8 @@ from lasca.kernels import ambiguity as kernels
 from lasca.truth.base import Votes
 
 __all__ = [
-    "PI", "PairCounts", "PairLearner", "PairParameters", "PairPasses", "PairPrior", "e_step", "integrated",
-    "kept_counts", "many_voted", "own_step", "pair_counts", "pooled_step", "shares", "strengths",
+    "PI", "PairCounts", "PairLearner", "PairParameters", "PairPasses", "PairPrior", "best_pairs", "e_step",
+    "integrated", "kept_counts", "many_voted", "own_step", "pair_counts", "pooled_step", "shares", "strengths",
 ]  # fmt: skip
 
 PI = np.array([0.5, 0.6, 0.7, 0.8])
@@ -150,25 +150,26 @@ class PairPasses:
 
         return pair_counts(added(each_ordered(work, self.chunks, self.n_threads))), proba
 
-    def pairs(self, p: PairParameters, tokens: Ints) -> dict[str, Array]:
-        """Return the most probable pairs of the tokens, given that they are ambiguous."""
-        T = self.votes.n_labels
-        found: dict[str, Array] = {
-            "pair_label": np.full((len(tokens), TOP_PAIRS, 2), -1, np.int16),
-            "pair_proba": np.zeros((len(tokens), TOP_PAIRS)),
-            "pair_share": np.full((len(tokens), TOP_PAIRS), np.nan),
-        }
-        arguments = _arguments(self.votes, self.near, p)
-        sums = [np.zeros(shape, np.int64) for shape in ((1, 1, 1, 1), (1, 1), (1,), (1, 1, 1))]  # of learning: unused
-        size = max(1, PAIR_CELLS // T**2)
-        run: Any = kernels.two_truths_pass
-        for lo in range(0, len(tokens), size):
-            some = tokens[lo : lo + size]
-            weight, part = np.zeros((2, len(some), T, T))
-            unused = np.empty((2, len(some)))
-            run(0, len(some), some, *arguments, False, *sums, *unused, weight, part)
-            _rank_pairs(weight, part, *(array[lo : lo + size] for array in found.values()))
-        return found
+
+def best_pairs(votes: Votes, near: Any, p: PairParameters, tokens: Ints) -> dict[str, Array]:
+    """Return the most probable pairs of the tokens, given that they are ambiguous."""
+    T = votes.n_labels
+    found: dict[str, Array] = {
+        "pair_label": np.full((len(tokens), TOP_PAIRS, 2), -1, np.int16),
+        "pair_proba": np.zeros((len(tokens), TOP_PAIRS)),
+        "pair_share": np.full((len(tokens), TOP_PAIRS), np.nan),
+    }
+    arguments = _arguments(votes, near, p)
+    sums = [np.zeros(shape, np.int64) for shape in ((1, 1, 1, 1), (1, 1), (1,), (1, 1, 1))]  # of learning: unused
+    size = max(1, PAIR_CELLS // T**2)
+    run: Any = kernels.two_truths_pass
+    for lo in range(0, len(tokens), size):
+        some = tokens[lo : lo + size]
+        weight, part = np.zeros((2, len(some), T, T))
+        unused = np.empty((2, len(some)))
+        run(0, len(some), some, *arguments, False, *sums, *unused, weight, part)
+        _rank_pairs(weight, part, *(array[lo : lo + size] for array in found.values()))
+    return found
 
 
 def _rank_pairs(weight: Floats, part: Floats, label: Codes, proba: Floats, share: Floats) -> None:

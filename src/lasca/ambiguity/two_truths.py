@@ -38,23 +38,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
+from lasca.ambiguity import steps
 from lasca.ambiguity.ranking import Ranking
-from lasca.ambiguity.steps import (
-    PAIRS,
-    PI,
-    ROWS,
-    PairCounts,
-    PairParameters,
-    PairPasses,
-    PairPrior,
-    integrated,
-    kept_counts,
-    own_step,
-    pooled_rows,
-    pooled_step,
-    shares,
-    strengths,
-)
+from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses, PairPrior
 from lasca.arrays import Array, Bools, Codes, Floats, Ints
 from lasca.engine import available_threads
 from lasca.kernels.ambiguity import SCALE
@@ -106,30 +92,30 @@ def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> Start:
     """Make the start from the annotators' numbers of votes, the labels' mass (`mass_of`), and the confusions."""
     T = len(mass)
     mean: Floats = mass / SCALE / n_tokens
-    gamma = shares(np.asarray(mean + 1e-3 / T, dtype=np.float64))
+    gamma = steps.shares(np.asarray(mean + 1e-3 / T, dtype=np.float64))
     counts = n[:, None, None] * gamma[None, :, None] * confusion.astype(np.float64)
     even = 0.5 / T + 0.5 * gamma
     kappa = np.outer(even, even) * (1 - np.eye(T))
-    prior = PairPrior(PAIRS * T * kappa / kappa.sum(), np.tile(ROWS * even, (T, 1)))
+    prior = PairPrior(steps.PAIRS * T * kappa / kappa.sum(), np.tile(steps.ROWS * even, (T, 1)))
     confused = counts.sum(axis=0) * (1 - np.eye(T))
     order = np.argsort(-(confused + confused.T), axis=1, kind="stable")
     near = np.array([[b for b in row if b != a][:NEAR] for a, row in enumerate(order)], np.int16).reshape(T, -1)
     given = counts.transpose(0, 2, 1)[:, None]
-    e = PairCounts(given, np.zeros((1, T)), np.zeros(1), np.zeros((T, T, len(PI))), 0.0)
-    p = pooled_step(e, prior, np.full((len(n), 1), 0.7), prior.rows / prior.rows.sum(axis=1, keepdims=True))
+    e = PairCounts(given, np.zeros((1, T)), np.zeros(1), np.zeros((T, T, len(steps.PI))), 0.0)
+    p = steps.pooled_step(e, prior, np.full((len(n), 1), 0.7), prior.rows / prior.rows.sum(axis=1, keepdims=True))
     for _ in range(10):
-        p = pooled_step(e, prior, p.theta, p.rows)
+        p = steps.pooled_step(e, prior, p.theta, p.rows)
     theta = expit(logit(p.theta) + np.array(LEVELS))
     first = replace(
         p,
-        psi=pooled_rows(theta, p.rows),
+        psi=steps.pooled_rows(theta, p.rows),
         theta=theta,
-        own=pooled_rows(theta[:, :1], p.rows),
+        own=steps.pooled_rows(theta[:, :1], p.rows),
         kinds=np.array([0.9, 0.1]),
         gamma=gamma,
     )
     levels = np.full(len(LEVELS), 1 / len(LEVELS))
-    return Start(replace(first, levels=levels), prior, strengths(e.counts, p.psi), near)
+    return Start(replace(first, levels=levels), prior, steps.strengths(e.counts, p.psi), near)
 
 
 def two_truths(
@@ -159,14 +145,12 @@ def two_truths(
     fitted = fit(passes, everything, start, max_iter, tol, progress)
     found, proba = everything.run(fitted.parameters)
     score[tokens] = believable(votes, tokens, proba, float(fitted.parameters.kinds[1]))
-    return Ranking(
-        score,
-        lambda chosen: label_scores(everything.pairs(fitted.parameters, chosen), votes.n_labels),
-        unranked,
-        fields_of(fitted, found, every, np.bincount(n[tokens])),
-        lambda chosen: everything.pairs(fitted.parameters, chosen),
-        least=LEAST,
-    )
+    fields = fields_of(fitted, found, every, np.bincount(n[tokens]))
+
+    def pairs(chosen: Ints) -> dict[str, Array]:
+        return steps.best_pairs(votes, start.near, fitted.parameters, chosen)
+
+    return Ranking(score, lambda t: label_scores(pairs(t), votes.n_labels), unranked, fields, pairs, least=LEAST)
 
 
 def believable(votes: Votes, tokens: Ints, proba: npt.NDArray[np.floating], share: float) -> Floats:
@@ -215,7 +199,7 @@ def fit(
         return fitted
     p = fitted.parameters
     for _ in range(LAST_STEPS):
-        p = own_step(everything.run(p)[0], fitted.prior, p)
+        p = steps.own_step(everything.run(p)[0], fitted.prior, p)
     return replace(fitted, parameters=p)
 
 
@@ -232,22 +216,22 @@ def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Prog
 
     def pooled(p: PairParameters) -> tuple[PairParameters, float]:
         e, _ = passes.run(p)
-        return pooled_step(e, prior, p.theta, p.rows), e.evidence + p.log_prior
+        return steps.pooled_step(e, prior, p.theta, p.rows), e.evidence + p.log_prior
 
     one = run(pooled, start.parameters, 0)
     found, _ = passes.run(one.state)
     kept = one.state.theta / one.state.theta.max(axis=1, keepdims=True)
-    counts = kept_counts(found, one.state, one.state.own, kept)
+    counts = steps.kept_counts(found, one.state, one.state.own, kept)
     tried = []
-    for stage, strength in enumerate((strengths(counts, one.state.own), start.strengths), 1):
+    for stage, strength in enumerate((steps.strengths(counts, one.state.own), start.strengths), 1):
         own = replace(prior, own=strength * one.state.own, kept=kept)
 
         def own_rows(p: PairParameters, own: PairPrior = own) -> tuple[PairParameters, float]:
             e, _ = passes.run(p)
-            return own_step(e, own, p), e.evidence + p.log_prior
+            return steps.own_step(e, own, p), e.evidence + p.log_prior
 
-        two = run(own_rows, own_step(found, own, one.state), stage)
-        evidence = integrated(passes.run(two.state)[0], two.state, own)
+        two = run(own_rows, steps.own_step(found, own, one.state), stage)
+        evidence = steps.integrated(passes.run(two.state)[0], two.state, own)
         tried.append(Fitted(two.state, own, strength, evidence, (one, two)))
     return max(tried, key=lambda fitted: fitted.evidence)
 
@@ -291,7 +275,7 @@ def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: Ints) -> dic
             "levels": p.levels.tolist(),
             "strengths": fitted.strengths.tolist(),
             "evidence": fitted.evidence,
-            "shares_of_first": dict(zip(PI.tolist(), p.rho.tolist())),
+            "shares_of_first": dict(zip(steps.PI.tolist(), p.rho.tolist())),
             "every": every,
         },
         "warnings": tuple(warnings),
