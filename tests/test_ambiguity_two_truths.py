@@ -13,6 +13,7 @@ from lasca.ambiguity.steps import (
     PI,
     PairParameters,
     PairPasses,
+    best_pairs,
     integrated,
     kept_counts,
     own_step,
@@ -57,7 +58,7 @@ def test_e_step_equals_direct_sums(per_token: int) -> None:
     near = np.array([[(a + 1) % T, (a + 3) % T] for a in range(T)], np.int16)
     passes = PairPasses(votes, np.arange(50), near, 1, 7)
     found, proba = passes.run(p)
-    pairs = passes.pairs(p, np.arange(50))
+    pairs = best_pairs(votes, near, p, np.arange(50))
     counts, one, two, by_level = np.zeros((12, 3, T, T)), np.zeros((3, T)), np.zeros((T, T, 4)), np.zeros(3)
     evidence = 0.0
     psi = p.psi.transpose(0, 1, 3, 2)

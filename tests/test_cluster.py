@@ -99,7 +99,7 @@ def _mortal_two_truths(truth: Any, folder: Path, **options: Any) -> Any:
     """two-truths whose worker dies once, in an E step."""
     with pytest.MonkeyPatch.context() as patch:
         if options["engine"] is not None:
-            patch.setattr("lasca.ambiguity.shards.PairLearner", lambda: _MortalPairs(folder.parent / "died"))
+            patch.setattr("lasca.ambiguity.steps.PairLearner", lambda: _MortalPairs(folder.parent / "died"))
         return two_truths_in_shards(truth, folder, **options)
 
 

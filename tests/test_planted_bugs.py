@@ -14,7 +14,7 @@ import pytest
 import lasca
 import naive
 from lasca import crf
-from lasca.ambiguity import find_ambiguity, two_truths
+from lasca.ambiguity import find_ambiguity, steps
 from lasca.ambiguity.steps import PI, PairPasses
 from lasca.corpus import CrowdCorpus
 from lasca.crf.features import Weights
@@ -288,13 +288,13 @@ def test_the_evidence_of_two_truths_with_many_votes(per_token: int) -> None:
 @pytest.mark.parametrize("better", [0, 1])
 def test_of_two_fits_of_two_truths_the_more_probable_one_is_kept(better: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[float] = []
-    integrated = two_truths.integrated
+    integrated = steps.integrated
 
     def recorded(*args: Any) -> float:
         found.append(integrated(*args) + 1000.0 * (len(found) == better))
         return found[-1]
 
-    monkeypatch.setattr(two_truths, "integrated", recorded)
+    monkeypatch.setattr(steps, "integrated", recorded)
     corpus = crowd(300, seed=3)
     ambiguity = find_ambiguity(corpus, lasca.MajorityVote().fit(corpus), max_iter=5)
     assert len(found) == 2
