@@ -226,7 +226,7 @@ def test_a_run_with_other_settings_cannot_be_resumed_and_says_so_well(tmp_path: 
     from lasca.pipeline.checkpoints import Checkpoints
 
     first = Checkpoints(tmp_path / "out", {"parameters": 1, "seeds": 1}, resume=False)
-    first.step("corpus", lambda: 1, lambda value, path: path.mkdir(), lambda path: 1)
+    first.step("corpus", lambda: 1, lambda path: 1, lambda value, path: path.mkdir())
     first.close()
     with pytest.raises(StoreError, match="differs in parameters, seeds"):
         Checkpoints(tmp_path / "out", {"parameters": 2, "seeds": 2}, resume=True)
