@@ -1,8 +1,9 @@
-"""CPU of two versions of LASCA, run by run in turns: python experiments/interleaved_cpu.py OLD/src NEW/src ds/demo ...
+"""CPU and memory of two versions of LASCA, in turns: python experiments/interleaved_cpu.py OLD/src NEW/src ds/demo ...
 
 Each version has one process and one thread. A job is MODEL/CORPUS; corpora are demo, tdga and val (the val folder of
 the MTurk entities). The first fit of a job compiles and does not count; then each version is asked five times, in
-turns, and the medians are printed. For the wheel of 0.1.0: git worktree add OLD 621c031.
+turns, and the medians are printed, as rows of a Markdown table, with the peak of what Python and NumPy allocate in one
+more fit. For 0.1.0: git worktree add OLD 621c031.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from functools import cache
 from typing import Any
 
@@ -38,18 +40,25 @@ def corpus_named(name: str) -> Any:
 
 
 def answer() -> None:
-    """Fit what is asked for, line by line, and print the CPU seconds."""
+    """Fit what is asked for, line by line, and print the CPU seconds, or bytes per annotation."""
     from lasca.truth import model_class
 
     for line in sys.stdin:
-        name, _, where = line.strip().partition("/")
+        job, _, what = line.strip().partition(" ")
+        name, _, where = job.partition("/")
         model = model_class(name)(**QUICK.get(name, {}))
         if "n_threads" in model.get_params():
             model.set_params(n_threads=1)
         corpus = corpus_named(where)
+        if what == "bytes":
+            tracemalloc.start()
         begin = time.process_time()
         model.fit(corpus)
-        print(json.dumps(time.process_time() - begin), flush=True)
+        found = time.process_time() - begin
+        if what == "bytes":
+            found = tracemalloc.get_traced_memory()[1] / corpus.n_annotations
+            tracemalloc.stop()
+        print(json.dumps(found), flush=True)
 
 
 class Version:
@@ -74,12 +83,15 @@ def main() -> None:
     parser.add_argument("jobs", nargs="+", metavar="MODEL/CORPUS")
     asked = parser.parse_args()
     versions = Version(asked.old), Version(asked.new)
+    print("| model/corpus | CPU s, old | new | ratio | bytes an annotation, old | new | ratio |\n|" + "---|" * 7)
     for job in asked.jobs:
         for version in versions:
             version.ask(job)
         found = [[version.ask(job) for version in versions] for _ in range(RUNS)]
         old, new = (statistics.median(times) for times in zip(*found))
-        print(f"{job:20s} {old:8.3f} -> {new:8.3f} s  ({new / old:.2f})", flush=True)
+        before, after = (version.ask(f"{job} bytes") for version in versions)
+        sizes = f"{before:.0f} | {after:.0f} | {after / before:.2f}"
+        print(f"| {job} | {old:.3f} | {new:.3f} | {new / old:.2f} | {sizes} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Posterior:
     """What a model's inference gives back; `TruthModel.fit` makes a Truth of it."""
 
     proba: Any
-    """(n_tokens, n_labels); None: they are elsewhere, a part for each block."""
+    """(n_tokens, n_labels), which `fit` may write to; None: they are elsewhere, a part for each block."""
     confusion: npt.NDArray[Any] | None = None
     """(n_annotators, n_labels, n_labels), or None: then it is counted from `proba`."""
     labels: npt.NDArray[Any] | None = None
@@ -257,7 +257,7 @@ def _finished_whole(votes: Votes, posterior: Posterior, *, is_fresh: bool) -> Po
     """Finish the corpus as one block, for models that are no learners."""
     as_said = is_fresh and posterior.labels is None and votes.is_sole
     finish = Finish(as_said, posterior.confusion is None or as_said)
-    proba = np.array(posterior.proba, dtype=np.float32, order="C")
+    proba = np.require(posterior.proba, np.float32, ["C", "W"])
     part = finish(0, Block(votes, 0, votes.n_tokens), proba, posterior.labels, ())
     return replace(posterior, proba=part.proba, labels=part.labels, voted=part.voted, tally=part.tally)
 
