@@ -24,7 +24,6 @@ ROLES = {"annotator": "person", "model": "model"}
 MAX_LABELS = 2**15 - 1
 MANY_LABELS = 300  # more labels than any tag set has …
 FREE_TEXT = 4  # … and more than one for every so many tokens: words, not labels
-NEVER_AGAIN = 20  # labels above which most should stand more than once
 
 
 def need_corpus(given: object, taker: str) -> None:
@@ -42,8 +41,6 @@ def need_corpus(given: object, taker: str) -> None:
 
 def free_text(corpus: CrowdCorpus) -> str | None:
     """Say so if what stands in the place of labels looks like free text: models keep tables of labels by labels."""
-    if corpus.n_labels > NEVER_AGAIN and corpus.n_labels > 0.9 * corpus.n_annotations > 0 and not corpus.golds:
-        return f"nearly every label stands once only: there are {corpus.n_labels:,} for {corpus.n_annotations:,} votes"
     if corpus.n_labels <= MANY_LABELS or corpus.n_labels * FREE_TEXT <= corpus.n_tokens:
         return None
     return (

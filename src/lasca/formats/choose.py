@@ -30,6 +30,7 @@ SOFT = ("lasca", "table")  # formats that hold soft votes
 ASKS = 0.4  # a reader that is so sure takes the files to ask about them
 MANY = 100  # files that are tried in other dresses
 LEAD = 0.04  # two readers closer than this are both candidates
+NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
     re.compile(r"(?P<part>[BIESLUM])_.+"),
     re.compile(r"(?P<part>[bieslum])[-_].+"),
@@ -260,7 +261,10 @@ def _finished(
 
 
 def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
-    said = free_text(corpus)
+    said, votes = free_text(corpus), corpus.n_annotations
+    given = len(set(corpus.annotation_label.tolist())) if corpus.n_labels > NEVER_AGAIN and not corpus.golds else 0
+    if given > max(NEVER_AGAIN, 0.9 * votes):
+        said = f"nearly every label stands once only: there are {given:,} for {votes:,} votes"
     if said is not None:
         hint = "Name the column or feature that holds labels"
         raise FormatError(said, path=excerpt(shown, 200), got=", ".join(corpus.labels[:4]), hint=hint)
