@@ -86,16 +86,17 @@ def test_hidden_annotators_are_asked_about_what_was_found() -> None:
     np.testing.assert_array_equal(counts, expected)
 
 
-def test_a_run_of_tokens_is_one_case() -> None:
-    silent = [["O", "O"], ["O", "O", "O", "O"]]
-    corpus = CrowdCorpus.from_sequences(
-        [["a", "b"], ["c", "d", "e", "f"]], dict.fromkeys(PEOPLE, silent), labels=LABELS
-    )
+def test_a_name_is_one_case_by_what_others_say_where_it_begins() -> None:
+    silent = [["O", "O"], ["O", "O", "O", "O", "O", "O"]]
+    ann = [["O", "O"], ["O", "O", "O", "O", "B-PER", "O"]]  # marks the middle of a name that is found
+    people = {name: ann if name == "ann" else silent for name in PEOPLE}
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c", "d", "e", "f", "g", "h"]], people, labels=LABELS)
     votes = Votes.of(corpus)
     look, whole = Look(corpus.labels, NOBODY), Block(votes, 0, votes.n_tokens)
-    found = np.array([1, 3, 1, 0, 4, 1])  # PER in all of the first sequence; PER, LOC, O, PER in the second
+    found = np.array([1, 3, 1, 0, 4, 1, 3, 3])  # PER in all of the first sequence; PER, LOC, O, PER in the second
     counts = Asked(NOBODY, look.crowd(look.summarise(whole)))(0, whole, np.eye(5)[found], None, ())
-    assert counts[0, :, 0].tolist() == [3, 1, 3]  # all marks, LOC, PER: a sequence ends a run
+    assert counts[0, :, 0].tolist() == [3, 1, 3]  # all marks, LOC, PER: a sequence ends a name, a mark inside does not
+    assert counts[1, :, 0].tolist() == [0, 0, 0]
     assert counts[2, 0].tolist() == [1, 0]  # where nothing is found tokens are asked about
 
 

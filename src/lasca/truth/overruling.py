@@ -3,7 +3,7 @@
 People miss things together, and a text that has seen many names may know better than four who agree that there is none.
 It may also have learned what nobody wants marked. So a member of the average is fitted with one annotator of each
 sequence hidden (where four and more voted) and nobody believed for agreeing. Where the others all mark nothing and the
-member finds a mark, the hidden one is asked, once for each run of tokens (the tokens of a name are one decision):
+member finds a mark, the hidden one is asked, once for each name, where it begins (its tokens are one decision):
 
     x   how often they mark something there
     y   how often they do where one of the others did too, and the member agrees with that one
@@ -30,7 +30,7 @@ __all__ = ["Asked", "HiddenVotes", "released"]
 
 ENOUGH = 0.75
 LEAST_CASES = 20
-"""How many runs it takes to say anything of a type."""
+"""How many names it takes to say anything of a type."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +89,19 @@ class Asked:
         counts = np.zeros((3, len(kinds), 2))
         asked = np.flatnonzero(hidden & (voices[token] >= UNANIMOUS - 1e-6))  # one of a token at most
         at, marked = token[asked], label[asked] != outside
-        goes_on = np.append(False, np.diff(at) == 1) & ~np.isin(at, block.offsets)
         nothing = (marks[at] == 0) & (found[at] == outside)
         for kind, own in enumerate(kinds):
-            runs = [_begins(own[found[at]] & (marks[at] == others), goes_on) for others in (0, 1)]
-            counts[:, kind] = [[int(case.sum()), int((case & marked).sum())] for case in (*runs, nothing)]
+            named = _begins(own[found], block.offsets)[at]
+            cases = (named & (marks[at] == 0), named & (marks[at] == 1), nothing)
+            counts[:, kind] = [[int(case.sum()), int((case & marked).sum())] for case in cases]
         return counts
 
 
-def _begins(case: npt.NDArray[np.bool_], goes_on: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return where runs of cases begin; `goes_on`: whether the token before is asked about too."""
-    return np.asarray(case & ~(goes_on & np.append(False, case[:-1])))
+def _begins(marked: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return where runs of marks begin; a sequence ends a run."""
+    before = np.append(False, marked[:-1])
+    before[offsets[:-1]] = False
+    return np.asarray(marked & ~before)
 
 
 def released(counts: Floats, crowd: Crowd) -> tuple[int, ...]:
