@@ -72,7 +72,7 @@ def is_kernel(mark: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("command", "most"), [("ds", 4), ("default", 17), pytest.param("demo", 55, marks=pytest.mark.slow)]
+    ("command", "most"), [("ds", 4), ("default", 19), pytest.param("demo", 57, marks=pytest.mark.slow)]
 )
 def test_a_first_run_compiles_no_more_than_it_must(
     command: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ answers add up over the blocks (`Work.summary`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import numpy.typing as npt
 
 from lasca import evaluate
 from lasca.corpus.votes import Block
+from lasca.kernels.spans import likely_spans
 from lasca.records import write_record
-from lasca.schemes import detect
+from lasca.schemes import OUTSIDE, SCHEMES, detect, split_label
 from lasca.truth.chain import StateSpace, decoded
 from lasca.truth.evidence import Beside, Floats, RowCounts, View, numbered
 from lasca.truth.tempering import advised, tempered
@@ -45,9 +47,61 @@ class Said(Beside):
 
     def path(self, block: Block, rules: StateSpace, *, of: Proba | None = None) -> npt.NDArray[np.int16]:
         """Return the legal path with the most tokens expected to be right, by the mean or by others."""
+        return decoded(block.offsets, NOBODY, self._proba(of), rules)
+
+    def labels(self, block: Block, rules: StateSpace, *, of: Proba | None = None) -> npt.NDArray[np.int16]:
+        """Return the labels that are inferred, by the mean or by others.
+
+        Whether there is a span is for its tokens to say, and where it ends for whole spans: each span of the path gives
+        way to the likeliest one there, and to all that are likelier than not. (Tokens that are each at their likeliest
+        can make a span that nobody gave.)
+        """
+        path, parts = self.path(block, rules, of=of), Parts.of(rules.names)
+        if parts is None:
+            return path
+        proba = self._proba(of)
+        begin, inside = (np.ascontiguousarray(proba @ columns) for columns in (parts.begin, parts.inside))
+        first = np.where(path == parts.outside, -1, np.cumsum(parts.begin.sum(axis=1).astype(np.int64)[path]))
+        kind, begins = np.empty(len(path), np.int64), np.empty(len(path), np.int64)
+        likely_spans(block.offsets, begin, inside, first, kind, begins)
+        ends = np.append(begins[1:] | (kind[1:] < 0), 1)
+        ends[block.offsets[1:] - 1] = 1
+        labels = np.where(kind < 0, parts.outside, parts.label[kind, begins, ends]).astype(np.int16)
+        return path if (labels < 0).any() else labels
+
+    def _proba(self, of: Proba | None) -> Floats:
         proba = self.mean if of is None else of
         assert proba is not None
-        return decoded(block.offsets, NOBODY, proba.astype(np.float64), rules)
+        return proba.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which labels begin spans of each type and which go on with them, in schemes whose spans all begin with a B."""
+
+    outside: int
+    begin: Floats
+    """(n_labels, n_types): 1 where a label begins a span of a type."""
+    inside: Floats
+    label: npt.NDArray[np.int64]
+    """(n_types, begins, ends): the label of a token in a span that begins there or not, and ends there or not."""
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Parts | None:
+        """Return them, None in other schemes."""
+        name = detect(labels)
+        if name is None or name in ("IO", "IOB1") or OUTSIDE not in labels:
+            return None
+        scheme, own = SCHEMES[name], list(labels)
+        types = sorted({split_label(label)[1] for label in own if label != OUTSIDE})
+        begin, inside = np.zeros((2, len(own), len(types)))
+        code = np.full((len(types), 2, 2), -1)
+        for k, begins, ends in np.ndindex(code.shape):
+            label = scheme.label(scheme.part(bool(begins), bool(ends), behind_same=False), types[k])
+            if label in own:
+                code[k, begins, ends] = own.index(label)
+                (begin if begins else inside)[own.index(label), k] = 1
+        return cls(own.index(OUTSIDE), begin, inside, code)
 
 
 @dataclass(frozen=True)
@@ -178,14 +232,14 @@ class Ending:
         """
         said, votes, T = block.beside, block.votes, block.votes.n_labels
         out[:] = said.mean if verdict is None else verdict.proba(said)
-        labels = said.path(block, self.rules)
+        labels = said.labels(block, self.rules)
         start = votes.start[block.first : block.last + 1]
         annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
         own, row = numbered(annotator * np.int64(T) + label, votes.n_annotators * T)
         counts = View(start, row, own).count(said.mean.astype(np.float64))
         voted, against = np.diff(start) > 0, 0
         if said.plain is not None:
-            plain, at = said.path(block, self.rules, of=said.plain), np.arange(len(block))
+            plain, at = said.labels(block, self.rules, of=said.plain), np.arange(len(block))
             token = np.repeat(at, np.diff(start))
             given = np.bincount(token * T + label, minlength=len(block) * T).reshape(-1, T)
             top = given.max(axis=1)

@@ -12,8 +12,9 @@ members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimit
     3. up to `rounds` times: a text model, cross-fitted over documents on the mean. If its out-of-fold labels agree with
        the inferred ones (span F1 of at least `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more
        source for every member, which learn its confusion; else the text stays out
-    4. labels: the legal path with the most tokens expected to be right under the mean; then probabilities are
-       tempered so that they predict the text's labels best (`tempering`), where there is text
+    4. labels: of the legal path with the most tokens expected to be right under the mean each span gives way to the
+       likeliest one there (`average`); then probabilities are tempered so that they predict the text's labels best
+       (`tempering`), where there is text
 
 `confusion`, `clusters` and `reliability` are those of the mean: expected counts under its probabilities. Nothing here
 looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.md).
