@@ -65,7 +65,7 @@ def test_the_text_overrules_where_it_takes_a_label_that_fewer_gave() -> None:
     marked, apart = np.array([True, True, True, False, False]), np.array([True, False, True, True, False])
     said = Said(mean=mean, plain=plain, first=None, apart=apart, marked=marked)
     out = np.empty((5, 3), np.float32)
-    ending = Ending(StateSpace.of(corpus.labels))
+    ending = Ending(StateSpace.of(corpus.labels), sole=False)
     labels, (counted, sums) = ending.describe(None, replace(block, beside=said), None, out)
     np.testing.assert_array_equal(labels, [2, 2, 2, 1, 0])
     np.testing.assert_array_equal(out, mean)
@@ -76,6 +76,20 @@ def test_the_text_overrules_where_it_takes_a_label_that_fewer_gave() -> None:
             if label != ".":
                 expected[annotator, corpus.labels.index(label)] += mean[token]
     np.testing.assert_allclose(counted.table().reshape(2, 3, 3), expected)
+
+
+@pytest.mark.parametrize("sole", [False, True])
+def test_a_lone_vote_is_read_from_what_the_text_makes_of_it_unless_nobody_else_votes(sole: bool) -> None:
+    corpus = corpus_of("XX", ".X")
+    plain = np.array([[0.0, 0.8, 0.2], [0.0, 0.8, 0.2]], np.float32)
+    text = np.array([[0.0, 0.1, 0.9], [0.0, 0.1, 0.9]], np.float32)
+    flat = Verdict(1.0, np.full((3, 3), 1 / 3), share=0.5)  # half of it the text's own word
+    said = Said(text=text, mean=plain, plain=plain, apart=np.zeros(2, bool), marked=np.ones(2, bool))
+    out = np.empty((2, 3), np.float32)
+    ending = Ending(StateSpace.of(corpus.labels), sole)
+    labels, _ = ending.describe(flat, replace(block_of(corpus), beside=said), None, out)
+    np.testing.assert_allclose(out, (plain + text) / 2, rtol=1e-6, atol=1e-12)
+    assert labels.tolist() == [1 if sole else 2, 1]
 
 
 def test_members_begin_at_hard_votes_and_families_tell_what_is_easy() -> None:

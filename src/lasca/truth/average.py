@@ -222,17 +222,22 @@ class Ending:
     """Describes blocks at the end, in what a learner's words are."""
 
     rules: StateSpace
+    sole: bool
+    """Whether all votes are one annotator's, who is believed."""
 
     def describe(
         self, verdict: Verdict | None, block: Block, local: None, out: Proba
     ) -> tuple[npt.NDArray[np.int16], tuple[Any, ...]]:
         """Write the probabilities to `out`; return the labels, expected counts of (annotator, given), and sums.
 
-        Sums: tokens with a vote; where the text overrules the most frequent one; where members mark; where they differ.
+        Labels are read from the mean; where a vote stands alone, from the verdict, in which the text has been heard
+        against it: of such votes the members learn nothing. Sums: tokens with a vote; where the text overrules the most
+        frequent one; where members mark; where they differ.
         """
         said, votes, T = block.beside, block.votes, block.votes.n_labels
         out[:] = said.mean if verdict is None else verdict.proba(said)
-        labels = said.labels(block, self.rules)
+        lone = (block.voices < 2)[:, None] & (not self.sole)
+        labels = said.labels(block, self.rules, of=np.where(lone, out, said.mean))
         start = votes.start[block.first : block.last + 1]
         annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
         own, row = numbered(annotator * np.int64(T) + label, votes.n_annotators * T)

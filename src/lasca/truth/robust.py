@@ -14,7 +14,7 @@ members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimit
        source for every member, which learn its confusion; else the text stays out
     4. labels: of the legal path with the most tokens expected to be right under the mean each span gives way to the
        likeliest one there (`average`); then probabilities are tempered so that they predict the text's labels best
-       (`tempering`), where there is text
+       (`tempering`), where there is text, and votes that stand alone are read from them
 
 `confusion`, `clusters` and `reliability` are those of the mean: expected counts under its probabilities. Nothing here
 looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.md).
@@ -194,7 +194,7 @@ class RobustSequence(TruthModel):
     def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:
         crowd, T = run.crowd, len(run.crowd.labels)
         verdict = run.verdict() if told and self.calibrate else None
-        with self._work(Ending(run.rules), run.blocks) as work:
+        with self._work(Ending(run.rules, run.votes.is_sole), run.blocks) as work:
             posterior, (counted, sums) = self._finished(work, verdict, Finish())
         counts = np.ascontiguousarray(counted.table().reshape(-1, T, T).transpose(0, 2, 1))
         prior = confusion_prior(T, *LEAN)
