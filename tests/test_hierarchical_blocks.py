@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
-from lasca.truth import Votes
+from lasca.simulate import demo_crowd
+from lasca.truth import HierarchicalClusters, Votes
 from lasca.truth.cluster_draws import Draws
 from lasca.truth.cluster_sampler import Local, StateLearner, Sweep
 from lasca.truth.special import special_tokens
@@ -59,3 +61,14 @@ def test_tables_are_of_the_annotators_they_were_drawn_for() -> None:
     log_psi = np.log(np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.3, 0.7]]]))
     table = draws._tables(log_psi, np.log([0.5, 0.5])).log_psi
     np.testing.assert_array_equal(table, [log_psi[0].T, np.zeros((2, 2)), log_psi[1].T])
+
+
+def test_memory_is_a_sum_for_each_chain_and_little_more() -> None:
+    corpus = demo_crowd("ner")
+    model = HierarchicalClusters(n_clusters=2, n_chains=6, n_warmup=1, n_samples=4, n_threads=1)
+    model.fit(corpus)  # compiled, and loaded
+    tracemalloc.start()
+    proba = model.fit(corpus).proba
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 9.5 * proba.nbytes  # six chains, the mean of them, and the tables of so small a crowd

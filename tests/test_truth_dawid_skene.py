@@ -9,7 +9,7 @@ import naive
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import ParameterError
-from lasca.truth.dawid_skene import DawidSkene, Parameters, blocks_of, mode
+from lasca.truth.dawid_skene import DawidSkene, Parameters, Tables, blocks_of, mode
 from truth_cases import big_crowd, crowd, triples
 
 
@@ -171,3 +171,10 @@ def test_random_starts_differ_and_end_well() -> None:
 def test_parameters_are_checked(change: dict, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         DawidSkene(**change).fit(crowd(n_sequences=2))
+
+
+def test_tables_begin_where_a_cache_line_does() -> None:
+    for n_annotators in range(1, 20):
+        table, *_ = Tables(np.zeros((n_annotators, 3, 3)), np.zeros(3)).arrays
+        assert table.ctypes.data % 64 == 0
+        assert table.tolist() == [1.0, 1.0, 1.0, 0.0] * (3 * n_annotators)

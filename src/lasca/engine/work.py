@@ -158,7 +158,8 @@ class Locals:
     """What a learner keeps of each block from visit to visit, in versions: a visit reads one and writes the next.
 
     In memory everything is kept. Of blocks on disk only what cannot be made again from the block is, in files: that of
-    learners that say they remember earlier visits (`remembers = True`). Learners never write to what they have kept.
+    learners that say they remember earlier visits (`remembers = True`). Learners never write to what they have kept
+    (but for sums of samplers, which never take a version up again).
     """
 
     def __init__(self, learner: Any, folder: Path | None, *, in_memory: bool) -> None:

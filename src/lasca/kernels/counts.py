@@ -57,12 +57,19 @@ def vote_shares(start, label, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tally(first, last, start, annotator, label, proba, labels, right, own, true):  # type: ignore[no-untyped-def]
+def tally(  # type: ignore[no-untyped-def]
+    first, last, start, annotator, label, proba, labels, right, own, true, inferred, per_token
+):
     """Count votes of tokens first..last: own[a, given], true[a, inferred], and right[a], those expected to be true.
 
-    `proba` and `labels` begin with token `first`.
+    inferred[t] counts the labels of tokens with votes, per_token[n] tokens with no vote, one, and more. `proba` and
+    `labels` begin with token `first`.
     """
     for i in range(first, last):
+        n = start[i + 1] - start[i]
+        per_token[min(n, 2)] += 1
+        if n > 0:
+            inferred[labels[i - first]] += 1
         for j in range(start[i], start[i + 1]):
             right[annotator[j]] += proba[i - first, label[j]]
             own[annotator[j], label[j]] += 1

@@ -184,6 +184,7 @@ class TruthModel(Estimator, ABC):
     def _finished(self, work: Work, state: Any, finish: Finish) -> tuple[Posterior, tuple[Any, ...]]:
         """Let a learner describe all blocks and finish them, where they are; return the sum of its statistics too."""
         parts = work.describe(state, finish if self.place is None else self.place.write(finish))
+        work.reset()  # what was kept of the blocks makes room
         posterior = Posterior(
             joined([part.proba for part in parts]),
             labels=joined([part.labels for part in parts]),

@@ -48,7 +48,11 @@ class Draws:
     def run(self, rng: np.random.Generator, **settings: Any) -> Chains:
         """Run the chains; the settings are those of `run_chains`."""
         n, priors = len(self.used), self.sampler.priors
-        return run_chains(self.initial, self.move, lambda chain: Kept(n, self.n_clusters, priors), rng=rng, **settings)
+        chains = run_chains(
+            self.initial, self.move, lambda chain: Kept(n, self.n_clusters, priors), rng=rng, **settings
+        )
+        self.sweep = Sweep((), (), 0)  # what drew the last labels is not needed any more
+        return chains
 
     def initial(self, generators: list[np.random.Generator]) -> list[State]:
         """Draw labels from the start and cluster annotators by them; centres are at random in every second chain."""
@@ -83,7 +87,7 @@ def mode(draws: Draws, rng: np.random.Generator) -> tuple[Counts, Counts]:
     """Return the counts of the most probable labels in a short run with as many clusters as BIC looks at."""
     draws = replace(draws, n_clusters=min(MOST_CLUSTERS, len(draws.used)))
     draws.run(rng, n_chains=1, n_warmup=PILOT_WARMUP, n_samples=PILOT_SAMPLES)
-    parts = draws.work.describe(replace(draws.sweep, good=(True,)), _statistics)
+    parts = draws.work.describe(Sweep((), (), 0, good=(True,)), _statistics)
     counts, totals = added(parts)
     return counts[draws.used], totals
 

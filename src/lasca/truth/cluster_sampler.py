@@ -63,7 +63,8 @@ class Local:
 
     special: Special
     proba: npt.NDArray[np.float32]
-    """(n_chains, n_tokens, T); no rows before a sweep was kept."""
+    """(n_chains, n_tokens, T); no rows before a sweep was kept. Visits add to it in place: a run never goes back to
+    what it had kept before, and beside all chains' sums there is no room for a copy."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ class StateLearner:
         n, T = len(sweep.seeds), self.n_labels
         local = local or Local(special_tokens(block), np.zeros((n, 0, T), np.float32))
         proba = local.proba
-        if sweep.keeps:
-            proba = proba.copy() if proba.shape[1] else np.zeros((n, len(block), T), np.float32)
+        if sweep.keeps and not proba.shape[1]:
+            proba = np.zeros((n, len(block), T), np.float32)
         counts = np.zeros((n, self.n_annotators, self.n_states, T), np.int64)
         totals = np.zeros((n, self.n_states), np.int64)
         for k in range(n):
@@ -155,7 +156,10 @@ class StateLearner:
         And what clusters agree on, if that is asked.
         """
         A, T = self.n_annotators, self.n_labels
-        out[:] = local.proba[np.array(sweep.good)].sum(axis=0)
+        out[:] = 0
+        for proba, is_good in zip(local.proba, sweep.good):
+            if is_good:
+                out += proba
         out /= out.sum(axis=1, keepdims=True)
         counts, totals = np.zeros((A, T, T), np.int64), np.zeros(T, np.int64)
         labels = out.argmax(axis=1).astype(np.int16)

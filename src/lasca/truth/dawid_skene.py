@@ -31,6 +31,7 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.errors import ModelError
 from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels import counts as kernels
+from lasca.kernels import simd
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.result import Truth
@@ -67,7 +68,8 @@ class Tables:
         log_table, log_row = np.full((A, T, width), -np.inf), np.full(width, -np.inf)
         log_table[:, :, :S] = self.log_psi - self.shift[:, :, None]
         log_row[:S] = self.log_gamma
-        return np.exp(log_table).ravel(), log_table.ravel(), np.exp(log_row), log_row
+        table = np.exp(log_table.ravel(), out=simd.zeros(log_table.size))
+        return table, log_table.ravel(), np.exp(log_row), log_row
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class ConfusionLearner:
     def expect(self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]) -> tuple[Any, ...]:
         """Do the E step of a block; the posterior of each token is written to `proba` unless that has no rows."""
         T, width, special = self.n_labels, self.width, local.special
-        sums, totals = np.zeros(self.n_annotators * T * width), np.zeros(width)
+        sums, totals = simd.zeros(self.n_annotators * T * width), np.zeros(width)
         factor, post, evidence = local.factor, local.factor, 0.0
         if len(special):
             factor, post = factor.copy(), np.zeros_like(factor)

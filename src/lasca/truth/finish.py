@@ -74,32 +74,34 @@ class Finish:
             proba[voted, votes.label[start[voted]]] = 1
         labels = _clamp(block, proba, labels)
         proba /= proba.sum(axis=1, keepdims=True)
-        if not np.isfinite(proba).all():
+        if not np.isfinite(proba.sum()):
             raise ModelError("a probability is not a number", hint="This is a bug of the model; tell who wrote it")
         chosen = np.asarray(proba.argmax(axis=1) if labels is None else labels, dtype=np.int16)
         return Part(proba, chosen, block.voted, self._tally(block, proba, chosen), statistics)
 
     def _tally(self, block: Block, proba: Proba, labels: Labels) -> Tally:
         votes, A, T = block.votes, block.votes.n_annotators, block.votes.n_labels
-        right, own, true = np.zeros(A), np.zeros((A, T), np.int64), np.zeros((A, T), np.int64)
-        tally(block.first, block.last, votes.start, votes.annotator, votes.label, proba, labels, right, own, true)
+
+        def counted(said: Any) -> tuple[Any, ...]:
+            found = np.zeros(A), *(np.zeros(shape, np.int64) for shape in ((A, T), (A, T), T, 3))
+            tally(block.first, block.last, said.start, said.annotator, said.label, proba, labels, *found)
+            return found
+
+        right, own, true, inferred, per_token = counted(votes)
         n = own.sum(axis=1)
         if votes.silent is not None:
-            said, more, silent = votes.silent, np.zeros(A), np.zeros((A, T), np.int64)
-            tally(block.first, block.last, said.start, said.annotator, said.label, proba, labels, more, silent, silent)
+            more, silent, *_ = counted(votes.silent)
             right += more
-            n += silent.sum(axis=1) // 2  # counted by what was said, and by what is true
+            n += silent.sum(axis=1)
         counts: Any = np.zeros((0, 0, 0))
-        start = votes.start[block.first : block.last + 1]
         if self.with_counts:
+            start = votes.start[block.first : block.last + 1]
             part = slice(int(start[0]), int(start[-1]))
             token, cell = np.repeat(np.arange(len(block)), np.diff(start)), votes.annotator[part].astype(np.int64) * T
             cell += votes.label[part]
             by_true = [np.bincount(cell, weights=proba[token, t], minlength=A * T) for t in range(T)]
             counts = np.stack(by_true, axis=1).reshape(A, T, T)
-        per_token = np.diff(start)
-        inferred = np.bincount(labels[per_token > 0], minlength=T)
-        return Tally(n, right, own, true, inferred, np.bincount(np.minimum(per_token, 2), minlength=3), counts)
+        return Tally(n, right, own, true, inferred, per_token, counts)
 
 
 def _clamp(block: Block, proba: Proba, labels: Labels | None) -> Labels | None:

@@ -47,7 +47,7 @@ from lasca.learn import loop_settings, run_learner
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.cluster_draws import Draws, choose, diagnostics_of, mode, summed_up, warnings_of
-from lasca.truth.cluster_sampler import Priors, Sampler, StateLearner, hard_rows
+from lasca.truth.cluster_sampler import Priors, Sampler, StateLearner, Sweep, hard_rows
 from lasca.truth.dawid_skene import ConfusionLearner, DawidSkene, Parameters, blocks_of
 from lasca.truth.finish import Finish
 from lasca.truth.result import Clusters
@@ -141,7 +141,7 @@ class HierarchicalClusters(TruthModel):
             everyone = np.full(votes.n_annotators, -1, np.int32)
             everyone[draws.used] = mean.c_proba.argmax(axis=1)
             literal = self.shared == "unanimous"
-            last = replace(draws.sweep, good=tuple(good.tolist()), assignment=everyone if literal else None)
+            last = Sweep((), (), 0, good=tuple(good.tolist()), assignment=everyone if literal else None)
             posterior, counted = self._finished(work, last, Finish(votes.is_sole, votes.is_sole))
         shared = tools.mean_confusion(mean.confusion, mean.c_proba, mean.beta)
         if literal:
