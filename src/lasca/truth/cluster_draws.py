@@ -172,13 +172,14 @@ def diagnostics_of(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any
     names = ("clusters_in_use", "largest_cluster", "mean_log_eta", "mean_reliability", "hard_share")
     quantities = {name: draws[good, :, i] for i, name in enumerate(names)}
     quantities["log_joint"] = np.stack([chain.kept for chain in chains])[good]
+    summaries = {name: summary(values) for name, values in quantities.items()}
     return {
         "n_chains": len(chains),
         "chains_in_range": int(good.sum()),
         "log_joint_means": [float(chain.kept.mean()) for chain in chains],
-        "quantities": {name: summary(values) for name, values in quantities.items()},
-        "rhat": {name: summary(values)["rhat"] for name, values in quantities.items()},
-        "ess": {name: summary(values)["ess"] for name, values in quantities.items()},
+        "quantities": summaries,
+        "rhat": {name: found["rhat"] for name, found in summaries.items()},
+        "ess": {name: found["ess"] for name, found in summaries.items()},
     }
 
 
