@@ -90,8 +90,13 @@ def share_counts(first, last, start, annotator, label, least, counts, totals, gi
         for j in range(start[i], start[i + 1]):
             given[annotator[j], label[j]] += 1.0
             totals[label[j]] += share
+            at, total = label[j], counts[annotator[j], label[j], label[j]]
             for k in range(start[i], start[i + 1]):
-                counts[annotator[j], label[j], label[k]] += share
+                if label[k] == at:  # most votes agree: their sum stays in a register
+                    total += share
+                else:
+                    counts[annotator[j], at, label[k]] += share
+            counts[annotator[j], at, at] = total
 
 
 @inner
