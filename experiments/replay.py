@@ -6,9 +6,9 @@ Every seed draws a `--share` of the documents, and holds a fifth of those apart:
 ever asked about them. Orders: the queue as the server gives it, and posterior entropy and vote entropy (each of the
 worst token of an item) over the items that the server offers. All of them get the server's own refits, after every
 `--refit` decisions; the queue is also ranked anew by what decisions taught, as the server does. Each order goes on
-until the errors of the documents that are shown are halved (`--most` decisions at most). Errors are spans that are
-wrong plus spans that are missing. First fits are kept in `--fits`. docs/review-replays.md is made of the results by
-experiments/review_page.py.
+until the errors of the documents that are shown are halved (`--most` decisions at most); a last refit follows, the
+one that `lasca finish` would make. Errors are spans that are wrong plus spans that are missing. First fits are kept
+in `--fits`. docs/review-replays.md is made of the results by experiments/review_page.py.
 """
 
 from __future__ import annotations
@@ -193,11 +193,10 @@ def main() -> None:
                 shutil.copytree(made, Path(scratch) / "run")
                 replay = Replay(Path(scratch) / "run", apart, order, asked.refit)
                 curve = replay.run(asked.most)
-                _, finished = replay.errors(replay.session.project.fit().truth.labels)
-            results.append({"seed": seed, "order": order, "half": half(curve), "finished": finished, "curve": curve})
+            results.append({"seed": seed, "order": order, "half": half(curve), "curve": curve})
             print(
                 f"{asked.data} {asked.model} seed {seed} {order}: {curve[0]['errors']} errors, half at {half(curve)}, "
-                f"apart {curve[0]['apart']} -> {curve[-1]['apart']}, finished {finished}, "
+                f"apart {curve[0]['apart']} -> {curve[-1]['apart']}, "
                 f"{time.process_time() - began:.0f} CPU s",
                 flush=True,
             )

@@ -124,8 +124,8 @@ def test_sums_are_taken_in_order(threads: int) -> None:
 
 
 def test_no_parameter_hides_what_all_models_share() -> None:
-    """A warm refit once wrote its memory over hc-seq's parameter of that name."""
+    """What all models had of that name was once written over hc-seq's parameter `memory`."""
     shared = {name for name in vars(TruthModel) if not name.startswith("_")}
-    assert {"engine", "place", "warm"} <= shared
+    assert {"engine", "place"} <= shared
     for name in MODEL_NAMES:
         assert not shared & set(model_class(name)().get_params()), name

@@ -148,7 +148,7 @@ def test_accept_refuses_without_an_audit_and_promises_with_one(
     fit = project.fit()
     labels = project.labels
     audits = []
-    for unit in project.next_audits(more + 5):
+    for unit in project.next_audits(more + 5, fit):
         base, end = (int(project.corpus.offsets[unit.sequence + k]) for k in (0, 1))
         spans = labels.of_sequence(fit.truth.labels[base:end].tolist())
         mine = tuple(s for s in spans if s[0] < unit.stop and s[1] > unit.start)
@@ -168,14 +168,14 @@ def test_accept_refuses_without_an_audit_and_promises_with_one(
     assert promise["accepted"] > 0
     assert promise["audited"] == len(audits)
     assert promise["wrong"] == 0
-    assert "fewer than 10 % of them are wrong, with 95 % confidence" in promise["words"]
+    assert "at most 10 % of them are wrong, with 95 % confidence" in promise["words"]
 
 
 def test_finish_says_where_every_label_comes_from(lasca_: Any, folder: Path, tmp_path: Path) -> None:
     project = Project(folder)
     row = next(r for r in rows_of(folder) if len(r["candidates"]) > 1 and r["candidates"][1]["spans"])
     spans = tuple((s, e, k) for s, e, k in row["candidates"][1]["spans"])
-    (unit,) = project.next_audits(1)
+    (unit,) = project.next_audits(1, project.fit(again=False))
     project.log.add(
         [
             Decision(row["sequence"], row["start"], row["stop"], (spans,), who="Ann Other"),

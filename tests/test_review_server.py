@@ -12,7 +12,9 @@ from starlette.testclient import TestClient
 
 from lasca import simulate
 from lasca.pipeline.folder import save_truth
+from lasca.review.decisions import Decision
 from lasca.review.project import Project
+from lasca.review.promise import Unit
 from lasca.review.server import Address, make_app
 from lasca.review.session import RANK_AFTER, Session
 from lasca.truth import model_class
@@ -127,6 +129,32 @@ def test_audits_are_part_of_the_queue_and_never_known_to_the_fit(folder: Path) -
     assert project.units[unit].id == item["item"].removeprefix("audit ")
     assert wrong == item["rest"]
     assert "lesson" not in project.standing()[0].shown  # what is sure says nothing of what is asked about
+
+
+def test_what_an_audit_found_is_not_made_good_by_deciding_it_again(folder: Path) -> None:
+    """Else audited units would be better than those they stand for, and the promise too good."""
+    project = Project(folder)
+    fit = project.fit(again=False)
+    first, second = project.next_audits(2, fit)
+
+    def said(unit: Unit, **more: Any) -> Decision:
+        kind = project.labels.types[0]
+        whole = ((unit.start, unit.stop, kind),)
+        base = int(project.corpus.offsets[unit.sequence])
+        end = int(project.corpus.offsets[unit.sequence + 1])
+        inferred = project.labels.of_sequence(fit.truth.labels[base:end].tolist())
+        other = () if whole[0] in inferred else whole
+        return Decision(project.corpus.sequence_ids[unit.sequence], unit.start, unit.stop, (other,), **more)
+
+    project.log.add([said(first, audit=True, shown={"unit": first.id}), said(first), said(second)])
+    fit = project.fit(again=False)
+    assert (fit.known.source > 0).sum() == second.stop - second.start
+    ((unit, wrong),) = project.audited(fit)
+    assert (project.units[unit].id, wrong) == (first.id, True)
+    third = project.next_audits(1, fit)[0]
+    assert third.id not in (first.id, second.id)  # what was decided before is not audited
+    asked = {(item.area.sequence, item.area.start) for item in project.queue(fit).items}
+    assert not asked & {(u.sequence, u.start) for u in (first, second)}
 
 
 def test_skipped_items_come_back_on_search_and_borders_may_leave_the_area(folder: Path) -> None:

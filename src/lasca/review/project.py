@@ -160,22 +160,14 @@ def same_model(truth: Truth) -> TruthModel:
     return made.set_params(**plain)
 
 
-def refit(
-    corpus: CrowdCorpus,
-    truth: Truth,
-    known: Known,
-    progress: Progress | None = None,
-    memory: dict[str, Any] | None = None,
-) -> Truth:
+def refit(corpus: CrowdCorpus, truth: Truth, known: Known, progress: Progress | None = None) -> Truth:
     """Infer the truth anew with what is known, by the same model with the same parameters.
 
-    `memory` is for the next time: a model that can goes on from there (`TruthModel.warm`). A model that cannot take
-    known labels is not run again: then decisions change what they are about, and no more.
+    A model that cannot take known labels is not run again: then decisions change what they are about, and no more.
     """
     model = same_model(truth)
     if not (known.source > 0).any() or "known" not in model.supports:
         return clamped(truth, known)
-    model.warm = memory
     return clamped(model.fit(corpus.with_known(known.allowed), progress=progress), known)
 
 
@@ -245,22 +237,41 @@ class Project:
         """Return what was decided and stands, oldest first."""
         return [s.decision for s in self.log.standing()]
 
-    def fit(self, *, again: bool = True, progress: Progress | None = None, memory: dict[str, Any] | None = None) -> Fit:
-        """Return the truth with all decisions but those of the audit; `again` infers the rest anew.
+    def taught(self) -> list[Decision]:
+        """Return the decisions that a fit learns from: none of the audit, and none on what was audited before.
 
-        With `memory` (see `refit`) it depends on the fits before; without it follows from run and log alone.
+        (Who corrected what the audit had found would make its units better than those it stands for.)
         """
-        decisions = [d for d in self.standing() if not d.audit]
+        audited: dict[str, list[Decision]] = {}
+        found = []
+        for d in self.standing():
+            if d.audit:
+                audited.setdefault(d.sequence, []).append(d)
+            elif not any(d.start < a.stop and d.stop > a.start for a in audited.get(d.sequence, ())):
+                found.append(d)
+        return found
+
+    def fit(self, *, again: bool = True, progress: Progress | None = None) -> Fit:
+        """Return the truth with the decisions that may teach it (`taught`); `again` infers the rest anew.
+
+        It is made from the start, so that it follows from run and log alone. (Fits that went on from the one before
+        stayed where that had ended, right or wrong: experiments/replay.py.)
+        """
+        decisions = self.taught()
         corpus, truth = with_labels(self.corpus, self.truth, needed_labels(self.labels, decisions))
         known = known_labels(corpus, decisions, audits=False)
-        made = refit(corpus, truth, known, progress, memory) if again else clamped(truth, known)
+        made = refit(corpus, truth, known, progress) if again else clamped(truth, known)
         text = json.dumps([[d.sequence, d.start, d.stop, d.readings] for d in decisions])
         return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode()).hexdigest())
 
     def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
-        """Return what is left to decide, ranked by the fit and by what decisions taught."""
-        decided = fit.known.source > 0
-        experience = Experience.of(self.standing())
+        """Return what is left to decide, ranked by the fit and by what decisions taught; audits decide as well."""
+        decided, standing = fit.known.source > 0, self.standing()
+        for d in standing:
+            if d.audit:
+                base = int(self.corpus.offsets[self.places[d.sequence]])
+                decided[base + d.start : base + d.stop] = True
+        experience = Experience.of(standing)
         return make_queue(
             fit.corpus, fit.truth, self.ambiguity, decided=decided, areas=areas, experience=experience
         )  # fmt: skip
@@ -273,12 +284,13 @@ class Project:
         """Return the units that were audited, in the order in which they were drawn, and whether they are wrong.
 
         Only the run of units from the first one drawn on counts: one that was left out (skipped) ends it, so that
-        nobody can choose what is audited.
+        nobody can choose what is audited. What was decided in the queue before is not asked again.
         """
+        is_open = self.open_units(fit)
         said = {(d.sequence, d.shown.get("unit")): d for d in self.standing() if d.audit}
         labels = Labels.of(fit.corpus)
         found: list[tuple[int, bool]] = []
-        for u in self.audits:
+        for u in (u for u in self.audits if is_open[u]):
             unit = self.units[u]
             decision = said.get((self.corpus.sequence_ids[unit.sequence], unit.id))
             if decision is None:
@@ -286,10 +298,11 @@ class Project:
             found.append((u, judge(fit.corpus, fit.truth, labels, self.units, u, decision)))
         return found
 
-    def next_audits(self, n: int) -> list[Unit]:
-        """Return the units that are to be audited next."""
+    def next_audits(self, n: int, fit: Fit) -> list[Unit]:
+        """Return the units that are to be audited next; none that was decided in the queue."""
         done = {d.shown.get("unit") for d in self.standing() if d.audit}
-        return [self.units[u] for u in self.audits if self.units[u].id not in done][:n]
+        is_open = self.open_units(fit)
+        return [self.units[u] for u in self.audits if is_open[u] and self.units[u].id not in done][:n]
 
     def open_units(self, fit: Fit) -> npt.NDArray[np.bool_]:
         """Return which units nobody decided in the queue."""

@@ -49,7 +49,6 @@ class Session:
         self._version = 0
         self._changed: dict[str, Any] = {"areas": 0, "examples": []}
         self._failed = ""
-        self._memory: dict[str, Any] = {}
         self._texts: dict[str, str] = {}
         fit = project.fit(again=False)
         self._use(fit, project.queue(fit, None if (fit.known.source > 0).any() else project.areas))
@@ -70,7 +69,7 @@ class Session:
         audits: list[Item] = []
         if self.audit_every:
             known = {(item.area.sequence, item.area.start): item.area for item in queue.items}
-            units = self.project.next_audits(max(len(queue) // self.audit_every + 50, 100))
+            units = self.project.next_audits(max(len(queue) // self.audit_every + 50, 100), fit)
             audits = [self._audit_item(fit, unit, known.get((unit.sequence, unit.start))) for unit in units]
         left = iter(audits)
         for i, item in enumerate(queue.items, 1):
@@ -321,7 +320,7 @@ class Session:
             before = self._fit
             self._use(before, self.project.ranked(self._queue))
             if refit:
-                fit = self.project.fit(memory=self._memory)
+                fit = self.project.fit()
                 changed = self._compare(before, fit)
                 self._use(fit, self.project.queue(fit))
                 with self._lock:

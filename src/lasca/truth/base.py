@@ -131,9 +131,6 @@ class TruthModel(Estimator, ABC):
     """What runs the visits of a learner; None: the threads of this process. Not a parameter: it changes no byte."""
     place = cast("Workplace | None", None)
     """Where learners leave files while they are at work on a sharded corpus."""
-    warm = cast("dict[str, Any] | None", None)
-    """Where a model may keep what a later fit of the same texts begins from, as in a review, where more and more labels
-    are known; None: every fit is made from the start. Not a parameter."""
 
     @contextmanager
     def _work(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> Iterator[Work]:

@@ -18,10 +18,6 @@ members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimit
 
 `confusion`, `clusters` and `reliability` are those of the mean: expected counts under its probabilities. Nothing here
 looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.md).
-
-A *warm* fit (`memory`: the same texts with more labels known) begins where the last one ended: every member from its
-own state with a few steps more, the text models from their weights with one round; where the text had nothing to say
-it is not asked again.
 """
 
 from __future__ import annotations
@@ -57,7 +53,7 @@ from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
 from lasca.truth.overruling import Asked, HiddenVotes, released
-from lasca.truth.robust_chain import Member, MemberState, Structure, member
+from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
 from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
@@ -95,8 +91,6 @@ LEAST_SAY = 0.05
 MANY, LONG = 2000, 3.0
 """Marks, and length of their runs, from which a member without memory overcounts: an annotator's votes along a span are
 one decision."""
-WARM = 5
-"""Steps of each member in a warm fit: the next one goes on from there."""
 MOST_STATES = 40
 LEAST_AGREEMENT = 0.4
 DOUBT = 0.02
@@ -145,31 +139,25 @@ class RobustSequence(TruthModel):
             run = _Average(self, corpus, votes, Path(temporary), progress)
             run.members(0, 0.05, 0.35)
             told, agreement = self._told(run, reader) if reader is not None and self.rounds else (False, None)
-            if self.warm is not None:
-                self.warm.update(labels=corpus.labels, ended=run.ended, crossfit=run.crossfit, free=run.free)
             progress(0.97, "result")
             return self._posterior(run, told, agreement)
 
     def _told(self, run: _Average, reader: TextModel) -> tuple[bool, float | None]:
         """Let the text have its say, if it has earned one; return whether it has, and how well it agrees."""
         run.progress(0.4, "text")
-        warm = run.before is not None
-        crossfit = run.crossfit if warm else self._crossfit(run, reader)
+        crossfit = self._crossfit(run, reader)
         if crossfit is None:
             return False, None
-        rounds = 1 if warm else self.rounds
-        for done in range(rounds):
-            begin = 0.4 + 0.55 * done / rounds
+        for done in range(self.rounds):
+            begin = 0.4 + 0.55 * done / self.rounds
             run.progress(begin, f"text, round {done + 1}")
             run.hear(done + 1, crossfit)
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
-                run.crossfit = None
                 return False, agreement
             if done == 0:
                 run.release()
             run.members(done + 1, begin + 0.2, begin + 0.5)
-        run.crossfit = crossfit
         return True, agreement
 
     def _crossfit(self, run: _Average, reader: TextModel) -> CrossFit | SampledText | None:
@@ -267,12 +255,7 @@ class _Average:
         self.rules = StateSpace.of(corpus.labels)
         self.warnings: list[str] = []
         self.fits: list[Fitted] = []
-        kept = model.warm if model.warm and model.warm["labels"] == corpus.labels else {}
-        self.before: dict[str, MemberState] | None = kept.get("ended")
-        self.ended: dict[str, MemberState] = {}
-        self.crossfit: CrossFit | SampledText | None = kept.get("crossfit")
         self.free: tuple[int, ...] = ()
-        self.freed: tuple[int, ...] = kept.get("free", ())
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
         progress(0.0, "families")
@@ -328,9 +311,6 @@ class _Average:
 
     def release(self) -> None:
         """Ask hidden votes by which types of marks the text may overrule people who agree that there is nothing."""
-        if self.before is not None:
-            self.free = self.freed
-            return
         hiding = HiddenVotes(**vars(self.crowd.families))
         if self.crowd.outside < 0 or self.asked(hiding)[0] == 0:
             return
@@ -351,13 +331,9 @@ class _Average:
             fitted: Fitted = read_record(ended)
             return fitted
         learner = self._member(structure, others, self.crowd, self.free)
-        name = f"{structure.name}, {len(others)} others"
-        if self.before is not None and name in self.before:
-            learner = replace(learner, begin=self.before[name])
         checkpoint = None if model.place is None else Checkpoint(self.scratch / "checkpoint", model.place.every)
         run, said = self._run(learner, keep.name, averaging, checkpoint, report)
         self._beside(said)
-        self.ended[name] = run.state
         found = Fitted(structure.name, run.trace, run.converged, run.state.held)
         if checkpoint is not None:
             write_record(found, ended)
@@ -372,8 +348,7 @@ class _Average:
         self, learner: Member, name: str, finish: Any, checkpoint: Checkpoint | None, report: Progress
     ) -> tuple[Any, list[Any]]:
         """Run a member to its end; return the run, and what `finish` makes of what it says of each block."""
-        steps = self.model.max_iter if learner.begin is None else min(WARM, self.model.max_iter)
-        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": steps, "tol": 0.0}
+        loop: LoopSettings = {"rng": generator(0), "restarts": 1, "max_iter": self.model.max_iter, "tol": 0.0}
         locals = self.scratch / f"locals-{name}"
         locals.mkdir(exist_ok=True)
         with self.model._work(learner, self.blocks, locals) as work:  # one chain in memory at a time

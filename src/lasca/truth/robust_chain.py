@@ -161,8 +161,6 @@ class Member(ChainLearner):
     """A run ends when probabilities move by less than this."""
     free: tuple[int, ...] = ()
     """Labels that may be found where people who agree mark nothing."""
-    begin: MemberState | None = None
-    """Where an earlier run on the same votes ended, to go on from there."""
     remembers: ClassVar[bool] = True
 
     @cached_property
@@ -171,9 +169,7 @@ class Member(ChainLearner):
         return Rates(self.crowd) if self.crowd.outside >= 0 else None
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> MemberState:
-        """Begin at the start, with nobody asleep and nothing held; or where an earlier run ended."""
-        if self.begin is not None:
-            return self.begin
+        """Begin at the start, with nobody asleep and nothing held."""
         first = super().start(summary, rng)
         A, K = self.crowd.own.shape
         return MemberState(**vars(first), asleep=np.full(A, FIRST_ASLEEP), held=np.zeros(K))

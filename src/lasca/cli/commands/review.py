@@ -133,7 +133,7 @@ def promise_words(promise: Any) -> str:
     seen = f"{promise.audited:,} of {promise.total:,} items were audited, {promise.wrong:,} of them were wrong"
     if promise.accepted:
         return (
-            f"{len(promise.accepted):,} of {promise.total:,} items can be accepted without a look: fewer than "
+            f"{len(promise.accepted):,} of {promise.total:,} items can be accepted without a look: at most "
             f"{100 * promise.error:g} % of them are wrong, with {100 * promise.confidence:g} % confidence ({seen})"
         )
     if promise.more is None:
