@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from lasca import simulate
 from lasca.review.decisions import Decision
 from lasca.review.promise import (
+    MOST,
     SURE,
     audit_order,
     certainty_of,
@@ -23,37 +24,64 @@ from lasca.review.spans import Labels
 from test_review_queue import ner, truth_of
 
 
-def naive_wealth(wrong: list[int], n: int, error: float) -> list[float]:
-    """The game, unit by unit, as long as the hypothesis can still be true and still be false."""
-    course = []
+def naive_wealth(wrong: list[int], n: int, many: int, error: float) -> float:
+    """The game, look by look: what the one who bets thought probable over what it is if `many` of n are wrong."""
+    a, b = 3.0, 3.0 / (0.4 * error) - 3.0
     fortune, errors = 1.0, 0
     for i, x in enumerate(wrong):
-        m = (math.ceil(n * error) - errors) / (n - i)
-        if not 0 < m < 1:
-            break
-        leaves = min((2 + errors) / (5 + error * i), 1)
-        fortune *= 1 + (1 - leaves) / (1 - m) * (m - x)
+        thought, true = (a + errors) / (a + b + i), (many - errors) / (n - i)
+        fortune *= thought / true if x else (1 - thought) / (1 - true)
         errors += x
-        course.append(fortune)
-    return course
+    return fortune
 
 
-def test_wealth_is_that_of_the_naive_game() -> None:
+@pytest.mark.parametrize("found", [False, True])
+def test_wealth_is_that_of_the_naive_game(found: bool) -> None:
     rng = np.random.default_rng(0)
+    error, compared = 0.2137, 0
     for _ in range(50):
         n = int(rng.integers(5, 60))
         x = (rng.random(int(rng.integers(1, n + 1))) < 0.15).astype(int)
-        expected = naive_wealth(x.tolist(), n, 0.2137)
-        assert np.exp(wealth(x, n, 0.2137)[: len(expected)]) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+        course = wealth(x, n, error, found=found)
+        for t in range(1, len(x) + 1):
+            out = int(x[:t].sum()) if found else 0
+            many = next(k for k in range(out, n + 2) if k - out > error * (n - out))
+            if many - x[:t].sum() > n - t:
+                assert course[t - 1] == MOST
+            elif x[:t].mean() > many / n:
+                assert course[t - 1] == -np.inf
+            else:
+                compared += 1
+                assert np.exp(course[t - 1]) == pytest.approx(naive_wealth(x[:t].tolist(), n, many, error), rel=1e-6)
+    assert compared > 300
 
 
-def test_wealth_does_not_grow_where_the_promise_would_be_false() -> None:
+@pytest.mark.parametrize("found", [False, True])
+def test_wealth_does_not_grow_where_the_promise_would_be_false(found: bool) -> None:
     rng = np.random.default_rng(1)
-    for n, error in ((400, 0.1), (2000, 0.02)):
+    for n, error, extra in ((400, 0.1, 1), (400, 0.1, 8), (2000, 0.02, 1), (2000, 0.02, 12)):
         truth = np.zeros(n)
-        truth[: int(n * error)] = 1
-        peaks = [wealth(rng.permutation(truth), n, error).max() for _ in range(2000)]
-        assert np.mean(np.array(peaks) >= np.log(20)) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 2000)
+        truth[: int(n * error) + extra] = 1
+        reached = []
+        for _ in range(2000):
+            x = rng.permutation(truth)
+            out = np.cumsum(x) if found else 0
+            broken = truth.sum() - out > error * (n - out)
+            reached.append((wealth(x, n, error, found=found)[broken] >= np.log(20)).any())
+        assert np.mean(reached) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_what_was_found_wrong_is_not_accepted_and_makes_a_promise_easier() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.permutation((np.arange(1000) < 12).astype(int))[:700]
+    assert (wealth(x, 1000, 0.02, found=True) >= wealth(x, 1000, 0.02))[x.cumsum() > 0].all()
+    certainty = np.linspace(0.99999, 0.9999, 1000)
+    audited = [(int(u), bool(u % 97 == 5)) for u in rng.permutation(1000)[:900]]
+    promise = make_promise(certainty, audited, error=0.02)
+    found = {u for u, wrong in audited if wrong}
+    assert found
+    assert len(promise.accepted) == 1000 - len(found)
+    assert not found & set(promise.accepted)
 
 
 def replay(
@@ -101,9 +129,10 @@ def test_what_was_promised_once_stays_promised() -> None:
     certainty = 1 - rng.beta(0.35, 4.0, 800)
     wrong = rng.random(800) < 1 - certainty
     audited = [(int(u), bool(wrong[u])) for u in rng.permutation(800)[:400]]
-    sizes = [len(make_promise(certainty, audited[:k], error=0.1).accepted) for k in range(0, 401, 25)]
-    assert sizes == sorted(sizes)
-    assert sizes[-1] > 0
+    accepted = [set(make_promise(certainty, audited[:k], error=0.1).accepted) for k in range(0, 401, 25)]
+    found = {u for u, is_wrong in audited if is_wrong}  # but for units that were found wrong since
+    assert all(before - found <= after for before, after in pairwise(accepted))
+    assert len(accepted[-1]) > 600
 
 
 def test_without_an_audit_nothing_is_promised_and_it_says_how_many_items_would_do() -> None:
@@ -127,7 +156,11 @@ def test_of_a_small_project_it_says_how_many_items_would_do() -> None:
     enough = [(i, False) for i in range(promise.more)]
     assert len(make_promise(certainty, enough, error=0.01).accepted) == 60
     assert not make_promise(certainty, enough[:-1], error=0.01).accepted
-    assert not make_promise(certainty, [(0, True), *enough[1:]], error=0.01).accepted
+    one_wrong = [(0, True), *enough[1:]]
+    assert not make_promise(certainty, one_wrong, error=0.01).accepted
+    assert make_promise(certainty, [(0, True), *((i, False) for i in range(1, 60))], error=0.01).accepted == tuple(
+        range(1, 60)
+    )  # all were looked at, and the one that was wrong is known
 
 
 def test_units_hold_every_token_once_and_audits_are_drawn_evenly() -> None:

@@ -7,22 +7,30 @@ right when all its labels are. Labels of no scheme: one unit per token that some
 
 **The audit.** Only what the first fit is sure of can ever be accepted (`SURE`); what is less sure is for the queue. The
 sure units, in an order drawn at random once (by a hash of seed and unit, so that it never changes), are shown to people
-as part of the queue. Whatever they say never enters the fit that is promised about.
+as part of the queue. Whatever they say never enters the fit that is promised about, nor does what is decided about
+such a unit afterwards; one that was decided before is no longer audited, nor accepted.
 
-**The bound.** For nested sets of sure units, those of highest certainty first, test the hypothesis that a share of
-`error` or more of the set is wrong, by betting against it (Waudby-Smith & Ramdas 2024, sampling without replacement).
-With m_i the least mean of what is left under the hypothesis after i - 1 looks,
-(⌈N·error⌉ - errors so far) / (N - i + 1),
-the wealth Π_i (1 + λ_i (m_i - x_i)), λ_i = (1 - r_i) / (1 - m_i), has an expectation of 1 at most under the hypothesis,
-whenever one stops; so it exceeds 1/δ with probability δ at most, **however often one looks** (Ville's inequality).
-r_i is what a wrong unit leaves of the wealth, (2 + errors so far) / (5 + error·(i - 1)): the share of the errors that
-the hypothesis would have shown, two fifths before anything was seen.
+**The bound.** For nested sets of sure units, those of highest certainty first, test the hypothesis that k or more of
+the n units of a set are wrong, by betting against it. After t looks, f of them wrong, the wealth is how much more
+probable this is where the rate of errors is drawn from Beta(a, b) than under the hypothesis,
+
+    B(a + f, b + t - f) / B(a, b) · C(n, k) / C(n - t, k - f)
+
+(Waudby-Smith & Ramdas 2020: sampling without replacement). If k units are wrong it is a martingale that begins at 1,
+if more are it is smaller; so it ever reaches 1/δ with probability δ at most, **however often one looks** (Ville's
+inequality). a and b only say which crowds are promised about early: those with two fifths of `error`.
+
+**What was found wrong** is never accepted. So the promise on a set, that at most `error` of what is accepted is
+wrong, is broken only if k > error·(n - f) + f units of it are wrong: every unit that was found makes the hypothesis
+easier to refute.
 
 **The sets.** δ is given to two of the nested sets (`STARTS`), by how many errors the model expects in them, but to
-none in which one error is too much: all of it would have to be looked at. A set whose
-hypothesis falls hands its part of δ on to the next larger one (Bretz et al. 2009: sets tested in an order that was
-fixed before share δ without paying for each other). The largest set whose hypothesis falls is accepted. The j-th
-different fit that is asked about gets its own part of δ (`spend`).
+none in which one error is too much: all of it would have to be looked at. A set hands its part of δ on to the next
+larger one if it has at most `error` wrong *as it is*, what was found included (Bretz et al. 2009: hypotheses tested
+in an order that was fixed before share δ without paying for each other). The largest set with a promise is accepted.
+That is right: let A be the first set of the order with more than `error` wrong. Smaller ones cannot break a promise;
+one on A that is broken, and one on any larger set, needs A's wealth to reach 1/δ while k units of A or more are
+wrong. The j-th different fit that is asked about gets its own part of δ (`spend`).
 """
 
 from __future__ import annotations
@@ -35,6 +43,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaln
 
 from lasca.corpus import CrowdCorpus
 from lasca.review.decisions import Decision
@@ -46,10 +55,12 @@ __all__ = ["Promise", "Unit", "audit_order", "certainty_of", "judge", "make_prom
 
 SURE = 0.9
 """Units of at least this certainty in the first fit (and the surer half in any case) can be audited and accepted."""
-STEP = 0.025
+STEP = 0.1
 """The nested sets grow by this share of the units that are open to acceptance."""
-STARTS = ((0.02, 0.1), (0.2, 0.9))
+STARTS = ((0.02, 0.1), (0.3, 0.9))
 """Where δ begins: the largest set with at most this share of `error` expected in it, and its part of δ."""
+FIRM, HOPED = 3.0, 0.4
+"""The bets: as if so many errors had been seen before, at this share of `error`."""
 MOST = 460.0
 """The most that a logarithm of wealth is."""
 
@@ -77,7 +88,7 @@ class Promise:
     error: float
     confidence: float
     accepted: tuple[int, ...]
-    """Indices of the units that can be accepted; empty: nothing is promised."""
+    """Indices of the units that can be accepted, none that was found wrong; empty: nothing is promised."""
     total: int
     """Units that nobody decided."""
     audited: int
@@ -176,18 +187,27 @@ def _same(a: tuple[Span, ...], b: tuple[Span, ...]) -> bool:
     return sorted(a) == sorted(b)
 
 
-def wealth(wrong: npt.NDArray[Any], n: int, error: float) -> npt.NDArray[np.float64]:
-    """Return the log of the wealth after each look at units of a set of n (1 = wrong), betting that less is wrong."""
-    x = np.asarray(wrong, np.float64)
-    looks = np.arange(len(x))
-    before = np.cumsum(x) - x
-    m = (math.ceil(n * error - 1e-9) - before) / (n - looks)
-    left = np.minimum((2 + before) / (5 + error * looks), 1.0)
-    refuted = m > 1 + 1e-9  # even if all that is left were wrong, it would be too few
-    m = np.clip(m, 0.0, 1 - 1e-9)
-    with np.errstate(divide="ignore"):
-        course = np.cumsum(np.log(np.where(m > 0, np.where(x > 0, left, 1 + (1 - left) * m / (1 - m)), 0.0)))
-    return np.where(refuted, MOST, np.minimum(course, MOST))
+def wealth(wrong: npt.NDArray[Any], n: int, error: float, *, found: bool = False) -> npt.NDArray[np.float64]:
+    """Return the log of the wealth after each look at units of a set of n (1 = wrong), betting against too many errors.
+
+    Too many: more than `error` of the set; with `found`, of what is left of it without the units that were found wrong.
+    """
+    looks, seen = np.arange(1, len(wrong) + 1), np.cumsum(wrong, dtype=np.float64)
+    out = seen if found else np.zeros(len(seen))
+    many = np.floor(error * (n - out) + 1e-9) + out + 1
+    left, rest = n - looks, many - seen
+    refuted = rest > left  # even if all that is left were wrong, it would be too few
+    # beyond the most probable number of errors, more of them would be less probable still
+    open_yet = ~refuted & (rest >= 0) & (many * looks >= seen * n)
+    b = FIRM / (HOPED * error) - FIRM
+    bet = betaln(FIRM + seen, b + looks - seen) - betaln(FIRM, b)
+    course = bet + _choose(n, np.where(open_yet, many, 0)) - _choose(left, np.where(open_yet, rest, 0))
+    return np.where(refuted, MOST, np.where(open_yet, np.minimum(course, MOST), -np.inf))
+
+
+def _choose(n: Any, k: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the log of the binomial coefficient."""
+    return np.asarray(-np.log1p(n) - betaln(n - k + 1, k + 1))
 
 
 def spend(delta: float, fit: int) -> float:
@@ -215,7 +235,7 @@ def make_promise(
     sure: npt.ArrayLike | None = None,
     fit: int = 1,
 ) -> Promise:
-    """Find the largest set of sure units that can be promised to be wrong in less than `error` of the cases.
+    """Find the largest set of sure units that can be promised to be wrong in at most `error` of the cases.
 
     `audited` are (unit, wrong) in the order in which they were drawn; `open_units` those nobody decided in the queue;
     `sure` the units the audit draws from (all, if not given).
@@ -242,20 +262,23 @@ def make_promise(
         level = delta * part + handed
         if level == 0:
             continue
-        mine = wrong[place < size]
-        course = wealth(mine, size, error)
-        if len(course) and course.max() >= -math.log(level):
-            best, handed = size, level
-            continue
-        handed = 0.0
-        more = _more(mine, size, error, -math.log(level))
-        if more is not None:
+        mine, needed = wrong[place < size], -math.log(level)
+        if _reached(wealth(mine, size, error, found=True), needed):
+            best = size
+        elif (more := _more(mine, size, error, needed)) is not None:
             drawn = math.ceil(more * n / size)
             least = drawn if least is None else min(least, drawn)
+        handed = level if _reached(wealth(mine, size, error), needed) else 0.0
     if not best:
         return Promise(error, confidence, (), total, len(looked), n_wrong, None, least)
-    accepted, least_sure = tuple(sorted(order[:best].tolist())), float(certainty[order[best - 1]])
-    return Promise(error, confidence, accepted, total, len(looked), n_wrong, least_sure, 0)
+    accepted = sorted(set(order[:best].tolist()) - {u for u, w in looked if w})
+    return Promise(
+        error, confidence, tuple(accepted), total, len(looked), n_wrong, float(certainty[order[best - 1]]), 0
+    )
+
+
+def _reached(course: npt.NDArray[Any], needed: float) -> bool:
+    return bool(len(course) and course.max() >= needed)
 
 
 def _more(mine: npt.NDArray[Any], size: int, error: float, needed: float) -> int | None:
@@ -263,6 +286,6 @@ def _more(mine: npt.NDArray[Any], size: int, error: float, needed: float) -> int
     left = size - len(mine)
     if left <= 0:
         return None
-    course = wealth(np.concatenate((mine, np.zeros(left))), size, error)[len(mine) :]
+    course = wealth(np.concatenate((mine, np.zeros(left))), size, error, found=True)[len(mine) :]
     at = np.flatnonzero(course >= needed)
     return int(at[0]) + 1 if len(at) else None
