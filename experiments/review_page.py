@@ -3,10 +3,12 @@
 
     python experiments/replay.py --data mturk --share 0.3 --refit 100 -o build/replay-mturk.json
     python experiments/replay.py --data pico --refit 20 -o build/replay-pico.json
+    python experiments/replay.py --share 0.9 --refit 200 --orders queue --seeds 0-2 -o build/replay-larger.json
     python experiments/collect.py -o build/collect.json
-    python experiments/review_page.py build/replay-mturk.json build/replay-pico.json --collect build/collect.json
+    python experiments/review_page.py build/replay-*.json --collect build/collect.json
 
-Several files of the same data (other seeds) are read as one. The promise is about a fit of MTurk val, of which 500
+Several files of the same data and share (other seeds) are read as one; those with the queue alone only say what became
+of documents never shown. What is not given stays on the page as it is. The promise is about a fit of MTurk val, of which 500
 audits are drawn. The curves are docs/images/review-replays.png.
 """
 
@@ -38,14 +40,16 @@ CONFIDENCE = 0.95
 
 
 def read_replays(paths: list[Path]) -> list[tuple[dict[str, Any], dict[tuple[int, str], Any]]]:
-    """Return the settings and the results (by seed and order) of each data set; only seeds with all orders."""
-    found: dict[str, tuple[dict[str, Any], dict[tuple[int, str], Any]]] = {}
+    """Return the settings and the results (by seed and order) of each data set; of seeds with all orders, if any has."""
+    found: dict[tuple[str, float], tuple[dict[str, Any], dict[tuple[int, str], Any]]] = {}
     for path in paths:
         one = json.loads(path.read_text(encoding="utf-8"))
-        asked, results = found.setdefault(one["settings"]["data"], (one["settings"], {}))
+        asked, results = found.setdefault((one["settings"]["data"], one["settings"]["share"]), (one["settings"], {}))
         assert asked == one["settings"], f"{path} has other settings"
         results |= {(r["seed"], r["order"]): r for r in one["results"]}
     for _, results in found.values():
+        if {order for _, order in results} == {"queue"}:
+            continue
         for seed in {seed for seed, _ in results if not all((seed, order) in results for order in ORDERS)}:
             for order in ORDERS:
                 results.pop((seed, order), None)
@@ -59,8 +63,8 @@ def queue_part(asked: dict[str, Any], by: dict[tuple[int, str], Any], figure: An
         f"### {asked['data']}: model `{asked['model']}`, {100 * asked['share']:g} % of the documents per seed, a refit "
         f"every {asked['refit']} decisions",
         "",
-        "| seed | errors | queue | posterior entropy | vote entropy | queue / posterior | queue / vote | errors never shown | finished |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| seed | errors | queue | posterior entropy | vote entropy | queue / posterior | queue / vote | errors never shown |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     ratios: list[list[float]] = []
     for s in seeds:
@@ -71,13 +75,12 @@ def queue_part(asked: dict[str, Any], by: dict[tuple[int, str], Any], figure: An
         curve = by[s, "queue"]["curve"]
         cells = [f"{own:.0f}", *(f"{n:.0f}" for n in others), *(f"{100 * own / n:.0f} %" for n in others)]
         lines.append(
-            f"| {s} | {curve[0]['errors']} | {' | '.join(cells)} | {curve[0]['apart']} → {curve[-1]['apart']} | {by[s, 'queue']['finished']} |"
+            f"| {s} | {curve[0]['errors']} | {' | '.join(cells)} | {curve[0]['apart']} → {curve[-1]['apart']} |"
         )
     mean = np.mean(ratios, axis=0)
     before, after = (sum(by[s, "queue"]["curve"][i]["apart"] for s in seeds) for i in (0, -1))
-    finished = sum(by[s, "queue"]["finished"] for s in seeds)
     lines += [
-        f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | {before} → {after} | {finished} |",
+        f"| mean | | | | | **{100 * mean[0]:.0f} %** | **{100 * mean[1]:.0f} %** | {before} → {after} |",
         "",
     ]
     for order, colour in zip(ORDERS, ("#0b6e4f", "#c2571a", "#5b5b8c")):
@@ -90,6 +93,22 @@ def queue_part(asked: dict[str, Any], by: dict[tuple[int, str], Any], figure: An
     figure.set(title=asked["data"], xlabel="decisions", ylabel="errors left, %", ylim=(40, 101))
     figure.legend(frameon=False)
     return lines
+
+
+def unseen_part(asked: dict[str, Any], by: dict[tuple[int, str], Any]) -> list[str]:
+    """Return the table of what became of documents never shown, refit after refit."""
+    lines = [
+        f"### {asked['data']}: {100 * asked['share']:g} % of the documents per seed, the queue alone, a refit every {asked['refit']} decisions",
+        "",
+        "| seed | errors where items are shown | decisions | errors never shown, after each refit |",
+        "|---|---|---|---|",
+    ]
+    for seed, _ in sorted(by):
+        curve = by[seed, "queue"]["curve"]
+        after = [p["apart"] for p in curve[:-1] if p["decisions"] % asked["refit"] == 0] + [curve[-1]["apart"]]
+        shown = f"{curve[0]['errors']} → {curve[-1]['errors']}"
+        lines.append(f"| {seed} | {shown} | {curve[-1]['decisions']} | {' → '.join(map(str, after))} |")
+    return [*lines, ""]
 
 
 # --- the promise ---------------------------------------------------------------------------------------------------
@@ -180,18 +199,39 @@ def collect_part(path: Path) -> list[str]:
     return [*lines, f"| mean | | | | | **{np.mean(ratios):.2f}**{note} |", ""]
 
 
+def sections() -> dict[str, list[str]]:
+    """Return the sections of the page as it is, by their titles."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in (DOCS / "review-replays.md").read_text(encoding="utf-8").splitlines():
+        title = line if line.startswith("##") else title
+        found.setdefault(title, []).append(line)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("replays", type=Path, nargs="+")
-    parser.add_argument("--collect", type=Path, required=True)
+    parser.add_argument("replays", type=Path, nargs="*")
+    parser.add_argument("--collect", type=Path)
     parser.add_argument("--fits", type=Path, default=Path("build/fits"))
     parser.add_argument("--state", default="", help="which state of the code was measured, for the page")
     asked = parser.parse_args()
     found = read_replays(asked.replays)
-    figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 3.4), squeeze=False)
-    tables = [line for (settings, by), axis in zip(found, axes[0]) for line in queue_part(settings, by, axis)]
-    figure.tight_layout()
-    figure.savefig(DOCS / "images" / "review-replays.png", dpi=90)
+    alone = [one for one in found if {order for _, order in one[1]} == {"queue"}]
+    found = [one for one in found if one not in alone]
+    figure, axes = plt.subplots(1, max(len(found), 1), figsize=(5 * max(len(found), 1), 3.4), squeeze=False)
+    tables = [queue_part(settings, by, axis) for (settings, by), axis in zip(found, axes[0])]
+    tables += [unseen_part(settings, by) for settings, by in alone]
+    kept = sections()
+    measured = {lines[0].split(" per seed")[0] for lines in tables}
+    others = [
+        lines
+        for title, lines in kept.items()
+        if title.startswith("### ") and title.split(" per seed")[0] not in measured
+    ]
+    if found and not any("queue / posterior" in "".join(lines) for lines in others):
+        figure.tight_layout()
+        figure.savefig(DOCS / "images" / "review-replays.png", dpi=90)
     text = [
         "# What the loop is worth: replays with gold as the reviewer",
         "",
@@ -200,12 +240,12 @@ def main() -> None:
         "",
         "## The queue",
         "",
-        "Decisions go through the server's own endpoints, with its own refits in the background (warm ones: the default goes on from where",
-        "it was). Errors are spans that are wrong plus spans that are missing. All orders are over the items the server offers, and get the",
-        "same refits with what was decided. The numbers are decisions until half of the errors are gone. Every seed draws its own documents,",
-        "and a fifth of these is held apart: they are in the corpus, and nobody is asked about them. “Never shown” are the errors there,",
-        "before, and after a refit with what the queue had decided elsewhere: a warm one, as the server makes them, and (“finished”) one",
-        "from the start, as `lasca finish` makes it. For MTurk these are eleven documents a seed: one name that a document repeats moves the figure.",
+        "Decisions go through the server's own endpoints, with its own refits in the background. Errors are spans that are wrong plus",
+        "spans that are missing. All orders are over the items the server offers, and get the same refits with what was decided. The",
+        "numbers are decisions until half of the errors are gone. Every seed draws its own documents, and a fifth of these is held",
+        "apart: they are in the corpus, and nobody is asked about them. “Never shown” are the errors there,",
+        "before, and after a refit with what the queue had decided elsewhere, the one that `lasca finish` makes as well. In 30 % of MTurk",
+        "these are eleven documents a seed: one name that a document repeats (Windows 95) moves the figure by twenty.",
         "",
         "The traits and the strength of what is learned (`lasca.review.queue`), how far the people's own readings count",
         "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0 of larger draws, that people",
@@ -214,13 +254,11 @@ def main() -> None:
         "",
         "![errors left against decisions made](images/review-replays.png)",
         "",
-        *tables,
+        *(line for lines in [*tables, *others] for line in lines),
         "## The promise",
         "",
         *promise_part(fitted("mturk", 0.9, "robust", 0, asked.fits)),
-        "## Who labels next",
-        "",
-        *collect_part(asked.collect),
+        *(["## Who labels next", "", *collect_part(asked.collect)] if asked.collect else kept["## Who labels next"]),
     ]
     (DOCS / "review-replays.md").write_text("\n".join(text).rstrip("\n") + "\n", encoding="utf-8")
 

@@ -13,6 +13,7 @@ import pytest
 
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.report.headline import first_items
 from lasca.review.items import USUAL, Area, distance, find_items
 from lasca.review.queue import (
     SETTLES,
@@ -176,6 +177,8 @@ def test_a_blend_that_nobody_gave_is_not_what_is_proposed() -> None:
     assert item.area.readings[0] == ((0, 2, "X"),)
     (row,) = rows(corpus, queue.items)
     assert [c["spans"] for c in row["candidates"]] == [[[0, 3, "X"]], [], [[0, 2, "X"]]]
+    (first,) = first_items(corpus, queue)  # the report shows the same in the same order
+    assert first["candidates"] == [c["words"] for c in row["candidates"]]
     sure = truth_of(corpus, {(0, i): {tag: 0.9, "O": 0.1} for i, tag in enumerate(("B-X", "I-X", "I-X"))})
     (plain,) = make_queue(corpus, sure).items
     assert plain.area.offered == (0, 1)

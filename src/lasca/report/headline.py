@@ -155,7 +155,7 @@ def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
                 "words": clean(" ".join(words[area.start : area.stop]), 120),
                 "after": _words_of(after, SIDE),
                 "sequence": clean(corpus.sequence_ids[area.sequence], 40),
-                "candidates": [clean(said(words, reading), 100) for reading in area.readings[:READINGS]],
+                "candidates": [clean(said(words, area.readings[i]), 100) for i in area.offered[:READINGS]],
                 "more": max(len(area.readings) - READINGS, 0),
                 "why": REASONS[item.reason],
                 "gain": item.gain,
