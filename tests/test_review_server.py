@@ -131,6 +131,19 @@ def test_audits_are_part_of_the_queue_and_never_known_to_the_fit(folder: Path) -
     assert "lesson" not in project.standing()[0].shown  # what is sure says nothing of what is asked about
 
 
+def test_a_refit_is_the_fit_of_finish_whatever_was_fitted_before(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", "robust")
+    page = Client(folder, audit_every=0)
+    for row in page.get("queue", n=4)["items"]:
+        page.post("decide", {"who": "a", "item": row["item"], "readings": [[]]})
+        page.session.renew()
+    assert not page.session._failed
+    again, used = Project(folder).fit(), page.session._fit
+    assert (again.known.source > 0).any()
+    assert again.truth.proba.tobytes() == used.truth.proba.tobytes()
+    assert again.key == used.key
+
+
 def test_what_an_audit_found_is_not_made_good_by_deciding_it_again(folder: Path) -> None:
     """Else audited units would be better than those they stand for, and the promise too good."""
     project = Project(folder)

@@ -19,7 +19,7 @@ from lasca.truth.annotator_models import VoteRows
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
-from lasca.truth.robust import MEMBERS, WARM, RobustSequence, _judged, _say
+from lasca.truth.robust import MEMBERS, RobustSequence, _judged, _say
 from lasca.truth.robust_chain import LearnedMatrices, Structure, member
 from lasca.truth.starts import LevelStart, WeighedStart
 from truth_cases import crowd, everything, triples
@@ -321,26 +321,6 @@ def test_what_is_known_holds_and_teaches() -> None:
     truth = RobustSequence(text=False).fit(corpus, known=known)
     np.testing.assert_array_equal(truth.labels[:50], known[:50])
     np.testing.assert_allclose(truth.proba[np.arange(50), known[:50]], 1, atol=1e-4)
-
-
-def test_a_warm_fit_goes_on_from_the_last_one() -> None:
-    corpus = simulate.demo_crowd("ner")
-    gold = corpus.golds["gold"]
-    some = np.zeros((corpus.n_tokens, corpus.n_labels), bool)
-    first = corpus.n_tokens // 10
-    some[np.arange(first), gold[:first]] = True
-    some[first:] = True
-    model = RobustSequence()
-    model.warm = {}
-    before = model.fit(corpus)
-    assert before.proba.tobytes() == RobustSequence().fit(corpus).proba.tobytes()  # an empty memory changes nothing
-    warm, cold = model.fit(corpus, known=some), RobustSequence().fit(corpus, known=some)
-    assert (warm.labels[:first] == gold[:first]).all()
-    assert max(member["iterations"] for member in warm.diagnostics["members"]) <= WARM
-    assert warm.diagnostics["text"] == cold.diagnostics["text"]
-    assert (warm.labels == cold.labels).mean() > 0.99
-    wider = replace(corpus, labels=(*corpus.labels, "B-NEW"))  # codes moved: what was kept is of no use
-    assert model.fit(wider).proba.shape[1] == len(wider.labels)
 
 
 def test_soft_votes_are_heard() -> None:
