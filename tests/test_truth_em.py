@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lasca import learn
 from lasca.errors import ModelError
-from lasca.learn import learner
-from lasca.learn.em import Best, Halfway, run_em
+from lasca.learn import EmRun, Halfway, run_em
 
 
 def halving(state: float) -> tuple[float, float]:
@@ -91,10 +91,10 @@ def test_a_loop_that_goes_on_knows_the_best_run_by_its_end(tmp_path: Path) -> No
     work = SimpleNamespace(
         locals=SimpleNamespace(now=3, kept=2, last=4, pin=lambda: None, take_up=lambda *versions: None)
     )
-    keeper = learner.Checkpoint(tmp_path / "kept").of(work, [])
-    keeper.save(Halfway(1, None, np.zeros(0), Best(0.5, np.array([-9.0, -2.0]), True, 0), (-2.0,)))
+    keeper = learn.Checkpoint(tmp_path / "kept").of(work, [])
+    keeper.save(Halfway(1, None, np.zeros(0), EmRun(0.5, np.array([-9.0, -2.0]), True, 0, ()), (-2.0,)))
     best: list[float] = []
-    again = learner.Checkpoint(tmp_path / "kept").of(work, best)
+    again = learn.Checkpoint(tmp_path / "kept").of(work, best)
     assert again.load() is not None
     assert best == [-2.0]
 
@@ -110,7 +110,7 @@ def test_progress_tells_how_many_votes_a_second(monkeypatch: pytest.MonkeyPatch)
 
     work = SimpleNamespace(reset=lambda: None, summary=tuple, sum=visited, keep=lambda: None, back=lambda: None)
     plain = SimpleNamespace(start=lambda summary, rng: 1.0, update=lambda state, sums: (state / 2, -state))
-    monkeypatch.setattr(learner.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(learn.time, "monotonic", lambda: clock[0])
     loop = {"rng": np.random.default_rng(0), "restarts": 1, "max_iter": 3, "tol": 0.0}
-    learner.run_learner(plain, work, loop, scale=4e6, progress=lambda share, words: told.append(words))
+    learn.run_learner(plain, work, loop, scale=4e6, progress=lambda share, words: told.append(words))
     assert [words.split(", ")[1] for words in told if "iteration" in words] == ["2.0 million votes/s"] * 3

@@ -12,7 +12,7 @@ unambiguous ones, which they are no more often than others.
 The score of a token is its posterior probability of two truths: all annotators count, each by what they are worth.
 It is 0 where all agree, and grows no surer with votes beyond `INDEPENDENT`.
 
-Everything is learned from the votes by EM (MAP, `lasca.learn.em`), starting from the truth model's confusions. Those
+Everything is learned from the votes by EM (MAP, `lasca.learn`), starting from the truth model's confusions. Those
 are blurred by the very tokens we look for (a reading that is not the first one counts as an error), so Ψ is learned
 again, in two stages, each with an objective that never falls:
 1. pooled: Ψ^ld_ts = θ_ld [s = t] + (1 − θ_ld) r_ts. A competence per annotator and level, one confusion row per label.
@@ -44,7 +44,7 @@ from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses, PairPr
 from lasca.arrays import Array, Bools, Codes, Floats, Ints
 from lasca.engine import available_threads
 from lasca.kernels.ambiguity import SCALE
-from lasca.learn.em import EmRun, run_from
+from lasca.learn import EmRun, run_from
 from lasca.truth import Truth
 from lasca.truth.base import Progress, Votes
 
