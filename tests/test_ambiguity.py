@@ -10,7 +10,7 @@ import pytest
 import lasca
 import naive
 from lasca.ambiguity import METHODS, Ambiguity, find_ambiguity
-from lasca.ambiguity.ranking import flagged, pick_candidates
+from lasca.ambiguity.record import flagged, pick_candidates
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError, StoreError
 

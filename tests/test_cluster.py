@@ -22,7 +22,7 @@ from lasca.ambiguity.steps import PairLearner
 from lasca.comparison import compare
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
-from lasca.crf.blocks import Gradient
+from lasca.crf.training import Gradient
 from lasca.engine import cluster as engines
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, ParameterError, StoreError
@@ -132,7 +132,7 @@ def test_a_crf_on_a_cluster_gives_the_bytes_of_threads_whoever_dies(
     aggregate_shards(sharded, tmp_path / "truth", model_class("ds")(max_iter=4))
     for where, engine in (("threads", None), ("dask", client)):
         if engine is not None:
-            monkeypatch.setattr("lasca.crf.blocks.Gradient", partial(_MortalGradient, mark=tmp_path / "died"))
+            monkeypatch.setattr("lasca.crf.training.Gradient", partial(_MortalGradient, mark=tmp_path / "died"))
         train_in_shards(tmp_path / "truth", tmp_path / where, CrfTagger(max_iter=3), engine=engine)
         tag_shards(tmp_path / where, sharded.folder, tmp_path / f"{where}-tagged", engine=engine)
     assert (tmp_path / "died").exists()

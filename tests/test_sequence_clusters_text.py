@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from lasca import crf
+from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
 from lasca.tagger import HmmTagger
 from lasca.truth.crf_text import Columns, CrfText, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
-from lasca.truth.text_models import CrossFit, TextModel, _rows, document_codes, text_model
+from lasca.truth.text_models import CrossFit, TextModel, text_model
 from truth_cases import crowd
 
 CRF = CrfText(min_count=1, iterations=10)
@@ -49,7 +50,7 @@ def test_documents_stay_together() -> None:
     assert (fold[0::2] == fold[1::2]).all()
     assert len(np.unique(fold)) == 2
     alone = CrowdCorpus.from_sequences(words, rows, metadata={"document": ["a"] * 8})
-    assert document_codes(alone).tolist() == list(range(8))
+    assert alone.documents.tolist() == list(range(8))
 
 
 def test_sequences_nobody_labelled_are_tagged_but_not_learned_from() -> None:
@@ -108,10 +109,10 @@ class Oracle:
 
     def fit(self, targets: Any, sequences: Any, before: Any = None) -> Any:
         self.diary.append((sequences, before))
-        return targets[_rows(self.offsets, sequences)].mean(axis=0)
+        return targets[ranges(self.offsets[sequences], self.offsets[sequences + 1])].mean(axis=0)
 
     def predict(self, learned: Any, sequences: Any, out: Any) -> None:
-        out[_rows(self.offsets, sequences)] = learned
+        out[ranges(self.offsets[sequences], self.offsets[sequences + 1])] = learned
 
 
 def test_any_text_model_is_cross_fitted_and_goes_on_from_what_it_learned() -> None:

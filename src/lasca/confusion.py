@@ -24,6 +24,7 @@ from lasca.arrays import Array, Floats, readonly
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, ModelError, ParameterError
 from lasca.estimator import check_choice
+from lasca.evaluate import confusion_counts
 from lasca.kernels.tables import crossed
 from lasca.records import loading, read_header, save_folder
 from lasca.truth import Truth
@@ -71,14 +72,9 @@ class LabelConfusion:
     @classmethod
     def from_golds(cls, corpus: CrowdCorpus, first: str, second: str) -> LabelConfusion:
         """Count where two golds differ. Tokens that lack one of them have the labels that are there."""
-        for name in (first, second):
-            if name not in corpus.golds:
-                known = ", ".join(corpus.golds) or "there is none"
-                raise CorpusError(f"there is no such gold (known: {known})", got=name)
-        a, b = corpus.golds[first].astype(np.int64), corpus.golds[second].astype(np.int64)
-        has = np.zeros((corpus.n_labels, corpus.n_labels))
+        a, b = (corpus.golds[str(corpus.gold_name(name))].astype(np.int64) for name in (first, second))
         differ = (a >= 0) & (b >= 0) & (a != b)
-        np.add.at(has, (a[differ], b[differ]), 1.0)
+        has = confusion_counts(a[differ], b[differ], corpus.n_labels).astype(np.float64)
         both = has + has.T
         label = np.where(a >= 0, a, b)[~differ]
         single = np.bincount(label[label >= 0], minlength=corpus.n_labels)
@@ -147,7 +143,11 @@ def disagreement(corpus: CrowdCorpus, kind: str = "confusion", *, golds: tuple[s
     all pairs of annotators on the tokens they share, taken together. Labels nobody gave are never confused.
     """
     check_choice("kind", kind, tuple(DISAGREEMENTS.values()))
-    pairs = _gold_pairs(corpus, *golds) if golds is not None else _annotator_pairs(corpus)
+    if golds is None:
+        pairs = _annotator_pairs(corpus)
+    else:
+        one, other = (corpus.golds[str(corpus.gold_name(name))] for name in golds)
+        pairs = confusion_counts(one, other, corpus.n_labels).astype(np.float64)
     if not pairs.any():
         raise CorpusError("no token was labelled by two people: their agreement cannot be known")
     first, second = pairs.sum(axis=1), pairs.sum(axis=0)
@@ -155,21 +155,11 @@ def disagreement(corpus: CrowdCorpus, kind: str = "confusion", *, golds: tuple[s
         f1 = 2 * np.diag(pairs) / np.maximum(first + second, 1e-300)
         f1[first + second == 0] = 1.0
         return np.broadcast_to(1.0 - f1, pairs.shape).copy()
-    one = pairs / np.maximum(second, 1e-300)  # P(the first says i | the second says j)
-    other = pairs.T / np.maximum(first, 1e-300)  # P(the second says i | the first says j)
-    found = (one + one.T + other + other.T) / 4
+    given_second = pairs / np.maximum(second, 1e-300)  # P(the first says i | the second says j)
+    given_first = pairs.T / np.maximum(first, 1e-300)  # P(the second says i | the first says j)
+    found = (given_second + given_second.T + given_first + given_first.T) / 4
     np.fill_diagonal(found, 0.0)
     return np.asarray(found)
-
-
-def _gold_pairs(corpus: CrowdCorpus, first: str, second: str) -> Floats:
-    for name in (first, second):
-        if name not in corpus.golds:
-            raise CorpusError(f"there is no such gold (known: {', '.join(corpus.golds) or 'there is none'})", got=name)
-    a, b = corpus.golds[first].astype(np.int64), corpus.golds[second].astype(np.int64)
-    both = (a >= 0) & (b >= 0)
-    T = corpus.n_labels
-    return np.bincount(a[both] * T + b[both], minlength=T * T).reshape(T, T).astype(np.float64)
 
 
 def _annotator_pairs(corpus: CrowdCorpus) -> Floats:

@@ -40,8 +40,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Floats
 from lasca.engine import Work
 from lasca.errors import ModelError
 from lasca.estimator import check_int, check_number, generator
@@ -98,7 +98,7 @@ class EmRun(Generic[State]):
     """The best of the runs: where it ended and how it got there."""
 
     state: State
-    trace: npt.NDArray[np.float64]
+    trace: Floats
     """The objective of each step of this run."""
     converged: bool
     restart: int
@@ -125,7 +125,7 @@ class Halfway(Generic[State]):
     """The run that is at work; the number of runs if all are at their end."""
     state: State | None
     """Its state; None before its start."""
-    trace: npt.NDArray[np.float64]
+    trace: Floats
     best: EmRun[State] | None
     """Where the best run so far ended; the objectives of all runs are below."""
     objectives: tuple[float, ...]

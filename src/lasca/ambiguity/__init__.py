@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lasca.ambiguity.ranking import Ranking, flagged, pick_candidates
-from lasca.ambiguity.record import Ambiguity, Candidates
+from lasca.ambiguity.record import Ambiguity, Candidates, Ranking, flagged, pick_candidates
 from lasca.arrays import borders
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
@@ -93,12 +92,10 @@ def _ranking(votes: Votes, truth: Truth, method: str, options: dict[str, Any]) -
 
         names = ("max_iter", "tol", "sample", "n_threads", "chunk_size", "progress")
         return two_truths(votes, truth, **{name: options[name] for name in names})
-    if method == "rank-1":
-        from lasca.ambiguity.baselines import rank1
-
-        return rank1(votes, truth, options["scaling"], options["n_threads"], options["chunk_size"])
     from lasca.ambiguity import baselines
 
+    if method == "rank-1":
+        return baselines.rank1(votes, truth, options["scaling"], options["n_threads"], options["chunk_size"])
     return {
         "vote-entropy": baselines.vote_entropy,
         "posterior-entropy": baselines.posterior_entropy,

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lasca.ambiguity.ranking import Ranking, vote_scores
+from lasca.ambiguity.record import Ranking, vote_scores, without_company
 from lasca.arrays import Bools
 from lasca.engine import chunks, run_ordered
 from lasca.evaluate.crowdtruth_scores import crowdtruth_rounds
@@ -95,16 +95,11 @@ def rank1(votes: Votes, truth: Truth, scaling: str, n_threads: int | None, chunk
     return Ranking(-mu, vote_scores(votes, omega, mean=True), unranked, fields)
 
 
-def _unranked(votes: Votes) -> dict[str, int]:
-    n = np.diff(votes.start)
-    return {"not annotated": int((n == 0).sum()), "one annotation only": int((n == 1).sum())}
-
-
 def vote_entropy(votes: Votes, truth: Truth) -> Ranking:
     """Rank tokens by the entropy of their votes."""
     entropy = np.empty(votes.n_tokens)
     agreement.vote_entropy(votes.start, votes.label, votes.n_labels, entropy)
-    return Ranking(entropy, vote_scores(votes, np.ones(len(votes.label)), mean=False), _unranked(votes))
+    return Ranking(entropy, vote_scores(votes, np.ones(len(votes.label)), mean=False), without_company(votes))
 
 
 def posterior_entropy(votes: Votes, truth: Truth) -> Ranking:
@@ -128,4 +123,4 @@ def crowdtruth(votes: Votes, truth: Truth) -> Ranking:
         },
     }
     score = np.round(1.0 - found.unit, 12) + 0.0  # what differs by rounding errors only is a tie
-    return Ranking(score, vote_scores(votes, found.worker[votes.annotator], mean=False), _unranked(votes), fields)
+    return Ranking(score, vote_scores(votes, found.worker[votes.annotator], mean=False), without_company(votes), fields)

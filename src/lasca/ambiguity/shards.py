@@ -8,6 +8,7 @@ without bringing scores together: how many there are in each of many narrow bins
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.ambiguity import steps
-from lasca.ambiguity.ranking import pick_candidates
-from lasca.ambiguity.record import Ambiguity
+from lasca.ambiguity.record import Ambiguity, pick_candidates
 from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses
 from lasca.ambiguity.two_truths import LEAST, Fitted, Start, believable, fields_of, fit, label_scores, mass_of, start_of
 from lasca.ambiguity.write import Row, arrow_table, rows
@@ -188,8 +188,7 @@ def two_truths_in_shards(
 ) -> Found:
     """Find the ambiguous tokens of a sharded corpus; write `folder`/ambiguous and `folder`/scores, in parts."""
     blocks = truth.blocks()
-    work = (engine or Threads()).open(steps.PairLearner(), blocks)
-    try:
+    with closing((engine or Threads()).open(steps.PairLearner(), blocks)) as work:
         looked = work.map(look, None)
         sizes = np.zeros(max(len(part.sizes) for part in looked), np.int64)
         for part in looked:
@@ -211,8 +210,6 @@ def two_truths_in_shards(
         cut = _cut(work, scoring, fraction, threshold, n_ranked)
         asked = {"fraction": fraction, "threshold": threshold, "max_iter": max_iter, "tol": tol, "sample": sample}
         written = work.map(WriteBlock(folder, cut), scoring)
-    finally:
-        work.close()
     return _found(truth, asked, fitted, counts, every, sizes, written)
 
 

@@ -117,7 +117,7 @@ def pair_counts(sums: Sequence[Any]) -> PairCounts:
 
 def many_voted(block: Any) -> Ints:
     """Return the tokens of a block that have two votes or more."""
-    return np.asarray(np.flatnonzero(np.diff(block.votes.start[block.first : block.last + 1]) >= 2) + block.first)
+    return np.asarray(np.flatnonzero(np.diff(block.start) >= 2) + block.first)
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ class PairPasses:
         self.chunks = list(pairwise([*range(0, len(tokens), chunk_size), len(tokens)]))
         self.size = float(np.diff(votes.start)[tokens].sum())
 
-    def run(self, p: PairParameters, learn: bool = True) -> tuple[PairCounts, Floats]:
-        """Return expected counts (zero unless `learn`) and the probability of two truths of each token."""
+    def run(self, p: PairParameters) -> tuple[PairCounts, Floats]:
+        """Return expected counts and the probability of two truths of each token."""
         proba = np.empty(len(self.tokens))
 
         def work(chunk: tuple[int, int]) -> tuple[Any, ...]:
             part = slice(*chunk)
-            sums, evidence, proba[part] = e_step(self.votes, self.tokens[part], self.near, p, learn=learn)
+            sums, evidence, proba[part] = e_step(self.votes, self.tokens[part], self.near, p)
             return (*sums, whole_sum(evidence))
 
         return pair_counts(added(each_ordered(work, self.chunks, self.n_threads))), proba

@@ -39,7 +39,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from lasca.ambiguity import steps
-from lasca.ambiguity.ranking import Ranking
+from lasca.ambiguity.record import Ranking, without_company
 from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses, PairPrior
 from lasca.arrays import Array, Bools, Codes, Floats, Ints
 from lasca.engine import available_threads
@@ -80,12 +80,6 @@ def mass_of(proba: Array) -> Ints:
     rows = range(0, len(proba), ROWS_AT_A_TIME)
     parts = [np.rint(proba[a : a + ROWS_AT_A_TIME] * SCALE).astype(np.int64).sum(axis=0) for a in rows]
     return np.asarray(np.sum(parts, axis=0))
-
-
-def first_parameters(votes: Votes, truth: Truth) -> Start:
-    """Make the start of EM from the truth model's confusions."""
-    n = np.bincount(votes.annotator, minlength=votes.n_annotators)
-    return start_of(n, mass_of(truth.proba), votes.n_tokens, truth.confusion)
 
 
 def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> Start:
@@ -132,12 +126,13 @@ def two_truths(
     """Learn the model and return the probability of two truths per token."""
     n = np.diff(votes.start)
     tokens = np.flatnonzero(n >= 2).astype(np.int64)
-    unranked = {"not annotated": int((n == 0).sum()), "one annotation only": int((n == 1).sum())}
+    unranked = without_company(votes)
     score = np.full(votes.n_tokens, np.nan)
     if votes.n_labels < 2 or not len(tokens):
         score[tokens] = 0.0
         return Ranking(score, lambda chosen: np.zeros((len(chosen), votes.n_labels)), unranked, {"share": 0.0})
-    start = first_parameters(votes, truth)
+    given = np.bincount(votes.annotator, minlength=votes.n_annotators)
+    start = start_of(given, mass_of(truth.proba), votes.n_tokens, truth.confusion)
     threads = available_threads(n_threads)
     everything = PairPasses(votes, tokens, start.near, threads, chunk_size)
     every = max(1, round(len(votes.label) / sample))

@@ -128,6 +128,11 @@ class CrowdCorpus(Record):
         column = self.metadata.get("document")
         return column is not None and len(column.codes()[1]) > 1
 
+    @property
+    def documents(self) -> Ints:
+        """The document of each sequence (metadata "document", if there is more than one), or else itself."""
+        return self.metadata["document"].codes()[0].astype(np.int64) if self.has_documents else np.arange(len(self))
+
     def __len__(self) -> int:
         """How many sequences there are."""
         return self.n_sequences

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lasca.arrays import Ints
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
 from lasca.corpus.shards import MANIFEST, VERSION, ShardedCorpus
@@ -57,7 +57,7 @@ class _Writer:
         self.columns: dict[str, dict[str, None]] = {"golds": {}, "metadata": {}, "token_metadata": {}}
         self.documents: dict[str, int] = {}
         """The shard of each document."""
-        self.ids: list[npt.NDArray[np.int64]] = []
+        self.ids: list[Ints] = []
         self.reports: list[LoadReport] = []
 
     def add(self, piece: CrowdCorpus) -> None:
@@ -89,7 +89,7 @@ class _Writer:
             None if first == corpus.n_sequences else corpus.select(sequences=np.arange(first, corpus.n_sequences))
         )
 
-    def _cuts(self, corpus: CrowdCorpus, is_end: bool) -> npt.NDArray[np.int64]:
+    def _cuts(self, corpus: CrowdCorpus, is_end: bool) -> Ints:
         """Return the sequences before which a shard may end."""
         column = corpus.metadata.get("document")
         if column is None:

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lasca.arrays import Codes, Ints, borders, readonly
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
@@ -62,9 +62,9 @@ class ShardedCorpus:
     kinds: tuple[str, ...]
     families: tuple[str | None, ...]
     votes: tuple[bool, ...]
-    n_votes_of: npt.NDArray[np.int64] = field(repr=False)
+    n_votes_of: Ints = field(repr=False)
     """How many votes each annotator gave, hard and soft (0 for those who do not vote)."""
-    sizes: dict[str, npt.NDArray[np.int64]] = field(repr=False)
+    sizes: dict[str, Ints] = field(repr=False)
     """What is in each shard: sequences, tokens, votes (hard ones, of those who vote), soft ones that say something,
     rows of soft votes, known labels, lonely votes."""
     golds: tuple[str, ...] = ()
@@ -149,9 +149,9 @@ class ShardedCorpus:
                 return True
         return False
 
-    def begins(self, what: str) -> npt.NDArray[np.int64]:
+    def begins(self, what: str) -> Ints:
         """Return how much of something is before each shard, and in all."""
-        return np.concatenate(([0], np.cumsum(self.sizes[what])))
+        return borders(self.sizes[what])
 
     def __repr__(self) -> str:
         votes = int(self.sizes["votes"].sum())
@@ -207,11 +207,16 @@ class ShardedCorpus:
 
     def block(self, first: int, last: int) -> Block:
         """Read the tokens first..last, which are whole sequences, as a block."""
+        everything = self._said(first, last)
+        return Block(everything.of_voters(np.array(self.votes, bool)), 0, everything.n_tokens)
+
+    def _said(self, first: int, last: int) -> Votes:
+        """Return all that is said of the tokens first..last, by those who vote and by those who do not."""
         parts = [self._piece(*piece) for piece in self.pieces(first, last)]
-        tokens, votes = (np.cumsum([0, *(len(part[name]) for part in parts)]) for name in ("words", "label"))
+        tokens, votes = (borders([len(part[name]) for part in parts]) for name in ("words", "label"))
         ends = [part["offsets"][1:] + begin for part, begin in zip(parts, tokens)]
         starts = [part["start"][1:] + begin for part, begin in zip(parts, votes)]
-        everything = Votes(
+        return Votes(
             _joined([[0], *starts], np.int64),
             _joined([part["annotator"] for part in parts], np.int32),
             _joined([part["label"] for part in parts], np.int16),
@@ -222,7 +227,6 @@ class ShardedCorpus:
             _known(parts, tokens),
             words=_joined([part["words"] for part in parts], np.int32),
         )
-        return Block(everything.of_voters(np.array(self.votes, bool)), 0, everything.n_tokens)
 
     def _piece(self, shard: int, a: int, b: int) -> dict[str, Any]:
         """Return the arrays of some tokens of a shard, counted from the first of them."""
@@ -247,14 +251,14 @@ class ShardedCorpus:
                 piece[name] = (token[rows] - a, who, values)
         return piece
 
-    def gold(self, name: str, first: int, last: int) -> npt.NDArray[np.int16]:
+    def gold(self, name: str, first: int, last: int) -> Codes:
         """Return the gold labels of the tokens first..last, -1 where there is none."""
         if name not in self.golds:
             raise CorpusError(f"there is no such gold (known: {', '.join(self.golds) or 'there is none'})", got=name)
         parts = [_gold(self._shard(s, "tokens").slice(a, b - a), name) for s, a, b in self.pieces(first, last)]
         return np.concatenate([np.zeros(0, np.int16), *parts])
 
-    def sequences(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Strings]:
+    def sequences(self, first: int, last: int) -> tuple[Ints, Strings]:
         """Return the borders (from 0) and the ids of the sequences of the tokens first..last."""
         ids, lengths = [], []
         for shard, a, b in self.pieces(first, last):
@@ -262,9 +266,9 @@ class ShardedCorpus:
             i, j = sequences_of(offsets, a, b)
             ids.append(column_of(self._shard(shard, "sequences"), "id").slice(i, j - i))
             lengths.append(np.diff(offsets[i : j + 1]))
-        return np.concatenate(([0], np.cumsum(np.concatenate(lengths)))), Strings(pa.concat_arrays(ids))
+        return borders(np.concatenate(lengths)), Strings(pa.concat_arrays(ids))
 
-    def cut_after(self, wanted: npt.NDArray[np.int64], by: str) -> list[int]:
+    def cut_after(self, wanted: Ints, by: str) -> list[int]:
         """Return the first tokens before which so much of something ("votes", "tokens") lies and a cut is allowed."""
         begins, tokens = self.begins(by), self.begins("tokens")
         found = []
@@ -296,31 +300,27 @@ class ShardedCorpus:
             raise StoreError("the sharded corpus is damaged", where=str(self.folder), got=str(error)) from error
 
     def _part(self, first: int, last: int) -> CrowdCorpus:
-        block = self.block(first, last)
-        where = self.pieces(first, last)
-        pieces = [self._piece(*piece) for piece in where]
+        said, where = self._said(first, last), self.pieces(first, last)
         tokens = [self._shard(s, "tokens").slice(a, b - a) for s, a, b in where]
         sequences = []
         for s, a, b in where:
             i, j = sequences_of(numbers_of(self._shard(s, "offsets"), "offset"), a, b)
             sequences.append(self._shard(s, "sequences").slice(i, j - i))
-        starts = np.cumsum([0, *(len(piece["label"]) for piece in pieces)])
-        begins = np.cumsum([0, *(len(piece["words"]) for piece in pieces)])
         return CrowdCorpus(
-            tokens=Strings(self.words.arrow.take(pa.array(block.votes.words))),
-            offsets=block.votes.offsets,
+            tokens=Strings(self.words.arrow.take(pa.array(said.words))),
+            offsets=said.offsets,
             labels=self.labels,
             annotators=self.annotators,
-            annotation_annotator=_joined([piece["annotator"] for piece in pieces], np.int32),
-            annotation_label=_joined([piece["label"] for piece in pieces], np.int16),
-            token_start=_joined([[0], *(p["start"][1:] + s for p, s in zip(pieces, starts))], np.int64),
+            annotation_annotator=said.annotator,
+            annotation_label=said.label,
+            token_start=said.start,
             sequence_ids=Strings(pa.concat_arrays([column_of(t, "id") for t in sequences])),
             golds={name: np.concatenate([_gold(t, name) for t in tokens]) for name in self.golds},
             kinds=self.kinds,
             families=self.families,
             votes=self.votes,
-            soft=_soft(pieces, begins),
-            known=block.votes.known,
+            soft=said.soft,
+            known=said.known,
             metadata={name: _texts(sequences, name) for name in self.metadata},
             token_metadata={name: _texts(tokens, name) for name in self.token_metadata},
             token_chars=_chars(tokens),
@@ -432,7 +432,7 @@ def _opened(folder: str, key: str) -> ShardedCorpus:
     return corpus
 
 
-def sequences_of(offsets: npt.NDArray[np.int64], first: int, last: int) -> tuple[int, int]:
+def sequences_of(offsets: Ints, first: int, last: int) -> tuple[int, int]:
     """Return which sequences the tokens first..last are; those without a token belong to what comes before them."""
     i = 0 if first == 0 else int(np.searchsorted(offsets, first, "right")) - 1
     return i, int(np.searchsorted(offsets, last, "right")) - 1
@@ -441,23 +441,21 @@ def sequences_of(offsets: npt.NDArray[np.int64], first: int, last: int) -> tuple
 def _joined(arrays: list[Any], dtype: Any) -> Any:
     """Put arrays behind each other, read-only: kernels are compiled for one kind only."""
     whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays).astype(dtype, copy=False)
-    view = np.ascontiguousarray(whole, dtype).view()
-    view.flags.writeable = False
-    return view
+    return readonly(np.ascontiguousarray(whole, dtype))
 
 
-def _soft(parts: list[dict[str, Any]], begins: npt.NDArray[np.int64]) -> SoftVotes | None:
+def _soft(parts: list[dict[str, Any]], begins: Ints) -> SoftVotes | None:
     given = [(part["soft"], begin) for part, begin in zip(parts, begins) if "soft" in part]
     found = [(token + begin, who, proba) for (token, who, proba), begin in given]
     return SoftVotes(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
 
 
-def _known(parts: list[dict[str, Any]], begins: npt.NDArray[np.int64]) -> KnownLabels | None:
+def _known(parts: list[dict[str, Any]], begins: Ints) -> KnownLabels | None:
     found = [(part["known"][0] + begin, part["known"][2]) for part, begin in zip(parts, begins) if "known" in part]
     return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
 
 
-def _gold(tokens: Any, name: str) -> npt.NDArray[np.int16]:
+def _gold(tokens: Any, name: str) -> Codes:
     column = f"gold:{name}"
     return numbers_of(tokens, column) if column in tokens.column_names else np.full(len(tokens), -1, np.int16)
 

@@ -158,6 +158,21 @@ class Block:
         return self.last - self.first
 
     @property
+    def start(self) -> Ints:
+        """Where the hard votes of each of its tokens begin among all, and where those of the last one end."""
+        return self.votes.start[self.first : self.last + 1]
+
+    @property
+    def hard(self) -> slice:
+        """Which hard votes are about its tokens."""
+        return slice(int(self.votes.start[self.first]), int(self.votes.start[self.last]))
+
+    @property
+    def token(self) -> Ints:
+        """The token of each of its hard votes, from 0."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    @property
     def n_votes(self) -> int:
         """How many hard votes there are in it."""
         return int(self.votes.start[self.last] - self.votes.start[self.first])
@@ -176,7 +191,7 @@ class Block:
     @property
     def voices(self) -> Ints:
         """How many votes, hard and soft, each of its tokens has."""
-        found = np.diff(self.votes.start[self.first : self.last + 1])
+        found = np.diff(self.start)
         if self.votes.soft is not None:
             found += np.bincount(self.votes.soft.token[self.part(self.votes.soft)] - self.first, minlength=len(self))
         return found
@@ -184,7 +199,7 @@ class Block:
     @property
     def voted(self) -> Bools:
         """Whether anybody said anything of each of its tokens, or something is known of it."""
-        found = np.diff(self.votes.start[self.first : self.last + 1]) > 0
+        found = np.diff(self.start) > 0
         for rows in (self.votes.soft, self.votes.known):
             if rows is not None:
                 found[rows.token[self.part(rows)] - self.first] = True
@@ -198,8 +213,7 @@ class Block:
 
     def alone(self) -> Block:
         """Return the block with copies of its own arrays, tokens numbered from 0."""
-        v, a, b = self.votes, self.first, self.last
-        i, j = int(v.start[a]), int(v.start[b])
+        v, a, b, hard = self.votes, self.first, self.last, self.hard
         soft = known = None
         if v.soft is not None:
             part = self.part(v.soft)
@@ -209,9 +223,9 @@ class Block:
             known = KnownLabels(v.known.token[part] - a, v.known.allowed[part])
         own = replace(
             v,
-            start=readonly(v.start[a : b + 1] - i),
-            annotator=readonly(v.annotator[i:j].copy()),
-            label=readonly(v.label[i:j].copy()),
+            start=readonly(self.start - hard.start),
+            annotator=readonly(v.annotator[hard].copy()),
+            label=readonly(v.label[hard].copy()),
             offsets=self.offsets,
             soft=soft,
             known=known,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from lasca.arrays import Array
 from lasca.crf.features import Features, Weights
 from lasca.crf.objective import Scores, chunks_of, each
 from lasca.errors import ModelError
@@ -16,7 +16,6 @@ from lasca.kernels.crf_decode import n_best_paths, viterbi_paths
 
 __all__ = ["Constraint", "log_partition", "marginals", "n_best", "viterbi"]
 
-Array = np.ndarray[Any, Any]
 
 _NEVER = -1e30
 

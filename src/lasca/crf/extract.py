@@ -12,10 +12,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from lasca.arrays import Array
 from lasca.crf.features import Features
 from lasca.crf.fields import BEGIN, END, Lexicons, Longer, cluster_values, field_values
 from lasca.crf.templates import Part, Template, Templates
@@ -25,7 +25,6 @@ from lasca.kernels.crf_setup import build_table, find_keys, number_found
 
 __all__ = ["Batch", "Dictionary", "Extractor", "Fields", "KeyCounts"]
 
-Array = np.ndarray[Any, Any]
 _GAZETTEER = ("B", "I")
 _TOGETHER = 36  # gazetteer templates in one slot: 3**36 combinations fit a 64-bit number
 

@@ -10,9 +10,6 @@ from functools import cached_property
 from itertools import groupby
 from operator import neg
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from lasca.errors import FormatError, ModelError
 
@@ -28,7 +25,6 @@ __all__ = [
 ]
 
 BEGIN, END = "<s>", "</s>"
-Array = np.ndarray[Any, Any]
 Values = list[str | None]
 Phrases = frozenset[tuple[str, ...]]
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from lasca.arrays import Array
 from lasca.crf.features import Features, ParameterSpace, padded_width
 from lasca.engine import run_ordered
 from lasca.errors import ModelError
@@ -37,7 +38,6 @@ from lasca.kernels.simd import block_tuple
 
 __all__ = ["OBJECTIVES", "Objective", "Scores", "allowed_labels", "chunks_of", "cost_matrix"]
 
-Array = np.ndarray[Any, Any]
 
 OBJECTIVES = {
     "likelihood": kernels.LIKELIHOOD,

@@ -10,16 +10,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from lasca.arrays import Array
 from lasca.errors import ModelError
 from lasca.kernels import vectors
 
 __all__ = ["Iteration", "Minimum", "minimise"]
 
-Array = np.ndarray[Any, Any]
 Function = Callable[[Array, Array], float]
 
 _SUFFICIENT, _CURVATURE = 1e-4, 0.9

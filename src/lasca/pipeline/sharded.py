@@ -35,8 +35,7 @@ from lasca.errors import ModelError, StoreError
 from lasca.files import check_output, real_path, whole_file, whole_folder, write_json, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
-from lasca.pipeline.folder import write_csv
-from lasca.pipeline.record import versions
+from lasca.pipeline.folder import versions, write_csv
 from lasca.records import plain
 from lasca.tagger import CrfTagger
 from lasca.tagger.shards import fit_in_shards, tag_in_shards

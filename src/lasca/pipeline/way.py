@@ -26,8 +26,7 @@ from lasca.errors import ParameterError, StoreError
 from lasca.estimator import Progress
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
-from lasca.pipeline.folder import load_truth, write_out
-from lasca.pipeline.record import command, make_record, source_of, versions, with_warnings
+from lasca.pipeline.folder import command, load_truth, make_record, source_of, versions, with_warnings, write_out
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_in_shards
 from lasca.pipeline.source import one_corpus, paths, read
 from lasca.records import plain

@@ -14,10 +14,9 @@ from lasca import __version__
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.report import plots
-from lasca.report.ambiguous import ambiguous_section
 from lasca.report.annotators import alternative_section, annotator_section, cluster_section
 from lasca.report.headline import first_items, headline, next_steps, span_scores, warnings_on_top
-from lasca.report.labels import confusion_section, gold_section, label_section
+from lasca.report.labels import ambiguous_section, confusion_section, gold_section, label_section
 from lasca.report.plots import label_styles
 from lasca.report.render import clean
 from lasca.review.queue import make_queue

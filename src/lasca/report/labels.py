@@ -1,20 +1,27 @@
-"""The labels: how often each was given and inferred, how right where there is a gold, and which are confused."""
+"""The labels: how often each was given and inferred, how right where there is a gold, which are confused; and the
+ambiguous tokens in context: who said what, which labels compete, and how much weight each has.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from lasca import evaluate, schemes
+from lasca.ambiguity import Ambiguity
 from lasca.arrays import Floats
 from lasca.corpus import CrowdCorpus
 from lasca.report import plots
 from lasca.report.plots import MAX_LABELS, heat, label_order
+from lasca.report.render import clean, context
 from lasca.truth import Truth
 
-__all__ = ["confusion_section", "gold_section", "label_section"]
+__all__ = ["ambiguous_section", "confusion_section", "gold_section", "label_section"]
 
 SHOWN = 100
 TOP = 8
@@ -113,3 +120,126 @@ def confusion_section(corpus: CrowdCorpus, matrix: Floats, examples: dict[str, l
         "labels_left_out": corpus.n_labels - len(order),
         "top": [{"pair": [i, j], "value": float(values[i, j])} for i, j in strongest if values[i, j] > 0],
     }
+
+
+BYTES = 1_200_000
+"""Room on the page for the list."""
+VOTES = 24
+EXAMPLES = 6
+
+
+def ambiguous_section(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, gold: str | None) -> dict[str, Any]:
+    """Return the most ambiguous tokens as far as there is room, and examples for every pair of labels.
+
+    `rows` are short on purpose (they become JSON): t token, b before, a after, i sequence id, p position, s score,
+    z inferred label, q its probability, v votes [annotator, label], m votes left out, c candidates [label, weight],
+    g gold label. `pairs` counts the pairs of competing labels over all ambiguous tokens, `examples` names rows.
+    """
+    offered = [_offered(corpus, truth, ambiguity, k) for k in range(len(ambiguity.tokens))]
+    pairs = _pairs(offered)
+    counted = Counter(pair for pair in pairs if pair is not None)
+    rows: list[dict[str, Any]] = []
+    place: dict[int, int] = {}
+    room = BYTES
+    for k in range(len(ambiguity.tokens)):
+        row = _row(corpus, truth, ambiguity, k, gold, pairs[k])
+        room -= len(json.dumps(row, ensure_ascii=True)) + 1
+        if room < 0:
+            break
+        place[k] = len(rows)
+        rows.append(row)
+    listed = len(rows)
+    examples: dict[str, list[int]] = {}
+    for k, candidates in enumerate(offered):
+        for i, j in combinations(sorted(candidates), 2):
+            shown = examples.setdefault(f"{i}-{j}", [])
+            if len(shown) >= EXAMPLES:
+                continue
+            if k not in place:
+                place[k] = len(rows)
+                rows.append(_row(corpus, truth, ambiguity, k, gold, pairs[k]))
+            shown.append(place[k])
+    return {
+        "method": ambiguity.method,
+        "rows": rows,
+        "listed": listed,
+        "total": len(ambiguity.tokens),
+        "likely": int((ambiguity.score[ambiguity.tokens] >= 0.5).sum()),
+        "pairs": [{"pair": [i, j], "n": n} for (i, j), n in sorted(counted.items(), key=lambda x: (-x[1], x[0]))],
+        "examples": examples,
+        "unranked": {reason: n for reason, n in ambiguity.unranked.items() if n},
+        "is_probability": ambiguity.method == "two-truths",
+        "weights": "the share of readers expected to see the label"
+        if ambiguity.pair_share is not None
+        else "the score of the label",
+    }
+
+
+def _offered(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, k: int) -> dict[int, float]:
+    """Return the candidates of an ambiguous token that somebody gave it, or that were inferred for it."""
+    token = int(ambiguity.tokens[k])
+    said = corpus.annotation_label[int(corpus.token_start[token]) : int(corpus.token_start[token + 1])]
+    given = {int(truth.labels[token]), *said.tolist()}
+    return {code: score for code, score in ambiguity.candidates[k].items() if code in given}
+
+
+def _pairs(offered: list[dict[int, float]]) -> list[tuple[int, int] | None]:
+    """Return the two labels that compete most at each ambiguous token, the lower code first."""
+    found: list[tuple[int, int] | None] = []
+    for candidates in offered:
+        best = sorted(candidates, key=lambda label: (-candidates[label], label))[:2]
+        found.append((min(best), max(best)) if len(best) == 2 else None)
+    return found
+
+
+def _weights(ambiguity: Ambiguity, k: int, given: set[int]) -> list[list[float]]:
+    """Return [label, weight], the heaviest first: for two-truths the expected share of readers who see the label.
+
+    Labels that nobody gave the token (nor were inferred for it) are no candidates, whatever the method says.
+    """
+    candidates = ambiguity.candidates[k]
+    label, proba, share = ambiguity.pair_label, ambiguity.pair_proba, ambiguity.pair_share
+    if label is None or proba is None or share is None:
+        weights: dict[int, float] = dict(candidates)
+    else:
+        weights = dict.fromkeys(candidates, 0.0)
+        kept = [pair for pair in zip(label[k].tolist(), proba[k].tolist(), share[k].tolist()) if pair[0][0] >= 0]
+        total = sum(p for _, p, _ in kept) or 1.0  # the record keeps the best pairs only
+        for (a, b), p, first in kept:
+            weights[a] = weights.get(a, 0.0) + p / total * first
+            weights[b] = weights.get(b, 0.0) + p / total * (1 - first)
+        kept_weight = sum(value for code, value in weights.items() if code in given) or 1.0
+        weights = {code: value / kept_weight for code, value in weights.items() if code in given}
+    ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    return [[code, round(value, 3)] for code, value in ordered if code in candidates or value >= 0.005]
+
+
+def _row(
+    corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity, k: int, gold: str | None, pair: tuple[int, int] | None
+) -> dict[str, Any]:
+    token = int(ambiguity.tokens[k])
+    sequence = int(corpus.token_sequence[token])
+    at = token - int(corpus.offsets[sequence])
+    before, after = context(corpus.sequence(sequence), at)
+    votes = slice(int(corpus.token_start[token]), int(corpus.token_start[token + 1]))
+    said = list(zip(corpus.annotation_annotator[votes].tolist(), corpus.annotation_label[votes].tolist()))
+    label = int(truth.labels[token])
+    row: dict[str, Any] = {
+        "t": clean(corpus.tokens[token]),
+        "b": before,
+        "a": after,
+        "i": clean(corpus.sequence_ids[sequence], 60),
+        "p": at + 1,
+        "s": round(float(ambiguity.score[token]), 3),
+        "z": label,
+        "q": round(float(truth.proba[token, label]), 3),
+        "v": [list(vote) for vote in said[:VOTES]],
+        "c": _weights(ambiguity, k, {label, *(code for _, code in said)}),
+    }
+    if len(said) > VOTES:
+        row["m"] = len(said) - VOTES
+    if pair is not None:
+        row["k"] = f"{pair[0]}-{pair[1]}"
+    if gold is not None and corpus.golds[gold][token] >= 0:
+        row["g"] = int(corpus.golds[gold][token])
+    return row

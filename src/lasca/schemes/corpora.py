@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Array, Bools
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, excerpt
 from lasca.schemes.tables import (
@@ -28,7 +29,6 @@ from lasca.schemes.tables import (
 
 __all__ = ["LOWER", "PLAIN", "convert_corpus", "count_illegal", "detect_corpus", "mixed_schemes", "repair_corpus"]
 
-Codes = npt.NDArray[Any]
 _PARTS = ("", "B", "I", "E", "S")
 PLAIN = "no B- and I-"
 LOWER = "lower case"
@@ -98,7 +98,7 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
         if part in table.letters.values():
             code[p] = [code_of.get(table.label(part, split_label(old)[1]), -1) for old in corpus.labels]
     annotation_label = np.empty_like(corpus.annotation_label)
-    golds: dict[str, Codes] = {}
+    golds: dict[str, Array] = {}
     counts: dict[str, int] = {}
     for name, codes, joined, place in columns_of(corpus):
         fresh = code[_parts(codes, letters, types, joined, table), codes]
@@ -112,7 +112,7 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
     return replace(corpus, labels=labels, golds=golds, annotation_label=annotation_label, **more), counts
 
 
-def _same_evidence(corpus: CrowdCorpus, same: Codes, labels: Sequence[str], to: str) -> dict[str, Any]:
+def _same_evidence(corpus: CrowdCorpus, same: Array, labels: Sequence[str], to: str) -> dict[str, Any]:
     """Return soft votes and known labels over the labels of a scheme that has all labels there were."""
     given = {name: getattr(corpus, name) for name in ("soft", "known") if getattr(corpus, name) is not None}
     if given and (same < 0).any():
@@ -123,17 +123,17 @@ def _same_evidence(corpus: CrowdCorpus, same: Codes, labels: Sequence[str], to: 
     return {name: record.recoded(same, len(labels)) for name, record in given.items()}
 
 
-def _parsed(labels: Sequence[str]) -> tuple[Codes, Codes]:
+def _parsed(labels: Sequence[str]) -> tuple[Array, Array]:
     pairs = [split_label(label) for label in labels]
     number = {t: i for i, t in enumerate(sorted({t for _, t in pairs}))}
     return np.array([a for a, _ in pairs], "U1"), np.array([number[t] for _, t in pairs], np.int32)
 
 
-def shifted(array: Codes, first: Any) -> Codes:
+def shifted(array: Array, first: Any) -> Array:
     return np.concatenate((np.array([first], array.dtype), array[:-1])) if len(array) else array
 
 
-def columns_of(corpus: CrowdCorpus) -> Iterable[tuple[str, Codes, npt.NDArray[np.bool_], Codes]]:
+def columns_of(corpus: CrowdCorpus) -> Iterable[tuple[str, Array, Bools, Array]]:
     """Yield a name, codes in reading order, whether each follows the one before in its sequence, and their places.
 
     First the annotations (named "", ordered by annotator, then token), then each gold ("gold NAME").
@@ -148,7 +148,7 @@ def columns_of(corpus: CrowdCorpus) -> Iterable[tuple[str, Codes, npt.NDArray[np
         yield f"gold {name}", gold[known], _joined(corpus, known), known
 
 
-def _joined(corpus: CrowdCorpus, token: Codes) -> npt.NDArray[np.bool_]:
+def _joined(corpus: CrowdCorpus, token: Array) -> Bools:
     """Say of each token of a rising list whether the one before it in the list is its neighbour in the sequence."""
     result = np.zeros(len(token), np.bool_)
     same_sequence = corpus.token_sequence[token[1:]] == corpus.token_sequence[token[:-1]]
@@ -156,9 +156,7 @@ def _joined(corpus: CrowdCorpus, token: Codes) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _parts(
-    codes: Codes, letters: Codes, types: Codes, joined: npt.NDArray[np.bool_], table: Scheme
-) -> npt.NDArray[np.int8]:
+def _parts(codes: Array, letters: Array, types: Array, joined: Bools, table: Scheme) -> npt.NDArray[np.int8]:
     """Return the index into _PARTS of every tag when its spans are written in a scheme."""
     inside, type_ = (letters != "")[codes], types[codes]
     left_inside, same_type = shifted(inside, False), shifted(type_, -1) == type_

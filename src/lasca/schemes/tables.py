@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools
 from lasca.errors import CorpusError, ParameterError
 from lasca.estimator import check_choice
 
@@ -139,9 +139,7 @@ def detect_labels(names: Sequence[str]) -> str | None:
     return None
 
 
-def transitions(
-    labels: Sequence[str], scheme: str | None = "auto"
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def transitions(labels: Sequence[str], scheme: str | None = "auto") -> tuple[Bools, Bools, Bools]:
     """Return which labels may come first, which may follow which (row, then column), and which may come last.
 
     Labels without a scheme may stand anywhere. So may labels of which no legal sequence of every length can be made

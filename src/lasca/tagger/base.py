@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from lasca.arrays import Array, borders
 from lasca.corpus import need_corpus
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
@@ -24,7 +25,6 @@ from lasca.tagger.prepare import (
     blocks_of,
     chosen_tokens,
     chosen_weights,
-    documents_of,
     labelled_sequences,
     scheme_constraint,
     targets_of,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TAGGERS", "Examples", "Tagger", "load_tagger", "tagger_class"]
 
-Array = np.ndarray[Any, Any]
 _SURE = 0.9  # labels of its own that a tagger learns from are this probable; a guess, nothing was measured
 
 
@@ -100,7 +99,7 @@ class Examples:
     unlabelled: Sequence[Sequence[str]] = ()
     """Sentences without any label."""
     borders: Array | None = None
-    """Where the blocks of a large corpus end, in sequences (`lasca.crf.blocks`); None: all of it is one block."""
+    """Where the blocks of a large corpus end, in sequences (`lasca.crf.training`); None: all of it is one block."""
     documents: Array | None = None
     """The document of each sequence; None where nothing is known of that."""
 
@@ -166,7 +165,7 @@ class Tagger(Estimator):
             paths = weighted_paths(share, targets, offsets, self.paths, rule)
         names = tuple(corpus.labels)
         borders = block_borders(corpus, used)
-        texts = documents_of(corpus)[used]
+        texts = corpus.documents[used]
         examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled, borders, texts)
         self._learn(examples, progress)
         if unlabelled and not self.reads_unlabelled:
@@ -232,8 +231,7 @@ class Tagger(Estimator):
         kept = [token for token, keep in zip(tokens, rows.tolist()) if keep]
         found, active = active_labels(given[rows], len(labels))
         weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
-        inside = np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64)
-        self._learn(Examples(kept, inside, found, tuple(labels), active, weights), progress)
+        self._learn(Examples(kept, borders(lengths[used]), found, tuple(labels), active, weights), progress)
         return self
 
     def _check(self) -> None:

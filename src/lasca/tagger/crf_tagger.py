@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from lasca import schemes
-from lasca.crf.blocks import Text, TextBlock, fit_blocks
+from lasca.arrays import Array
 from lasca.crf.decode import Constraint, marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
 from lasca.crf.features import Features, Weights
@@ -32,21 +32,19 @@ from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.optimise import Iteration
 from lasca.crf.templates import with_lists
-from lasca.crf.training import Callback, fit, perceptron
+from lasca.crf.training import Callback, Text, TextBlock, fit, fit_blocks, perceptron
 from lasca.engine import Engine, Threads
 from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, whole
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger
-from lasca.tagger.crf_store import Fitted
 from lasca.tagger.lexicons import ready_lexicons
 from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
-from lasca.tagger.saved import write_card
+from lasca.tagger.saved import Fitted, write_card
 
 __all__ = ["CrfTagger", "Training"]
 
-Array = np.ndarray[Any, Any]
 _APART = 5  # iterations between two looks at the held-out sequences
 
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from lasca.arrays import Array, borders
 from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, flag, number, whole
 from lasca.files import whole_folder
@@ -39,7 +40,6 @@ from lasca.tagger.saved import VERSION, labels_of, opened, write_card
 
 __all__ = ["HmmTagger"]
 
-Array = np.ndarray[Any, Any]
 ARRAYS = ("words", "affixes", "starts", "moves", "allowed", "first", "last")
 
 
@@ -271,8 +271,8 @@ class HmmTexts:
             [self.vocabulary.setdefault(t.lower(), len(self.vocabulary)) for t in self.tokens], dtype=np.int64
         )
         inner = np.ones(max(len(self.tokens) - 1, 0), np.bool_)
-        borders = self.offsets[1:-1]
-        inner[borders[(borders > 0) & (borders < len(self.tokens))] - 1] = False
+        at = self.offsets[1:-1]
+        inner[at[(at > 0) & (at < len(self.tokens))] - 1] = False
         self.before = np.flatnonzero(inner)
         self.start = self.offsets[:-1][np.diff(self.offsets) > 0]
 
@@ -295,10 +295,9 @@ class HmmTexts:
         """Return the same with the expected labels of unlabelled tokens, and the log likelihood of their sequences."""
         rows, starts, moves = self.certain()
         unknown = self.labels < 0
-        before = np.concatenate([[0], np.cumsum(unknown)])
-        open_ones = before[self.offsets[1:]] > before[self.offsets[:-1]]
+        open_ones = np.diff(borders(unknown)[self.offsets]) > 0
         inside = np.flatnonzero(np.repeat(open_ones, np.diff(self.offsets)))
-        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[open_ones])]).astype(np.int64)
+        offsets = borders(np.diff(self.offsets)[open_ones])
         known = self.labels[inside]
         proba, first, pairs, value = model.marginals([self.tokens[i] for i in inside], offsets, known)
         free = known < 0

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lasca import schemes
+from lasca.arrays import Array, borders, ranges
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.crf.decode import Constraint, marginals, n_best
 from lasca.crf.features import Features, Weights
@@ -47,7 +48,6 @@ __all__ = [
     "chosen_tokens",
     "chosen_weights",
     "constraint_of",
-    "documents_of",
     "label_pairs",
     "labelled_sequences",
     "scheme_constraint",
@@ -56,7 +56,6 @@ __all__ = [
     "weighted_paths",
 ]
 
-Array = np.ndarray[Any, Any]
 BLOCK_TOKENS, MOST_BLOCKS = 500_000, 64
 """A block that a CRF learns from has at least so many tokens, and there are at most about so many blocks."""
 _BLOCK = 200_000  # tokens that are tagged at a time
@@ -92,8 +91,7 @@ def targets_of(corpus: CrowdCorpus, truth: Any, soft: bool) -> Array:
 def labelled_sequences(targets: Array, offsets: Array) -> Array:
     """Return which sequences have any known label."""
     known = targets >= 0 if targets.ndim == 1 else np.ones(len(targets), dtype=np.bool_)
-    before = np.concatenate([[0], np.cumsum(known)])
-    return np.asarray(before[offsets[1:]] > before[offsets[:-1]])
+    return np.diff(borders(known)[offsets]) > 0
 
 
 def chosen_tokens(corpus: CrowdCorpus, used: Array) -> tuple[list[str], Array, Array]:
@@ -104,21 +102,11 @@ def chosen_tokens(corpus: CrowdCorpus, used: Array) -> tuple[list[str], Array, A
     tokens = list(corpus.tokens[0 : int(offsets[-1])])
     if not used.all():
         tokens = [token for token, keep in zip(tokens, rows.tolist()) if keep]
-    return tokens, np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64), rows
-
-
-def documents_of(corpus: CrowdCorpus) -> Array:
-    """Return the document of each sequence, or the sequence itself."""
-    column = corpus.metadata.get("document")
-    if column is not None:
-        codes, names = column.codes()
-        if len(names) > 1:
-            return np.asarray(codes, dtype=np.int64)
-    return np.arange(corpus.n_sequences)
+    return tokens, borders(lengths[used]), rows
 
 
 def block_tokens(n_tokens: int) -> int:
-    """Return about how many tokens a block has that one gradient is computed of (`lasca.crf.blocks`)."""
+    """Return about how many tokens a block has that one gradient is computed of (`lasca.crf.training`)."""
     return max(BLOCK_TOKENS, n_tokens // MOST_BLOCKS)
 
 
@@ -128,7 +116,7 @@ def block_borders(corpus: CrowdCorpus, used: Array) -> Array | None:
     if len(blocks) == 1:
         return None
     ends = np.searchsorted(corpus.offsets, [block.last for block in blocks], side="right") - 1
-    return np.concatenate([[0], np.cumsum(used)])[[0, *ends]]
+    return borders(used)[[0, *ends]]
 
 
 def active_labels(targets: Array, n_labels: int) -> tuple[Array, Array]:
@@ -206,7 +194,7 @@ def blocks_of(sentences: Sequence[Sequence[str]]) -> Iterable[tuple[list[str], A
         tokens = list(chain.from_iterable(sentences[begin:end]))
         if tokens and not all(type(t) is str or isinstance(t, str) for t in tokens):
             raise ParameterError("sentences", "a token that is no text", "lists of tokens that are text")
-        yield tokens, np.concatenate([[0], ends[begin:end] - done]).astype(np.int64)
+        yield tokens, borders(lengths[begin:end])
         begin = end
 
 
@@ -256,8 +244,7 @@ class Paths:
 
     def repeat(self, features: Features) -> Features:
         """Return features with each sequence as often as it has paths; bundles are shared, so it costs little."""
-        ranges = [np.arange(features.offsets[s], features.offsets[s + 1]) for s in self.owner.tolist()]
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *ranges])
+        rows = ranges(features.offsets[self.owner], features.offsets[self.owner + 1])
         return Features(
             self.offsets, np.ascontiguousarray(features.slots[rows]), features.bundle_start, features.bundle_feature,
             features.n_features,
@@ -311,10 +298,9 @@ def weighted_paths(proba: Array, labels: Array, offsets: Array, n: int, constrai
     """
     lengths = np.diff(offsets)
     unsure = np.where(labels >= 0, proba.max(axis=1) < _SURE, False)
-    before = np.concatenate([[0], np.cumsum(unsure)])
-    doubtful = np.flatnonzero(before[offsets[1:]] > before[offsets[:-1]])
+    doubtful = np.flatnonzero(np.diff(borders(unsure)[offsets]))
     rows = np.repeat(np.isin(np.arange(len(lengths)), doubtful), lengths)
-    own = np.concatenate([[0], np.cumsum(lengths[doubtful])]).astype(np.int64)
+    own = borders(lengths[doubtful])
     chain = chain_of(proba[rows], labels[rows], own, constraint)
     found = dict(zip(doubtful.tolist(), n_best(Features.one_each(own), chain, n, constraint=constraint)))
     owner: list[int] = []
@@ -333,6 +319,6 @@ def weighted_paths(proba: Array, labels: Array, offsets: Array, n: int, constrai
             owner.append(s)
             parts.append(np.frombuffer(key, dtype=np.int16))
             weights.append(weight / total)
-    ends = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+    ends = borders([len(p) for p in parts])
     flat = np.concatenate([np.zeros(0, dtype=np.int16), *parts])
     return Paths(np.array(owner, dtype=np.int64), flat, ends, np.array(weights))

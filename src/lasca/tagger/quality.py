@@ -11,7 +11,6 @@ each other, or who all miss the same things, cannot tell a better tagger from on
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -20,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lasca import __version__, evaluate, schemes
+from lasca.arrays import Array
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_int, generator
 from lasca.tagger.base import Tagger
-from lasca.tagger.prepare import documents_of, vote_score_of
+from lasca.tagger.prepare import vote_score_of
+from lasca.truth.text_models import deal
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
 
 __all__ = ["Choice", "choose_tagger", "model_card"]
 
-Array = np.ndarray[Any, Any]
 _DRAWS = 500
 
 
@@ -62,14 +62,14 @@ def choose_tagger(
     check_int("folds", folds, low=2)
     if not candidates:
         raise ParameterError("candidates", candidates, "taggers by name")
-    documents = documents_of(corpus)
+    documents = corpus.documents
     n_documents = int(documents.max(initial=-1)) + 1
     if n_documents < folds:
         raise ModelError(f"{folds} folds need as many documents", got=n_documents, hint="Give fewer folds")
     votes = vote_score_of(corpus, truth, np.ones(corpus.n_tokens, dtype=np.bool_))
     if votes is None:
         raise ModelError("there are no votes to judge taggers by", hint="Give a corpus with votes and its truth")
-    fold = _deal(corpus, documents, n_documents, folds)
+    fold = deal(corpus, documents, folds)
     of_token = documents[corpus.token_sequence]
     per_document: dict[str, Array] = {}
     n_votes: Array = np.zeros(n_documents)
@@ -77,8 +77,8 @@ def choose_tagger(
         tagger = type(candidate)(**candidate.get_params())  # the candidate itself stays as it was
         proba = np.zeros((corpus.n_tokens, corpus.n_labels), dtype=np.float32)
         for k in range(folds):
-            _fit_without(tagger, corpus, truth, fold[documents] == k)
-            own = np.flatnonzero(fold[documents] == k)
+            _fit_without(tagger, corpus, truth, fold == k)
+            own = np.flatnonzero(fold == k)
             found = tagger.predict_proba([corpus.sequence(s) for s in own.tolist()], documents=documents[own])
             for s, rows in zip(own.tolist(), found):
                 proba[corpus.offsets[s] : corpus.offsets[s + 1]] = rows
@@ -116,17 +116,6 @@ def _fit_without(tagger: Tagger, corpus: CrowdCorpus, truth: Any, left_out: Arra
         voted=getattr(truth, "voted", np.ones(len(rows), dtype=np.bool_))[rows],
     )  # fmt: skip
     tagger.fit(part, known)
-
-
-def _deal(corpus: CrowdCorpus, documents: Array, n: int, folds: int) -> Array:
-    """Return the fold of each document, by a checksum of its words: the same whatever order they come in."""
-    sums = [0] * n
-    for s, document in enumerate(documents.tolist()):
-        words = "\n".join([*corpus.sequence(s), ""])
-        sums[document] = zlib.crc32(words.encode("utf-8", "surrogatepass"), sums[document])
-    rank = np.empty(n, dtype=np.int64)
-    rank[np.argsort(sums, kind="stable")] = np.arange(n)
-    return rank % folds
 
 
 def model_card(
@@ -186,7 +175,7 @@ def _kinds(labels: tuple[str, ...]) -> str:
 
 def _scores(tagger: Any, title: str, corpus: CrowdCorpus, name: str) -> list[str]:
     expert = corpus.label_names(corpus.golds[name])
-    found = tagger.predict([corpus.sequence(s) for s in range(corpus.n_sequences)], documents=documents_of(corpus))
+    found = tagger.predict([corpus.sequence(s) for s in range(corpus.n_sequences)], documents=corpus.documents)
     tokens = evaluate.tokens(expert, found)
     lines = [f"- {title}, gold {name!r}, {tokens.n_tokens:,} tokens: accuracy {100 * tokens.accuracy:.2f} %"]
     if schemes.detect(tagger.labels) is not None:

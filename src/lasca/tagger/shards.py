@@ -6,6 +6,7 @@ The bytes are those of the corpus in memory: `CrfTagger` cuts a large corpus int
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -16,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lasca.arrays import Array, borders
 from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
-from lasca.crf.blocks import Text
-from lasca.engine import Engine, Threads, Work
+from lasca.crf.training import Text
+from lasca.engine import Engine, Threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress
 from lasca.files import whole_file
@@ -29,7 +31,6 @@ from lasca.truth.parts import TruthOnDisk
 
 __all__ = ["TAG_TOKENS", "fit_in_shards", "tag_in_shards"]
 
-Array = np.ndarray[Any, Any]
 TAG_TOKENS = 200_000
 """About so many tokens are tagged at a time."""
 
@@ -67,8 +68,7 @@ class LabelledBlock:
         lengths = np.diff(offsets)
         rows = np.repeat(used, lengths)
         words = corpus.words.arrow.take(pa.array(block.votes.words[rows])).to_pylist()
-        ends = np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64)
-        return Text(words, ends, self._over(given[rows], corpus.n_labels), self.number)
+        return Text(words, borders(lengths[used]), self._over(given[rows], corpus.n_labels), self.number)
 
     def _over(self, targets: Array, n_labels: int) -> Array:
         if self.active is None:
@@ -133,11 +133,8 @@ def fit_in_shards(
     )
     blocks = [LabelledBlock(place, gold, tagger.soft and gold is None, tagger.certain) for place in places]
     own = engine or Threads(tagger.threads)
-    work = own.open(LookAtLabels(corpus.n_labels), blocks)
-    try:
+    with closing(own.open(LookAtLabels(corpus.n_labels), blocks)) as work:
         present, pairs = work.sum(None)
-    finally:
-        work.close()
     active = np.flatnonzero(present)
     if not len(active):
         raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
@@ -196,8 +193,6 @@ def tag_in_shards(
     tagger: str | Path, corpus: ShardedCorpus, folder: Path, *, proba: bool = False, engine: Engine | None = None
 ) -> int:
     """Tag a sharded corpus by a saved tagger into `folder`, a part for each block; return the number of sequences."""
-    work: Work = (engine or Threads()).open(None, corpus.crowd_votes().blocks(TAG_TOKENS, by_tokens=True))
-    try:
+    blocks = corpus.crowd_votes().blocks(TAG_TOKENS, by_tokens=True)
+    with closing((engine or Threads()).open(None, blocks)) as work:
         return sum(work.map(TagBlock(str(Path(tagger).resolve()), folder, proba), None))
-    finally:
-        work.close()

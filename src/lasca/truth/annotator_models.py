@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Bools, Floats, Ints
 from lasca.corpus.votes import Block
 from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
 from lasca.schemes import detect, split_label, transitions
 from lasca.truth.evidence import (
-    Floats,
     RowCounts,
     View,
     context_borders,
@@ -49,7 +49,6 @@ __all__ = ["ANNOTATOR_MODELS", "Annotators", "Matrices", "VoteRows", "confusion_
 
 FORBIDDEN = 0.01
 LEAST = 1e-300
-Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class SoftGroup:
 
     row: int
     """The place of (annotator, label 0) among the block's own rows; those of the other labels follow."""
-    token: npt.NDArray[np.int64]
+    token: Ints
     proba: Floats
 
 
@@ -73,7 +72,7 @@ class VoteView(View):
 class VoteRows:
     """The rows that occur in a corpus."""
 
-    code: npt.NDArray[np.int64]
+    code: Ints
     """(annotator · contexts + label before) · n_labels + label given, rising."""
     n_annotators: int
     n_labels: int
@@ -89,7 +88,7 @@ class VoteRows:
         found = [numbered(np.concatenate(empty._codes(block.load())[:2]), empty.n_codes)[0] for block in blocks]
         return replace(empty, code=np.unique(np.concatenate(found)))
 
-    def with_code(self, code: npt.NDArray[np.int64]) -> VoteRows:
+    def with_code(self, code: Ints) -> VoteRows:
         """Return these rows and others."""
         return replace(self, code=np.union1d(self.code, code))
 
@@ -112,28 +111,26 @@ class VoteRows:
         return self.n_annotators * self.contexts * self.n_labels
 
     @cached_property
-    def parts(self) -> tuple[Labels, Labels, Labels]:
+    def parts(self) -> tuple[Ints, Ints, Ints]:
         """The annotator, the label before and the label given of each row."""
         rest, given = np.divmod(self.code, self.n_labels)
         annotator, before = np.divmod(rest, self.contexts)
         return annotator, before, given
 
     @cached_property
-    def borders(self) -> npt.NDArray[np.int64]:
+    def borders(self) -> Ints:
         """Where the rows of each pair (annotator, label before) begin, and the end."""
         return context_borders(self.code // self.n_labels)
 
-    def _codes(self, block: Block) -> tuple[Labels, Labels, Labels]:
+    def _codes(self, block: Block) -> tuple[Ints, Ints, Ints]:
         """Return the codes of the hard votes, those of the soft annotators (all labels of each), and who these are."""
         votes, T = block.votes, self.n_labels
-        start = votes.start[block.first : block.last + 1]
-        annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
-        code = annotator.astype(np.int64)
+        code = votes.annotator[block.hard].astype(np.int64)
         if self.memory:
             code *= self.contexts
             code += labels_before(block)
         code *= T
-        code += label
+        code += votes.label[block.hard]
         soft = np.zeros(0, np.int64)
         if votes.soft is not None and self.soft:
             soft = np.unique(votes.soft.annotator[block.part(votes.soft)]).astype(np.int64)
@@ -153,8 +150,7 @@ class VoteRows:
             for k, a in enumerate(who):
                 mine = annotator == a
                 groups.append(SoftGroup(int(row[len(hard) + k * self.n_labels]), token[mine], proba[mine]))
-        start = votes.start[block.first : block.last + 1]
-        return VoteView(start, row[: len(hard)], np.searchsorted(self.code, own), soft=tuple(groups))
+        return VoteView(block.start, row[: len(hard)], np.searchsorted(self.code, own), soft=tuple(groups))
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,7 @@ class Annotators(ABC):
     """Annotators as a source: a table of rows that learns from expected counts."""
 
     rows: VoteRows
-    shows: Labels
+    shows: Ints
     """Which label each state of the chain shows as: the label an annotator who is right gives."""
     correct: float
     wrong: float
@@ -231,7 +227,7 @@ class Annotators(ABC):
         """Return the entries of right labels, (annotator, state)."""
         return dense[:, self.shows, np.arange(len(self.shows))]
 
-    def _is_right(self) -> npt.NDArray[np.bool_]:
+    def _is_right(self) -> Bools:
         """Return whether a label given (row) is right in a state (column)."""
         return np.asarray(np.arange(self.rows.n_labels)[:, None] == self.shows[None, :])
 
@@ -315,7 +311,7 @@ class Matrices(Annotators):
     def of(
         cls,
         rows: VoteRows,
-        shows: Labels,
+        shows: Ints,
         labels: Sequence[str],
         levels: Sequence[tuple[float, float]],
         variational: bool = True,
@@ -383,7 +379,7 @@ class Matrices(Annotators):
         return marginal_rows(counts.table(), self.prior, self.totals, self.rows.borders)
 
 
-def scheme_rules(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def scheme_rules(labels: Sequence[str]) -> tuple[Ints, Bools]:
     """Return which label is given instead of one that breaks the scheme, and which labels do: both (before, given).
 
     The last row stands for no label before. Outside a span a new one of the same type is begun instead; inside one it
@@ -410,9 +406,7 @@ def scheme_rules(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDAr
 _OPEN = ("B", "I", "M")
 
 
-def memory_prior(
-    base: Floats, labels: Sequence[str], before: npt.NDArray[np.int64], given: npt.NDArray[np.int64]
-) -> Floats:
+def memory_prior(base: Floats, labels: Sequence[str], before: Ints, given: Ints) -> Floats:
     """Return the pseudo-counts of pairs (before, given) for every true label: those of `base`, within the scheme."""
     instead, broken = scheme_rules(labels)
     prior = base.T[given].copy()
@@ -428,7 +422,7 @@ ANNOTATOR_MODELS = ("acc", "spam", "cv", "cm", "seq")
 
 
 def make_annotators(
-    name: str, rows: VoteRows, shows: Labels, labels: Sequence[str], correct: float, wrong: float
+    name: str, rows: VoteRows, shows: Ints, labels: Sequence[str], correct: float, wrong: float
 ) -> Annotators:
     """Return an annotator model by its name."""
     if name in ("cm", "seq"):

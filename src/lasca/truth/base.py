@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast, dataclass_transform
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import betaincinv
 
+from lasca.arrays import Array, Bools, Floats, Ints
 from lasca.corpus import CrowdCorpus, KnownLabels, Strings, free_text, need_corpus
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
@@ -34,17 +35,17 @@ class Posterior:
 
     proba: Any
     """(n_tokens, n_labels), which `fit` may write to; None: they are elsewhere, a part for each block."""
-    confusion: npt.NDArray[Any] | None = None
+    confusion: Array | None = None
     """(n_annotators, n_labels, n_labels), or None: then it is counted from `proba`."""
-    labels: npt.NDArray[Any] | None = None
+    labels: Array | None = None
     """The decoded labels, or None: then the most probable label of each token, the first one where they tie."""
     clusters: Clusters | None = None
-    trace: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    trace: Floats = field(default_factory=lambda: np.zeros(0))
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    statistics: Mapping[str, Array] = field(default_factory=dict)
     """What the parameters were made of (expected counts): a later fit can go on from there (`history=`)."""
-    voted: npt.NDArray[np.bool_] | None = None
+    voted: Bools | None = None
     """Whether anything is said of a token; filled in at the end of a fit."""
     tally: Tally | None = None
     """What was counted while the blocks were finished; None: `proba` and `labels` are as the model left them."""
@@ -132,15 +133,10 @@ class TruthModel(Estimator, ABC):
     place = cast("Workplace | None", None)
     """Where learners leave files while they are at work on a sharded corpus."""
 
-    @contextmanager
-    def _work(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> Iterator[Work]:
+    def _work(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> closing[Work]:
         """Open work on blocks, for models that are learners; `scratch`: a folder of its own for what it remembers."""
         engine = self.engine or Threads(getattr(self, "n_threads", None))
-        work = engine.open(learner, blocks, scratch or (None if self.place is None else self.place.scratch))
-        try:
-            yield work
-        finally:
-            work.close()
+        return closing(engine.open(learner, blocks, scratch or (None if self.place is None else self.place.scratch)))
 
     def _learned(
         self,
@@ -291,7 +287,7 @@ def _truth(model: TruthModel, corpus: Any, votes: Any, posterior: Posterior) -> 
     )
 
 
-def annotator_table(corpus: Any, n: npt.NDArray[np.int64], right: npt.NDArray[Any], clusters: Clusters | None) -> Any:
+def annotator_table(corpus: Any, n: Ints, right: Array, clusters: Clusters | None) -> Any:
     """Reliability = expected share of an annotator's labels that are true, with a 95 % interval (Jeffreys)."""
     wrong = np.maximum(n - right, 0)
     if clusters is None:

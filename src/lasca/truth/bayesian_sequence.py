@@ -25,23 +25,17 @@ Differences from the original (github.com/UKPLab/arxiv2018-bayesian-ensembles):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
 from lasca.estimator import choice, flag, number, seeds, threads, whole
 from lasca.truth.annotator_models import ANNOTATOR_MODELS, VoteRows, make_annotators
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.chain import (
-    DECODERS,
-    ChainLearner,
-    StateSpace,
-    blocks_of,
-    check_known,
-    with_words,
-)
-from lasca.truth.chain_history import ChainHistory, fit_chain
+from lasca.truth.chain import DECODERS, ChainLearner, StateSpace
+from lasca.truth.chain_history import ChainHistory, ChainModel
 from lasca.truth.evidence import Source, Words
-from lasca.truth.result import Truth
 from lasca.truth.starts import dawid_skene_start, judged_start, trust
 
 __all__ = ["BayesianSequence"]
@@ -52,7 +46,7 @@ BELIEVED = 90.0
 """Pseudo-counts of right labels where no vote has company: who is right cannot be learned there."""
 
 
-class BayesianSequence(TruthModel):
+class BayesianSequence(ChainModel):
     """Bayesian sequence combination: knows the tag scheme, neighbours, words, and annotators' habits.
 
     A sole annotator is believed; as far as votes stand alone, so is everybody.
@@ -95,15 +89,12 @@ class BayesianSequence(TruthModel):
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 
-    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        return self._fitted(corpus, votes, None, progress)
+    def _space(self, corpus: CrowdCorpus) -> StateSpace:
+        return StateSpace.of(corpus.labels, constrained=self.constrained, singles=self.singles)
 
-    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
-        once = self.checked()
-        once.restarts = 1  # there is one start: where the history ended
-        return once._fitted(corpus, votes, history, progress)
-
-    def _fitted(self, corpus: CrowdCorpus, votes: Votes, truth: Truth | None, progress: Progress) -> Posterior:
+    def _learner(
+        self, corpus: CrowdCorpus, votes: Votes, blocks: Sequence[Block], space: StateSpace, history: ChainHistory
+    ) -> ChainLearner:
         correct, wrong = PRIORS[self.annotator_model]
         wrong = min(wrong, 1.25 * max(votes.n_labels - 1, 1))  # no more per wrong label than with the published nine
         if self.prior_correct is not None:
@@ -111,16 +102,10 @@ class BayesianSequence(TruthModel):
         if self.prior_wrong is not None:
             wrong = self.prior_wrong
         plain = StateSpace.of(corpus.labels, constrained=self.constrained)
-        space = StateSpace.of(corpus.labels, constrained=self.constrained, singles=self.singles)
-        check_known(corpus, votes, space)
-        history = ChainHistory.of(truth, corpus, self, space)
-        votes = with_words(corpus, votes)[0] if self.words else votes
-        blocks = blocks_of(votes)
         rows = VoteRows.of(blocks, memory=self.annotator_model == "seq").with_code(history.code)
         correct += trust(votes) + (0.0 if self.lone_votes else BELIEVED * votes.lonely)
         annotators = make_annotators(self.annotator_model, rows, space.shows, corpus.labels, correct, wrong)
         words = Words(len(history.vocabulary), self.word_prior)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=False) if self.lone_votes else judged_start(self, votes)
-        learner = ChainLearner(space, sources, start, self.transition_prior, decode=self.decode, rules=plain)
-        return fit_chain(self, learner, annotators, blocks, votes, progress, history)
+        return ChainLearner(space, sources, start, self.transition_prior, decode=self.decode, rules=plain)

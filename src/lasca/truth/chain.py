@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Bools, Codes, Floats, Ints, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
@@ -32,7 +33,7 @@ from lasca.errors import ModelError
 from lasca.kernels import lattice
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.schemes import detect, split_label, transitions
-from lasca.truth.evidence import Floats, Source
+from lasca.truth.evidence import Source
 
 __all__ = [
     "DECODERS",
@@ -49,7 +50,6 @@ __all__ = [
     "with_words",
 ]
 
-Bools = npt.NDArray[np.bool_]
 DECODERS = ("viterbi", "marginal")
 NOISE = 0.5
 """How far a restart leaves the first start: the standard deviation of the noise on the log evidence."""
@@ -73,7 +73,7 @@ class StateSpace:
 
     names: tuple[str, ...]
     n_labels: int
-    shows: npt.NDArray[np.int64]
+    shows: Ints
     first: Bools
     allowed: Bools
     last: Bools
@@ -190,7 +190,7 @@ def check_known(corpus: CrowdCorpus, votes: Votes, space: StateSpace) -> None:
                 )
 
 
-def _known_names(corpus: CrowdCorpus, allowed: Bools, rows: npt.NDArray[np.int64]) -> list[str]:
+def _known_names(corpus: CrowdCorpus, allowed: Bools, rows: Ints) -> list[str]:
     return ["?" if r < 0 else "/".join(np.array(corpus.labels)[allowed[r]]) for r in rows]
 
 
@@ -200,7 +200,7 @@ def _known_names(corpus: CrowdCorpus, allowed: Bools, rows: npt.NDArray[np.int64
 class Start(Protocol):
     """Where a run begins (see `starts`)."""
 
-    def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
+    def evidence(self, block: Block, space: StateSpace) -> Proba:
         """Return log evidence on the states of a block's tokens."""
 
 
@@ -228,7 +228,7 @@ class ChainState:
 class RuledOut:
     """States that some tokens of a block cannot be in, or only at a cost."""
 
-    token: npt.NDArray[np.int64]
+    token: Ints
     row: npt.NDArray[np.integer]
     """The row of `states` of each token."""
     states: Bools
@@ -256,7 +256,7 @@ class RuledOut:
 class Local:
     """What is kept of a block: its sequences, what each source says of it, and which states are ruled out where."""
 
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     views: tuple[Any, ...]
     ruled_out: tuple[RuledOut, ...]
     """By what is known first."""
@@ -320,9 +320,7 @@ class ChainLearner:
                 penalty -= float((before[before > 0] * log[before > 0]).sum())
         return ChainState(chain, tuple(made), penalty)
 
-    def describe(
-        self, state: ChainState, block: Block, local: Any, out: Any
-    ) -> tuple[npt.NDArray[np.int16] | None, tuple[Any, ...]]:
+    def describe(self, state: ChainState, block: Block, local: Any, out: Any) -> tuple[Codes | None, tuple[Any, ...]]:
         """Write the labels' probabilities to `out`; return the decoded labels, and the statistics."""
         local = local or self.look(block)
         rows, path = self.evidence(state, block, local), np.empty(len(block), np.int16)
@@ -384,9 +382,7 @@ class ChainLearner:
         ]
 
 
-def decoded(
-    offsets: npt.NDArray[np.int64], known: npt.NDArray[np.int64], labels: Floats, rules: StateSpace
-) -> npt.NDArray[np.int16]:
+def decoded(offsets: Ints, known: Ints, labels: Floats, rules: StateSpace) -> Codes:
     """Return the legal path with the most tokens expected to be right; at `known` tokens labels need a probability."""
     gain, path, chain = labels.copy(), np.empty(len(labels), np.int16), rules.flat()
     gain[known] = np.where(gain[known] > 0, gain[known], -np.inf)

@@ -1,4 +1,4 @@
-"""What a chain model keeps of a fit, so that a later one can go on from it (`history=`).
+"""Chain models that a later fit can go on from (`history=`): what bsc and hmm-crowd share, and what they keep of a fit.
 
 Kept are the expected counts that all parameters were made of: first states, moves, the rows of votes, and words. They
 are matched by name – labels, annotators, words – and act as counts that were seen before (incremental EM, Neal & Hinton
@@ -7,24 +7,26 @@ are matched by name – labels, annotators, words – and act as counts that wer
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Array, Floats, Ints
+from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import ModelError
-from lasca.truth.annotator_models import Annotators, VoteRows
+from lasca.truth.annotator_models import VoteRows
 from lasca.truth.base import Posterior, Progress, TruthModel
-from lasca.truth.chain import ChainLearner, StateSpace
+from lasca.truth.chain import ChainLearner, StateSpace, blocks_of, check_known, with_words
 from lasca.truth.dawid_skene import matched
-from lasca.truth.evidence import Floats, RowCounts
+from lasca.truth.evidence import RowCounts
 from lasca.truth.result import Truth
 
-__all__ = ["ChainHistory", "fit_chain"]
+__all__ = ["ChainHistory", "ChainModel"]
 
 SAME = ("annotator_model", "crowd", "words", "singles", "constrained")
 """Parameters that say what the counts are counts of."""
@@ -36,7 +38,7 @@ class ChainHistory:
 
     starts: Floats
     moves: Floats
-    code: npt.NDArray[np.int64]
+    code: Ints
     """What each row of votes stands for (see `VoteRows`)."""
     rows: Floats
     vocabulary: list[str]
@@ -99,7 +101,7 @@ class ChainHistory:
         tables = (table, self.words) if len(self.words) else (table,)
         return self.starts, self.moves, *(RowCounts(len(one), np.arange(len(one)), one) for one in tables)
 
-    def with_these(self, rows: VoteRows, statistics: tuple[Any, ...]) -> Mapping[str, npt.NDArray[Any]]:
+    def with_these(self, rows: VoteRows, statistics: tuple[Any, ...]) -> Mapping[str, Array]:
         """Return what is kept of a fit: its statistics and what was seen before."""
         past = self.counts(rows)
         _, starts, moves, votes, *words = statistics
@@ -118,28 +120,51 @@ class ChainHistory:
         return kept
 
 
-def _words(kept: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+def _words(kept: Mapping[str, Array]) -> list[str]:
     if "vocabulary" not in kept:
         return []
     text, ends = kept["vocabulary"].tobytes(), kept["vocabulary_ends"].tolist()
     return [text[a:b].decode() for a, b in zip([0, *ends], ends)]
 
 
-def fit_chain(
-    model: TruthModel,
-    learner: ChainLearner,
-    annotators: Annotators,
-    blocks: Sequence[Block],
-    votes: Votes,
-    progress: Progress,
-    history: ChainHistory,
-) -> Posterior:
-    """Run a chain learner, whose first source are annotators, on the engine of a model."""
-    learner = replace(learner, past=history.counts(annotators.rows))
-    _, posterior, statistics = model._learned(learner, blocks, votes, progress, decodes=True, settle=True)
-    return replace(
-        posterior,
-        confusion=annotators.confusion(statistics[3].table()),
-        diagnostics={**posterior.diagnostics, "n_words": len(history.vocabulary)},
-        statistics=history.with_these(annotators.rows, statistics),
-    )
+class ChainModel(TruthModel):
+    """A chain model that can go on from an earlier truth: one chain learner of annotators and, if asked, words."""
+
+    restarts: int
+    words: bool
+    constrained: bool
+
+    @abstractmethod
+    def _space(self, corpus: CrowdCorpus) -> StateSpace:
+        """Return the states of the chain."""
+
+    @abstractmethod
+    def _learner(
+        self, corpus: CrowdCorpus, votes: Votes, blocks: Sequence[Block], space: StateSpace, history: ChainHistory
+    ) -> ChainLearner:
+        """Return the learner; its first source are the annotators."""
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
+        return self._fitted(corpus, votes, None, progress)
+
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
+        once = self.checked()
+        once.restarts = 1  # there is one start: where the history ended
+        return once._fitted(corpus, votes, history, progress)
+
+    def _fitted(self, corpus: CrowdCorpus, votes: Votes, truth: Truth | None, progress: Progress) -> Posterior:
+        space = self._space(corpus)
+        check_known(corpus, votes, space)
+        history = ChainHistory.of(truth, corpus, self, space)
+        votes = with_words(corpus, votes)[0] if self.words else votes
+        blocks = blocks_of(votes)
+        learner = self._learner(corpus, votes, blocks, space, history)
+        annotators: Any = learner.sources[0]
+        learner = replace(learner, past=history.counts(annotators.rows))
+        _, posterior, statistics = self._learned(learner, blocks, votes, progress, decodes=True, settle=True)
+        return replace(
+            posterior,
+            confusion=annotators.confusion(statistics[3].table()),
+            diagnostics={**posterior.diagnostics, "n_words": len(history.vocabulary)},
+            statistics=history.with_these(annotators.rows, statistics),
+        )

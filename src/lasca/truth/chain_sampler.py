@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Codes, Floats, Ints, Proba
 from lasca.corpus.votes import Block
 from lasca.engine import Work, run_ordered
 from lasca.kernels import lattice
 from lasca.truth.chain import Chain, ChainLearner, ChainState, Local, decoded
 from lasca.truth.chains import in_range, run_chains
-from lasca.truth.evidence import DrawnSource, Floats, rising
+from lasca.truth.evidence import DrawnSource, rising
 from lasca.truth.finish import joined
 from lasca.truth.sequence_rounds import Fit, as_described
 
@@ -107,7 +107,7 @@ class ChainSampler:
         return None, ()
 
 
-def _path_counts(offsets: npt.NDArray[np.int64], path: npt.NDArray[np.int16], S: int) -> tuple[Floats, Floats]:
+def _path_counts(offsets: Ints, path: Codes, S: int) -> tuple[Floats, Floats]:
     """Count first states and moves of paths."""
     begins = offsets[:-1]
     inside = np.ones(len(path), dtype=bool)
@@ -147,15 +147,15 @@ class _Kept:
 class Samples:
     """Means over the kept draws of the chains in range."""
 
-    labels: npt.NDArray[np.float32]
+    labels: Proba
     """The labels' probabilities, (n_tokens, T)."""
-    path: npt.NDArray[np.int16]
+    path: Codes
     """The legal path with the most tokens expected to be right."""
     crowd: Floats
     """Counts of the annotators' rows."""
-    trace: npt.NDArray[np.float64]
+    trace: Floats
     """(n_chains, n_sweeps): the log joint with all parameters integrated out."""
-    in_range: npt.NDArray[np.bool_]
+    in_range: Bools
 
 
 def sample_states(

@@ -27,11 +27,11 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Bools, Floats
 from lasca.errors import ModelError
 
 __all__ = ["Chain", "ess", "in_range", "mcse", "run_chains", "split_rhat", "summary"]
 
-Floats = npt.NDArray[np.float64]
 State = TypeVar("State")
 Contra = TypeVar("Contra", contravariant=True)
 
@@ -118,9 +118,9 @@ class Chain(Generic[State, AnyStore]):
 
     state: State
     store: AnyStore
-    trace: npt.NDArray[np.float64]
+    trace: Floats
     """The log joint after each sweep, warm-up included."""
-    kept: npt.NDArray[np.float64]
+    kept: Floats
     """The log joint of the kept draws."""
 
 
@@ -155,7 +155,7 @@ def run_chains(
     return [Chain(*one, trace[k], trace[k, kept]) for k, one in enumerate(zip(states, stores))]
 
 
-def in_range(kept: npt.NDArray[np.float64], width: float = 4.0) -> npt.NDArray[np.bool_]:
+def in_range(kept: Floats, width: float = 4.0) -> Bools:
     """Say which chains (n_chains, n_draws) have a mean log joint within `width` standard deviations of the best.
 
     The deviation is that of the best chain's own draws, at least 1: a chain stuck in a worse mode falls outside.

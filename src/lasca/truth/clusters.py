@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
-from lasca.arrays import Array
+from lasca.arrays import Array, Floats, Ints, Ints32
 from lasca.corpus.votes import Block
 from lasca.evaluate import adjusted_rand_index
 from lasca.truth.result import Clusters
@@ -33,7 +33,6 @@ __all__ = [
     "unanimous",
 ]
 
-Floats = npt.NDArray[np.float64]
 MOST = 5
 """The most clusters that BIC is asked about, as in the paper."""
 SWEEPS = 10
@@ -54,9 +53,7 @@ def reliability(confusion: Floats) -> Floats:
     return np.asarray(np.diagonal(confusion, axis1=-2, axis2=-1).mean(axis=-1))
 
 
-def start_clusters(
-    counts: npt.NDArray[np.number], n_clusters: int, rng: np.random.Generator | None
-) -> npt.NDArray[np.int32]:
+def start_clusters(counts: npt.NDArray[np.number], n_clusters: int, rng: np.random.Generator | None) -> Ints32:
     """Cluster annotators by their confusion rows: k-means on square roots of rows (Hellinger), labels by frequency.
 
     Without `rng` the first centres are spread evenly over the annotators ordered by reliability; with it they are
@@ -94,7 +91,7 @@ def _spread(points: Floats, n: int, rng: np.random.Generator) -> Floats:
     return points[chosen].copy()
 
 
-def best_match(reference: Floats, assignment: Floats) -> npt.NDArray[np.int64]:
+def best_match(reference: Floats, assignment: Floats) -> Ints:
     """Return, for each cluster of `reference`, the one of `assignment` that shares most annotators (both (L, C))."""
     from scipy.optimize import linear_sum_assignment  # slow to load, and only samplers of clusters need it
 
@@ -119,13 +116,7 @@ def agreement(a: Floats, b: Floats) -> float:
 
 def mixture_likelihood(counts: npt.NDArray[np.number], beta: Floats, eta: Floats, nu: Floats) -> float:
     """Return Σ_l ln Σ_c ν_c p(labels of l | true labels, β^c, η^c): Ψ and c integrated out."""
-    rows = counts.sum(axis=2)
-    scores = np.empty((len(counts), len(nu)))
-    for k in range(len(nu)):
-        pseudo = eta[k][:, None] * beta[k]
-        cells = np.where(counts > 0, gammaln(counts + pseudo) - gammaln(pseudo), 0.0).sum(axis=(1, 2))
-        scores[:, k] = cells - (gammaln(rows + eta[k]) - gammaln(eta[k])).sum(axis=1)
-    return float(logsumexp(scores + np.log(nu), axis=1).sum())
+    return float(logsumexp(_scores(counts, beta, eta) + np.log(nu), axis=1).sum())
 
 
 @dataclass(frozen=True)
@@ -156,12 +147,10 @@ def unanimous(block: Block, truth: Array, assignment: Array, n: int) -> tuple[Fl
     smaller they are (E7): a pair of mediocre annotators can beat eight good ones.
     """
     votes, T = block.votes, block.votes.n_labels
-    start = votes.start[block.first : block.last + 1]
-    part = slice(int(start[0]), int(start[-1]))
-    token, who = np.repeat(np.arange(len(block)), np.diff(start)), assignment[votes.annotator[part]]
+    token, label, who = block.token, votes.label[block.hard], assignment[votes.annotator[block.hard]]
     agreed, seen = np.zeros((n, T, T)), np.zeros((n, T))
     for k in range(n):
-        own, said = token[who == k], votes.label[part][who == k]
+        own, said = token[who == k], label[who == k]
         low, high = np.full(len(block), T, np.int64), np.full(len(block), -1, np.int64)
         np.minimum.at(low, own, said)
         np.maximum.at(high, own, said)
@@ -211,13 +200,13 @@ def _mixture(counts: Floats, n: int, pseudo: Floats) -> tuple[Floats, Floats, fl
     return beta, proba, mixture_likelihood(counts, beta, eta, nu)
 
 
-def _scores(counts: Floats, beta: Floats, eta: Floats) -> Floats:
+def _scores(counts: npt.NDArray[np.number], beta: Floats, eta: Floats) -> Floats:
     """Return ln p(labels of l | cluster c), (L, C)."""
     rows = counts.sum(axis=2)
     out = np.empty((len(counts), len(beta)))
     for k in range(len(beta)):
         a = eta[k][:, None] * beta[k]
-        cells = (gammaln(counts + a) - gammaln(a)).sum(axis=(1, 2))
+        cells = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum(axis=(1, 2))
         out[:, k] = cells - (gammaln(rows + eta[k]) - gammaln(eta[k])).sum(axis=1)
     return out
 

@@ -73,7 +73,7 @@ class Paths:
     def of(cls, block: Block) -> Paths:
         """Take a block that stands alone, and all of whose sequences have votes."""
         votes = block.votes
-        token = np.repeat(np.arange(len(block)), np.diff(votes.start))
+        token = block.token
         place = np.searchsorted(votes.offsets, token, side="right") - 1
         key, path = np.unique(place * votes.n_annotators + votes.annotator, return_inverse=True)
         sequence, annotator = key // votes.n_annotators, key % votes.n_annotators
@@ -116,8 +116,7 @@ class CrfMaLearner(JointLearner):
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return how often each label was given."""
-        votes = block.votes
-        return (np.bincount(votes.label[votes.start[block.first] : votes.start[block.last]], minlength=self.n_labels),)
+        return (np.bincount(block.votes.label[block.hard], minlength=self.n_labels),)
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
         """Trust everybody alike, or at random."""

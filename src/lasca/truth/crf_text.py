@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca import crf
+from lasca.arrays import Bools, Ints, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
 from lasca.schemes import detect
-from lasca.truth.text_models import document_codes
 
 __all__ = ["Columns", "CrfElsewhere", "CrfTask", "CrfText", "with_columns"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def with_columns(features: crf.Features, columns: Sequence[tuple[Ints, int]]) -> crf.Features:
@@ -47,7 +45,7 @@ class _Places:
     lower: Ints
     sequence: Ints
     document: Ints
-    inside: npt.NDArray[np.bool_]
+    inside: Bools
     """Not the first token of its sequence, and the sequence is not all in capitals."""
     case: Ints
     """0 lower, 1 title or mixed, 2 all capitals, 3 no letters."""
@@ -79,7 +77,7 @@ def _pairs(document: Ints, lower: Ints) -> Ints:
     return np.asarray(np.unique(document * (int(lower.max()) + 1) + lower, return_inverse=True)[1]).reshape(-1)
 
 
-def _level(share: npt.NDArray[np.floating], known: npt.NDArray[np.bool_]) -> Ints:
+def _level(share: npt.NDArray[np.floating], known: Bools) -> Ints:
     """Cut shares into five levels; −1 where unknown."""
     return np.where(known, np.searchsorted([0.02, 0.3, 0.7, 0.98], share), -1)
 
@@ -164,7 +162,7 @@ class CrfText:
     def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> CrfTask:
         """Find the features of all tokens."""
         templates = "pos" if detect(corpus.labels) is None else "ner"
-        extractor, documents = crf.Extractor(templates=templates, min_count=self.min_count), document_codes(corpus)
+        extractor, documents = crf.Extractor(templates=templates, min_count=self.min_count), corpus.documents
         features = extractor.fit(corpus.tokens, corpus.offsets)
         elsewhere = CrfElsewhere(self, extractor, Columns(corpus, documents))
         wider = with_columns(features, elsewhere.columns.of(corpus, documents))
@@ -194,7 +192,7 @@ class CrfTask:
     n_threads: int
     elsewhere: CrfElsewhere
 
-    def fit(self, targets: npt.NDArray[np.float32], sequences: Ints, before: crf.Weights | None = None) -> crf.Weights:
+    def fit(self, targets: Proba, sequences: Ints, before: crf.Weights | None = None) -> crf.Weights:
         """Train on the labels' probabilities of some sequences."""
         return crf.fit(
             self.features,
@@ -206,6 +204,6 @@ class CrfTask:
             threads=self.n_threads,
         )
 
-    def predict(self, learned: crf.Weights, sequences: Ints, out: npt.NDArray[np.float32]) -> None:
+    def predict(self, learned: crf.Weights, sequences: Ints, out: Proba) -> None:
         """Write the labels' probabilities of some sequences to `out`."""
         crf.marginals(self.features, learned, sequences=sequences, threads=self.n_threads, out=out)

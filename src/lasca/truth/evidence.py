@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, psi
 
-from lasca.arrays import readonly
+from lasca.arrays import Codes, Floats, Ints, Ints32, Proba, readonly
 from lasca.corpus.votes import Block
 from lasca.kernels import rows as kernels
 from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
@@ -42,10 +42,8 @@ __all__ = [
     "rising",
 ]
 
-Floats = npt.NDArray[np.float64]
 
-
-def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[Ints, Ints32]:
     """Return the codes below `n_codes` that occur, in order, and the number of each entry's among them."""
     if n_codes > max(1 << 18, 4 * len(code)):
         kept, inverse = np.unique(code, return_inverse=True)
@@ -56,20 +54,12 @@ def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[npt.NDArray[n
     return np.flatnonzero(present), number[code]
 
 
-def labels_before(block: Block) -> npt.NDArray[np.int16]:
+def labels_before(block: Block) -> Codes:
     """Return, for each vote, the label its annotator gave the token before; n_labels if there is none."""
-    votes = block.votes
-    start = votes.start[block.first : block.last + 1]
-    part = slice(int(start[0]), int(start[-1]))
-    out = np.empty(part.stop - part.start, np.int16)
-    kernels.previous_labels(
-        readonly(block.offsets),
-        readonly(start - start[0]),
-        votes.annotator[part],
-        votes.label[part],
-        np.int16(votes.n_labels),
-        out,
-    )
+    votes, hard = block.votes, block.hard
+    out = np.empty(block.n_votes, np.int16)
+    arrays = (readonly(block.offsets), readonly(block.start - hard.start), votes.annotator[hard], votes.label[hard])
+    kernels.previous_labels(*arrays, np.int16(votes.n_labels), out)
     return out
 
 
@@ -77,7 +67,7 @@ def labels_before(block: Block) -> npt.NDArray[np.int16]:
 class Beside:
     """What a model keeps beside a block from one learner to the next (`Block.beside`), by token."""
 
-    text: npt.NDArray[np.float32] | None = None
+    text: Proba | None = None
     """The labels' probabilities of a tagger; rows of zeros say nothing."""
 
 
@@ -115,7 +105,7 @@ class RowCounts:
 
     __slots__ = ("n_rows", "own", "values")
 
-    def __init__(self, n_rows: int, own: npt.NDArray[np.int64] | None, values: Floats) -> None:
+    def __init__(self, n_rows: int, own: Ints | None, values: Floats) -> None:
         self.n_rows, self.own, self.values = n_rows, own, values  # own None: all rows
 
     def __iadd__(self, more: RowCounts) -> RowCounts:
@@ -136,11 +126,11 @@ class RowCounts:
 class View:
     """The rows of a table that bear on the tokens of a block."""
 
-    start: npt.NDArray[np.int64] | None
+    start: Ints | None
     """CSR by token, or None: then each token has exactly one row."""
-    row: npt.NDArray[np.int32]
+    row: Ints32
     """Places in `own`."""
-    own: npt.NDArray[np.int64]
+    own: Ints
     """The rows of the table that occur in the block."""
     weight: Floats | None = None
     """How much each entry of `row` counts; None: all as one."""
@@ -210,16 +200,16 @@ class Texts:
     """Pseudo-counts (true, said by the tagger)."""
     levels: int = 1
 
-    def look(self, block: Block) -> npt.NDArray[np.float32]:
+    def look(self, block: Block) -> Proba:
         """Take the tagger's probabilities of a block."""
-        said: npt.NDArray[np.float32] = block.beside.text
+        said: Proba = block.beside.text
         return said
 
-    def evidence(self, table: Floats, view: npt.NDArray[np.float32], out: Floats) -> None:
+    def evidence(self, table: Floats, view: Proba, out: Floats) -> None:
         """Add what the tagger's words are worth."""
         out += np.tile(times(view, np.ascontiguousarray(table.T)), (1, self.levels))
 
-    def expected(self, table: Floats | None, view: npt.NDArray[np.float32], proba: Floats) -> Floats:
+    def expected(self, table: Floats | None, view: Proba, proba: Floats) -> Floats:
         """Count (true, said)."""
         if self.levels > 1:
             proba = proba.reshape(len(proba), self.levels, -1).sum(axis=1)
@@ -245,7 +235,7 @@ class SoftVoices(Texts):
 
     annotator: int = 0
 
-    def look(self, block: Block) -> npt.NDArray[np.float32]:
+    def look(self, block: Block) -> Proba:
         """Take what the annotator says of a block; rows of zeros where they say nothing."""
         soft, rows = block.votes.soft, np.zeros((len(block), block.votes.n_labels), np.float32)
         if soft is not None:
@@ -262,7 +252,7 @@ def dirichlet_rows(
     counts: Floats,
     prior: Floats | float,
     prior_total: Floats | None = None,
-    borders: npt.NDArray[np.int64] | None = None,
+    borders: Ints | None = None,
 ) -> tuple[Floats, float]:
     """Return E log of a table's rows under variational Bayes, and KL(q || p).
 
@@ -280,8 +270,8 @@ def dirichlet_rows(
 
 
 def _context(
-    counts: Floats, prior: Floats | float, prior_total: Floats | None, borders: npt.NDArray[np.int64] | None
-) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+    counts: Floats, prior: Floats | float, prior_total: Floats | None, borders: Ints | None
+) -> tuple[Floats, Floats, Ints]:
     prior = np.broadcast_to(prior, counts.shape)
     if borders is None:
         borders = np.array([0, len(counts)])
@@ -294,7 +284,7 @@ def multinomial_rows(
     counts: Floats,
     prior: Floats | float,
     prior_total: Floats | None = None,
-    borders: npt.NDArray[np.int64] | None = None,
+    borders: Ints | None = None,
 ) -> tuple[Floats, float]:
     """Return the log of a table's rows at the posterior mode under Dir(1 + prior), and minus their log prior density.
 
@@ -313,7 +303,7 @@ def drawn_rows(
     prior: Floats | float,
     rng: np.random.Generator,
     prior_total: Floats | None = None,
-    borders: npt.NDArray[np.int64] | None = None,
+    borders: Ints | None = None,
 ) -> Floats:
     """Draw the log of a table's rows, as `dirichlet_rows` takes them; what never occurs is one more row."""
     prior, prior_total, borders = _context(counts, prior, prior_total, borders)
@@ -335,7 +325,7 @@ def marginal_rows(
     counts: Floats,
     prior: Floats | float,
     prior_total: Floats | None = None,
-    borders: npt.NDArray[np.int64] | None = None,
+    borders: Ints | None = None,
 ) -> float:
     """Return the log probability of counts, the table integrated out; the arguments are those of `dirichlet_rows`."""
     prior, prior_total, borders = _context(counts, prior, prior_total, borders)
@@ -347,6 +337,6 @@ def rising(prior: Floats | float, counts: Floats | float) -> float:
     return float(np.sum(gammaln(prior + counts) - gammaln(prior)))
 
 
-def context_borders(context: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def context_borders(context: Ints) -> Ints:
     """Return where each run of equal contexts begins, and the end."""
     return np.concatenate(([0], np.flatnonzero(np.diff(context)) + 1, [len(context)]))

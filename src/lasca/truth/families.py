@@ -33,11 +33,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Floats, Ints
 from lasca.corpus.votes import Block
 from lasca.kernels.rows import pair_counts
-from lasca.truth.evidence import Floats, RowCounts
+from lasca.truth.evidence import RowCounts
 
 __all__ = ["Families", "Pairs", "declared_families", "find_families"]
 
@@ -64,7 +64,7 @@ SWEEPS = 20
 class Families:
     """Who belongs together (one number per annotator, the smallest member's), and how often they repeat each other."""
 
-    family: npt.NDArray[np.int64]
+    family: Ints
     repeats: Floats
     """By annotator: c of the family, 0 for those who are alone."""
 
@@ -96,26 +96,21 @@ class Families:
     def _pairs(self, block: Block) -> tuple[Any, Any, Any]:
         """Return the token, the annotator, and the pair of token and family of each vote."""
         votes = block.votes
-        start = votes.start[block.first : block.last + 1]
-        token = np.repeat(np.arange(len(block)), np.diff(start))
-        annotator = votes.annotator[start[0] : start[-1]]
+        token, annotator = block.token, votes.annotator[block.hard]
         return token, annotator, token * votes.n_annotators + self.family[annotator]
 
     def one_each(self, block: Block) -> Block:
         """Return a block with one vote of each family on a token: that of the member who comes first."""
         return self._first_of(block, np.ones(block.n_votes, np.bool_)) if self.thin else block
 
-    def _first_of(self, block: Block, heard: npt.NDArray[np.bool_]) -> Block:
+    def _first_of(self, block: Block, heard: Bools) -> Block:
         """Return a block with the first vote of each family on a token, among those that are heard."""
         block, heard_votes = block.alone(), np.flatnonzero(heard)
-        votes, (token, _, pair) = block.votes, self._pairs(block)
+        votes, (_, _, pair) = block.votes, self._pairs(block)
         _, first = np.unique(pair[heard_votes], return_index=True)
-        first = np.sort(heard_votes[first])
-        start = np.concatenate(([0], np.cumsum(np.bincount(token[first], minlength=votes.n_tokens))))
-        arrays = [start, votes.annotator[first], votes.label[first]]
-        for array in arrays:
-            array.flags.writeable = False
-        return replace(block, votes=replace(votes, start=arrays[0], annotator=arrays[1], label=arrays[2]))
+        stays = np.zeros(votes.n_hard, np.bool_)
+        stays[heard_votes[first]] = True
+        return replace(block, votes=votes.only(stays))
 
 
 def declared_families(declared: Sequence[str | None]) -> Families:
@@ -137,8 +132,7 @@ class Pairs:
         """Count, for each pair that met, the same marks and the marks of the first, as one row."""
         votes, n = block.votes, block.votes.n_annotators
         same, marks = np.zeros((2, n, n))
-        start = votes.start[block.first : block.last + 1]
-        pair_counts(start, votes.annotator, votes.label, self.outside, same, marks)
+        pair_counts(block.start, votes.annotator, votes.label, self.outside, same, marks)
         met = np.flatnonzero(marks)
         return (RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1)),)
 
@@ -165,7 +159,7 @@ def find_families(asked: Callable[[Pairs], tuple[RowCounts]], declared: Sequence
             return Families(family, np.clip(repeats, 0.0, 1.0))
 
 
-def _groups(sure: Floats, family: npt.NDArray[np.int64], *, spans: bool) -> list[npt.NDArray[np.int64]]:
+def _groups(sure: Floats, family: Ints, *, spans: bool) -> list[Ints]:
     """Return who are to be joined: those who most clearly repeat each other, with whoever repeats them in the mean.
 
     Beside strong families, which distort everything, weaker ones are not looked for yet.
@@ -187,7 +181,7 @@ def _groups(sure: Floats, family: npt.NDArray[np.int64], *, spans: bool) -> list
     return groups
 
 
-def _excess(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _excess(agreement: Floats, size: Floats, family: Ints) -> tuple[Floats, Floats]:
     """Return c of each pair (nan: cannot be said), and what it is surely above for pairs of two families (else −∞)."""
     quality = _quality(agreement, size, family)
     expected = np.minimum(quality[:, None] * quality[None, :], 0.99)
@@ -210,7 +204,7 @@ def _agreement(same: Floats, marks: Floats) -> tuple[Floats, Floats]:
     return np.where(size > 0, np.minimum(both / np.maximum(size, 1), 1.0), 0.0), size
 
 
-def _quality(agreement: Floats, size: Floats, family: npt.NDArray[np.int64]) -> Floats:
+def _quality(agreement: Floats, size: Floats, family: Ints) -> Floats:
     """Fit g_l g_m to the agreement of pairs by medians; nan for those who met too few others.
 
     Members of one family are no pairs, and a family of k counts as √k others.

@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Floats, Ints, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import choice, number, seeds, threads, whole
@@ -39,7 +39,6 @@ from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Glad"]
 
-Floats = npt.NDArray[np.float64]
 NO_PROBA = np.empty((0, 0), dtype=np.float32)
 
 
@@ -56,7 +55,7 @@ class Local:
     """What is kept of a block: the log ease of its tokens, which of them have votes, and what is known."""
 
     log_ease: Floats
-    voted: npt.NDArray[np.bool_]
+    voted: Bools
     most: int
     special: Special
 
@@ -126,13 +125,11 @@ class GladLearner:
         return None, (np.histogram(local.log_ease[local.voted], EASES)[0], sums, totals)
 
     def _local(self, block: Block) -> Local:
-        per_token = np.diff(block.votes.start[block.first : block.last + 1])
+        per_token = np.diff(block.start)
         ease = np.full(len(block), self.prior.ease_mean)
         return Local(ease, per_token > 0, int(per_token.max(initial=1)), special_tokens(block))
 
-    def _pass(
-        self, state: State, block: Block, local: Local, proba: npt.NDArray[np.float32]
-    ) -> tuple[tuple[Any, ...], Local]:
+    def _pass(self, state: State, block: Block, local: Local, proba: Proba) -> tuple[tuple[Any, ...], Local]:
         votes, prior, special = block.votes, self.prior, local.special
         log_ease = np.empty_like(local.log_ease)
         sums, totals = np.zeros((self.n_annotators, 2)), np.zeros(self.n_labels)
@@ -214,7 +211,7 @@ EASES = np.linspace(-25.0, 25.0, 20_001)
 """The log eases between which tokens are counted: quantiles are exact to a quarter of a percent."""
 
 
-def _quantiles(spread: npt.NDArray[np.int64]) -> list[float]:
+def _quantiles(spread: Ints) -> list[float]:
     """Return the ease that 5, 25, 50, 75 and 95 percent of the tokens do not reach."""
     shares = np.cumsum(spread) / max(spread.sum(), 1)
     at = np.searchsorted(shares, [0.05, 0.25, 0.5, 0.75, 0.95])

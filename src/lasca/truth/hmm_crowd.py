@@ -19,23 +19,17 @@ the labels of a short Dawid–Skene run with a prior for right labels. A sole an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block, Votes
 from lasca.estimator import choice, flag, number, seeds, threads, whole
 from lasca.truth.annotator_models import Annotators, Matrices, VoteRows
-from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.chain import (
-    DECODERS,
-    ChainLearner,
-    StateSpace,
-    blocks_of,
-    check_known,
-    with_words,
-)
-from lasca.truth.chain_history import ChainHistory, fit_chain
+from lasca.truth.chain import DECODERS, ChainLearner, StateSpace
+from lasca.truth.chain_history import ChainHistory, ChainModel
 from lasca.truth.evidence import Floats, Source, Words
-from lasca.truth.result import Truth
 from lasca.truth.starts import dawid_skene_start, trust
 
 __all__ = ["HmmCrowd"]
@@ -73,7 +67,7 @@ class EvenErrors(Annotators):
         return confusion
 
 
-class HmmCrowd(TruthModel):
+class HmmCrowd(ChainModel):
     """HMM-Crowd: neighbouring labels and words help to weigh the votes of annotators of different worth.
 
     A sole annotator is believed.
@@ -103,21 +97,13 @@ class HmmCrowd(TruthModel):
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 
-    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
-        return self._fitted(corpus, votes, None, progress)
+    def _space(self, corpus: CrowdCorpus) -> StateSpace:
+        return StateSpace.of(corpus.labels, constrained=self.constrained)
 
-    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
-        once = self.checked()
-        once.restarts = 1  # there is one start: where the history ended
-        return once._fitted(corpus, votes, history, progress)
-
-    def _fitted(self, corpus: CrowdCorpus, votes: Votes, truth: Truth | None, progress: Progress) -> Posterior:
+    def _learner(
+        self, corpus: CrowdCorpus, votes: Votes, blocks: Sequence[Block], space: StateSpace, history: ChainHistory
+    ) -> ChainLearner:
         smoothing = self.smoothing
-        space = StateSpace.of(corpus.labels, constrained=self.constrained)
-        check_known(corpus, votes, space)
-        history = ChainHistory.of(truth, corpus, self, space)
-        votes = with_words(corpus, votes)[0] if self.words else votes
-        blocks = blocks_of(votes)
         rows, right = VoteRows.of(blocks).with_code(history.code), smoothing + trust(votes)
         annotators: Annotators
         if self.crowd == "vector":
@@ -128,5 +114,4 @@ class HmmCrowd(TruthModel):
         words = Words(len(history.vocabulary), self.word_prior, variational=self.variational)
         sources: tuple[Source, ...] = (annotators, words) if self.words else (annotators,)
         start = dawid_skene_start(self, votes, hard=True)
-        learner = ChainLearner(space, sources, start, self.transition_prior, self.variational, self.decode, space)
-        return fit_chain(self, learner, annotators, blocks, votes, progress, history)
+        return ChainLearner(space, sources, start, self.transition_prior, self.variational, self.decode, space)

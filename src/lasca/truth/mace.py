@@ -27,8 +27,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Floats, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import flag, number, seeds, threads, whole
@@ -41,7 +41,6 @@ from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Mace"]
 
-Floats = npt.NDArray[np.float64]
 NO_PROBA = np.empty((0, 0), dtype=np.float32)
 STRATEGY_PRIOR = 10.0
 
@@ -114,9 +113,8 @@ class MaceLearner:
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return how often each annotator gave each label, and the number of tokens."""
-        votes = block.votes
-        a, b = int(votes.start[block.first]), int(votes.start[block.last])
-        return vote_counts(votes.annotator[a:b], votes.label[a:b], self.n_annotators, self.n_labels), len(block)
+        votes, hard = block.votes, block.hard
+        return vote_counts(votes.annotator[hard], votes.label[hard], self.n_annotators, self.n_labels), len(block)
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
         """Return the original's start: 1 + noise · uniform, normalised; with a history, where that ended."""
@@ -152,9 +150,7 @@ class MaceLearner:
         """Write the posterior of each token to `out`; return the statistics."""
         return None, self._pass(state, block, special_tokens(block) if local is None else local, out)[0]
 
-    def _pass(
-        self, state: State, block: Block, special: Special, proba: npt.NDArray[np.float32]
-    ) -> tuple[tuple[Any, ...], Special]:
+    def _pass(self, state: State, block: Block, special: Special, proba: Proba) -> tuple[tuple[Any, ...], Special]:
         votes, T = block.votes, self.n_labels
         factor, evidence = special.allowed, 0.0
         soft_known, soft_guessed = np.zeros(self.n_annotators), np.zeros((self.n_annotators, T))

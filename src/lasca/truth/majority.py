@@ -10,8 +10,8 @@ probabilities. `diagnostics` counts the ties and the tokens without votes.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Codes, Floats, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.estimator import check_choice, other
@@ -24,7 +24,7 @@ __all__ = ["MajorityVote"]
 TIES = ("frequency", "first")
 
 
-def shares_of_votes(votes: Votes) -> npt.NDArray[np.float32]:
+def shares_of_votes(votes: Votes) -> Proba:
     """Return the shares of each token's votes, (n_tokens, n_labels); label frequencies where nobody voted.
 
     A soft vote counts by its probabilities. Only what is allowed has a share where something is known.
@@ -40,7 +40,7 @@ def shares_of_votes(votes: Votes) -> npt.NDArray[np.float32]:
     return proba
 
 
-def label_frequency(votes: Votes) -> npt.NDArray[np.float64]:
+def label_frequency(votes: Votes) -> Floats:
     """Return the share of each label among all votes."""
     n = np.bincount(votes.label, minlength=votes.n_labels).astype(np.float64)
     if votes.soft is not None:
@@ -48,7 +48,7 @@ def label_frequency(votes: Votes) -> npt.NDArray[np.float64]:
     return np.asarray(n / max(votes.n_votes, 1))
 
 
-def winners(proba: npt.NDArray[np.float32], rank: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+def winners(proba: Proba, rank: Floats) -> Codes:
     """Return the label with the largest share of each token; of tied ones that of the highest rank, then the first."""
     order = np.argsort(-rank, kind="stable")
     return np.asarray(order[proba[:, order].argmax(axis=1)], dtype=np.int16)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lasca.arrays import Codes, Proba
 from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
 from lasca.errors import StoreError
 from lasca.files import check_sums
@@ -36,12 +36,12 @@ def is_in_parts(path: str | Path) -> bool:
 class TruthOfBlock(NamedTuple):
     """What was inferred of the tokens of a block."""
 
-    labels: npt.NDArray[np.int16]
+    labels: Codes
     """-1 where nothing is said of a token."""
-    proba: npt.NDArray[np.float32]
+    proba: Proba
 
     @property
-    def entropy(self) -> npt.NDArray[np.float32]:
+    def entropy(self) -> Proba:
         """How unsure each token is, in nats."""
         return entropy_of(self.proba)
 

@@ -70,7 +70,7 @@ class Tokens:
         """Return which labels somebody gave a token, or are known to be possible."""
         votes = self.block.votes
         found = np.zeros((len(self.block), votes.n_labels), np.bool_)
-        found[np.repeat(np.arange(len(self.block)), np.diff(votes.start)), votes.label] = True
+        found[self.block.token, votes.label] = True
         if votes.known is not None:
             found[votes.known.token] |= votes.known.allowed
         return found
@@ -91,9 +91,8 @@ class RaykarLearner(JointLearner):
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return how often each annotator gave each label."""
-        votes = block.votes
-        part = slice(int(votes.start[block.first]), int(votes.start[block.last]))
-        return (vote_counts(votes.annotator[part], votes.label[part], self.n_annotators, self.n_labels),)
+        votes, hard = block.votes, block.hard
+        return (vote_counts(votes.annotator[hard], votes.label[hard], self.n_annotators, self.n_labels),)
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
         """Believe the shares of the votes, or confusion matrices drawn at random."""

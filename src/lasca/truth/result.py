@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
+from lasca.arrays import Array, Bools, Codes, Floats, Ints, Ints32, Proba
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.corpus.build import label_names
 from lasca.corpus.reshape import named
@@ -29,7 +29,7 @@ VERSION = 2
 OLDER = (1,)  # versions that can still be read: 1 had neither `voted` nor `statistics`
 
 
-def entropy_of(proba: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def entropy_of(proba: Proba) -> Proba:
     """Return how unsure each token is, in nats."""
     p = np.clip(proba, np.finfo(np.float32).tiny, 1)
     return np.asarray(-(p * np.log(p)).sum(axis=1), dtype=np.float32)
@@ -39,11 +39,11 @@ def entropy_of(proba: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 class Clusters:
     """Groups of annotators who behave alike, ordered by reliability: cluster 0 is the most reliable."""
 
-    assignment: npt.NDArray[np.int32]
+    assignment: Ints32
     """The cluster of each annotator; -1 for one who gave no label."""
-    proba: npt.NDArray[np.float32]
+    proba: Proba
     """(n_annotators, n_clusters): how sure the assignment is."""
-    shared: npt.NDArray[np.float32]
+    shared: Proba
     """(n_clusters, n_labels, n_labels): the confusion matrix the annotators of a cluster share; rows sum to 1
     (to less where it holds only what they all agree on, `shared="unanimous"`)."""
     reliable: int = 0
@@ -62,26 +62,26 @@ class Truth(Record):
     model: str
     params: Mapping[str, Any]
     label_names: tuple[str, ...]
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     sequence_ids: Strings
-    labels: npt.NDArray[np.int16]
+    labels: Codes
     """The inferred label of each token (for sequence models the best path, not the best label token by token)."""
-    proba: npt.NDArray[np.float32]
+    proba: Proba
     """(n_tokens, n_labels): the probability of each label; rows sum to 1."""
     annotators: pa.Table
     """One row per annotator: name, role, n, reliability, reliability_low, reliability_high (95 %), cluster."""
-    confusion: npt.NDArray[np.float32]
+    confusion: Proba
     """(n_annotators, n_labels, n_labels): how often an annotator gives label s where t is true; rows sum to 1."""
     clusters: Clusters | None
-    trace: npt.NDArray[np.float64]
+    trace: Floats
     """The objective after each iteration; for samplers the log joint, (n_chains, n_sweeps)."""
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     """Plain numbers and lists: iterations, converged, R-hat, ESS, … as the model has them."""
     warnings: tuple[str, ...] = ()
-    voted: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    voted: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Whether anybody said anything of a token, or something is known of it. The others have no truth: what stands
     there is a guess, and is left out of training, scores and written files. Left out: everything was voted on."""
-    statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    statistics: Mapping[str, Array] = field(default_factory=dict)
     """What the parameters were made of (expected counts), by name; a later fit can go on from there (`history=`)."""
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Truth(Record):
             array.flags.writeable = False
 
     @property
-    def codes(self) -> npt.NDArray[np.int16]:
+    def codes(self) -> Codes:
         """The inferred label of each token that anybody labelled, -1 for the others."""
         return np.where(self.voted, self.labels, np.int16(-1))
 
@@ -103,7 +103,7 @@ class Truth(Record):
         return [[str(name) for name in sequence] for sequence in names]
 
     @property
-    def entropy(self) -> npt.NDArray[np.float32]:
+    def entropy(self) -> Proba:
         """How unsure each token is, in nats."""
         return entropy_of(self.proba)
 
@@ -127,19 +127,16 @@ class Truth(Record):
         columns |= {"entropy": pa.array(self.entropy), "voted": pa.array(self.voted)}
         return frame(pa.table(columns), backend)
 
-    def score(
-        self, corpus: CrowdCorpus, gold: str | None = None, *, sequences: npt.NDArray[np.bool_] | None = None
-    ) -> Scores:
+    def score(self, corpus: CrowdCorpus, gold: str | None = None, *, sequences: Bools | None = None) -> Scores:
         """Score the truth against a gold of its corpus (the first one if not named): tokens, spans, probabilities.
 
         `sequences` is a mask; if it is not given, the sequences that somebody annotated are scored. Tokens that nobody
         labelled are left out, but of spans, which need their neighbours.
         """
         self._check_belongs(corpus)
-        name = next(iter(corpus.golds), "") if gold is None else gold
-        if name not in corpus.golds:
-            known = ", ".join(corpus.golds) or "none"
-            raise CorpusError(f"there is no gold of that name (there is: {known})", got=name or None)
+        name = corpus.gold_name(gold)
+        if name is None:
+            raise CorpusError("the corpus has no gold to score against")
         mask = corpus.annotated_sequences if sequences is None else sequences
         return truth_scores(
             corpus.golds[name], self.labels, self.proba, self.voted, self.offsets, self.label_names, mask

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lasca.arrays import Bools, Ints, Proba, borders
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus, sequences_of
 from lasca.corpus.strings import Strings
@@ -26,7 +26,6 @@ from lasca.truth.text_models import TextModel, checksums, trained
 
 __all__ = ["SampledText"]
 
-Ints = npt.NDArray[np.int64]
 Map = Callable[[Callable[[Any, Block], Any], Any], list[Any]]
 """Returns function(state, block) of every block, in their order."""
 
@@ -82,7 +81,7 @@ class Sampled:
     """Its tokens, in the block."""
     document: Ints
     fold: Ints
-    labelled: npt.NDArray[np.bool_]
+    labelled: Bools
 
 
 def _taken(asked: tuple[Dealing, list[Ints]], block: Block) -> Sampled:
@@ -102,8 +101,8 @@ def _taken(asked: tuple[Dealing, list[Ints]], block: Block) -> Sampled:
     )
 
 
-def _means(rows: list[Ints], block: Block) -> npt.NDArray[np.float32]:
-    mean: npt.NDArray[np.float32] = block.beside.mean[rows[block.number]]
+def _means(rows: list[Ints], block: Block) -> Proba:
+    mean: Proba = block.beside.mean[rows[block.number]]
     return mean
 
 
@@ -156,7 +155,7 @@ def _joined(parts: list[Sampled], labels: tuple[str, ...]) -> CrowdCorpus:
     n_tokens = int(lengths.sum())
     return CrowdCorpus(
         tokens=Strings(pa.concat_arrays([part.tokens.arrow for part in parts])),
-        offsets=np.concatenate(([0], np.cumsum(lengths))),
+        offsets=borders(lengths),
         labels=labels,
         annotators=(),
         annotation_annotator=np.zeros(0, np.int32),

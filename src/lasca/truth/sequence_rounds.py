@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Codes, Floats, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Work, added
@@ -22,7 +22,7 @@ from lasca.truth.annotator_models import Matrices, VoteRows, confusion_prior
 from lasca.truth.base import Progress
 from lasca.truth.chain import ChainLearner, ChainState, StateSpace
 from lasca.truth.clusters import BicScore, found_clusters
-from lasca.truth.evidence import Beside, Floats, Source, Texts, Words
+from lasca.truth.evidence import Beside, Source, Texts, Words
 from lasca.truth.finish import joined
 from lasca.truth.result import Clusters
 from lasca.truth.starts import DawidSkeneStart, LevelStart, share_that_meets, trust
@@ -74,11 +74,11 @@ class Fit:
     state: ChainState
     statistics: tuple[Any, ...]
     """Those of the last visit: log sum, first states, moves, the counts of each source."""
-    labels: npt.NDArray[np.float32]
+    labels: Proba
     """The labels' probabilities, (n_tokens, T)."""
-    path: npt.NDArray[np.int16]
+    path: Codes
     """The legal path with the most tokens expected to be right."""
-    trace: npt.NDArray[np.float64]
+    trace: Floats
     converged: bool
 
     @property
@@ -100,7 +100,7 @@ class Fit:
         return counts
 
     @property
-    def text(self) -> npt.NDArray[np.float32] | None:
+    def text(self) -> Proba | None:
         """What the text model said, None where there was none."""
         return None if self.blocks[0].beside is None else joined([block.beside.text for block in self.blocks])
 
@@ -129,7 +129,7 @@ class Rounds:
         meet = share_that_meets(self.votes)
         self.starts = {"dawid-skene": LevelStart(start, meet), "majority": LevelStart(None, meet)}
         self.start = "dawid-skene"
-        self.fits: list[tuple[str, npt.NDArray[np.float64]]] = []
+        self.fits: list[tuple[str, Floats]] = []
 
     def round(
         self, name: str, learner: ChainLearner, blocks: Sequence[Block] | None = None, max_iter: int | None = None
@@ -197,7 +197,7 @@ class Rounds:
         )
         return self.round("clusters", replace(fit.learner, sources=(annotators, *fit.learner.sources[1:])))
 
-    def told(self, name: str, fit: Fit, text: npt.NDArray[np.float32]) -> Fit:
+    def told(self, name: str, fit: Fit, text: Proba) -> Fit:
         """Run a round with a text model's probabilities as one more annotator, in place of those it had."""
         blocks = [replace(block, beside=Beside(text[block.first : block.last])) for block in self.blocks]
         source = Texts(confusion_prior(len(self.labels), *TEXT_PRIOR), fit.learner.space.levels)

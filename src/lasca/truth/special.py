@@ -10,30 +10,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Array, Floats, Ints, Ints32
 from lasca.corpus.votes import Block
 from lasca.kernels.counts import vote_shares
 
 __all__ = ["NOTHING_SPECIAL", "Special", "as_rows", "expected_counts", "shares_of", "special_tokens"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Special:
     """The special tokens of a block, in the order of the tokens."""
 
-    index: npt.NDArray[np.int32]
+    index: Ints32
     """The row of each token of the block, -1 for those that are not special; empty if none is."""
     allowed: Floats
     """(n_special, n_labels): 1 where a label is allowed, else 0."""
-    place: npt.NDArray[np.int64]
+    place: Ints
     """The row of each soft vote."""
-    annotator: npt.NDArray[np.int32]
+    annotator: Ints32
     proba: Floats
     """(n_soft, n_labels), rows that sum to 1."""
-    voices: npt.NDArray[np.int64]
+    voices: Ints
     """How many speak of each special token: votes, soft votes, and one if something is known."""
 
     def __len__(self) -> int:
@@ -77,13 +75,11 @@ def shares_of(block: Block, special: Special) -> Floats:
 
     Zeros where nothing is said; what is allowed in equal shares where no vote is for it.
     """
-    votes = block.votes
-    start = votes.start[block.first : block.last + 1]
-    shares = np.empty((len(block), votes.n_labels))
-    vote_shares(start, votes.label, shares)
+    shares = np.empty((len(block), block.votes.n_labels))
+    vote_shares(block.start, block.votes.label, shares)
     if not len(special):
         return shares
-    n = np.diff(start)[special.index >= 0].astype(np.float64)[:, None]
+    n = np.diff(block.start)[special.index >= 0].astype(np.float64)[:, None]
     sums = shares[special.index >= 0] * n
     np.add.at(sums, special.place, special.proba)
     sums *= special.allowed
@@ -93,12 +89,10 @@ def shares_of(block: Block, special: Special) -> Floats:
     return shares
 
 
-def expected_counts(block: Block, special: Special, q: Floats) -> tuple[Floats, Floats]:
+def expected_counts(block: Block, special: Special, q: Array) -> tuple[Floats, Floats]:
     """Return counts (annotator, given, true) and totals (true) with q as the posterior of each token."""
     votes, T = block.votes, block.votes.n_labels
-    a, b = int(votes.start[block.first]), int(votes.start[block.last])
-    token = np.repeat(np.arange(len(block)), np.diff(votes.start[block.first : block.last + 1]))
-    cell = votes.annotator[a:b].astype(np.int64) * T + votes.label[a:b]
+    token, cell = block.token, votes.annotator[block.hard].astype(np.int64) * T + votes.label[block.hard]
     counts = np.zeros((votes.n_annotators * T, T))
     for t in range(T):
         counts[:, t] = np.bincount(cell, weights=q[token, t], minlength=len(counts))

@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Floats, Proba
 from lasca.corpus.votes import Block, Votes
 from lasca.learn import loop_settings, run_learner
 from lasca.truth import dawid_skene as ds
 from lasca.truth.base import TruthModel
 from lasca.truth.chain import StateSpace
-from lasca.truth.evidence import Floats
 from lasca.truth.families import Families
 
 __all__ = [
@@ -47,11 +46,11 @@ class DawidSkeneStart:
     parameters: ds.Parameters
     hard: bool
 
-    def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
+    def evidence(self, block: Block, space: StateSpace) -> Proba:
         """Return them, each state as the label it shows as."""
         return self.labels(block)[:, space.shows]
 
-    def labels(self, block: Block) -> npt.NDArray[np.float32]:
+    def labels(self, block: Block) -> Proba:
         """Return them by label."""
         proba = np.empty((len(block), block.votes.n_labels), np.float32)
         self.learner.describe(self.parameters, block, None, proba)
@@ -126,7 +125,7 @@ class LevelStart:
     meet: float
     """The share of votes that are not alone on their token."""
 
-    def evidence(self, block: Block, space: StateSpace) -> npt.NDArray[np.float32]:
+    def evidence(self, block: Block, space: StateSpace) -> Proba:
         """Return them: a label is the easier the more votes it has."""
         labels, share = self.shares(block)
         if self.first is not None:
@@ -159,9 +158,7 @@ class WeighedStart(LevelStart):
 def vote_shares(block: Block, weight: Floats | None = None) -> Floats:
     """Return the share of a token's votes that each label has; rows of zeros where there are none."""
     votes, T = block.votes, block.votes.n_labels
-    start = votes.start[block.first : block.last + 1]
-    token = np.repeat(np.arange(len(block)), np.diff(start))
-    cell, size = token * T + votes.label[start[0] : start[-1]], len(block) * T
+    cell, size = block.token * T + votes.label[block.hard], len(block) * T
     found = np.bincount(cell, weight, size).reshape(-1, T) * 1.0
     if votes.soft is not None:
         part = block.part(votes.soft)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -21,27 +22,25 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Ints, Proba, borders, ranges
 from lasca.corpus import CrowdCorpus
 from lasca.engine import Engine
 from lasca.errors import ParameterError
 from lasca.plugins import Registry, load_object
 
-__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "document_codes", "text_model", "trained"]
-
-Ints = npt.NDArray[np.int64]
-Floats32 = npt.NDArray[np.float32]
+__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "deal", "text_model", "trained"]
 
 
 class TextTask(Protocol):
     """A corpus as a text model sees it; it may be sent to other processes, and so may what it learns."""
 
-    def fit(self, targets: Floats32, sequences: Ints, before: Any = None) -> Any:
+    def fit(self, targets: Proba, sequences: Ints, before: Any = None) -> Any:
         """Learn from the labels' probabilities (n_tokens, T) of some sequences; return what was learned.
 
         `before` is what was learned from the same sequences and older probabilities, None the first time.
         """
 
-    def predict(self, learned: Any, sequences: Ints, out: Floats32) -> None:
+    def predict(self, learned: Any, sequences: Ints, out: Proba) -> None:
         """Write the labels' probabilities of the tokens of some sequences to their rows of `out` (n_tokens, T)."""
 
     @property
@@ -79,20 +78,20 @@ class TaggerTask:
     tagger: Any
     corpus: CrowdCorpus
 
-    def fit(self, targets: Floats32, sequences: Ints, before: Any = None) -> Any:
+    def fit(self, targets: Proba, sequences: Ints, before: Any = None) -> Any:
         """Fit a new tagger: to probabilities if it takes them (`soft`), else to the most probable labels."""
-        rows = _rows(self.corpus.offsets, sequences)
+        rows = _tokens_of(self.corpus, sequences)
         sentences = [self.corpus.sequence(int(s)) for s in sequences]
-        offsets = np.concatenate(([0], np.cumsum([len(sentence) for sentence in sentences])))
+        offsets = borders([len(sentence) for sentence in sentences])
         given = targets[rows] if self.tagger.soft else targets[rows].argmax(axis=1)
         tagger = type(self.tagger)(**self.tagger.get_params())
         return tagger.fit_targets([w for sentence in sentences for w in sentence], offsets, given, self.corpus.labels)
 
-    def predict(self, learned: Any, sequences: Ints, out: Floats32) -> None:
+    def predict(self, learned: Any, sequences: Ints, out: Proba) -> None:
         """Write the tagger's probabilities."""
         if len(sequences):
             said = learned.predict_proba([self.corpus.sequence(int(s)) for s in sequences])
-            out[_rows(self.corpus.offsets, sequences)] = np.concatenate(said)
+            out[_tokens_of(self.corpus, sequences)] = np.concatenate(said)
 
     @property
     def elsewhere(self) -> Callable[[CrowdCorpus, Ints], TaggerTask]:
@@ -104,12 +103,8 @@ def _tagger_elsewhere(tagger: Any, corpus: CrowdCorpus, documents: Ints) -> Tagg
     return TaggerTask(tagger, corpus)
 
 
-def _rows(offsets: Ints, sequences: Ints) -> Ints:
-    """Return the tokens of some sequences."""
-    first = offsets[sequences]
-    lengths = offsets[sequences + 1] - first
-    ends = np.cumsum(lengths)
-    return np.asarray(np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - ends + lengths, lengths))
+def _tokens_of(corpus: CrowdCorpus, sequences: Ints) -> Ints:
+    return ranges(corpus.offsets[sequences], corpus.offsets[sequences + 1])
 
 
 # --- by name --------------------------------------------------------------------------------------------------------
@@ -167,13 +162,6 @@ def text_model(value: Any, **crf: Any) -> TextModel | None:
 # --- cross-fitting --------------------------------------------------------------------------------------------------
 
 
-def document_codes(corpus: CrowdCorpus) -> Ints:
-    """Return the document of each sequence: metadata "document" if there is more than one, else itself."""
-    if corpus.has_documents:
-        return corpus.metadata["document"].codes()[0].astype(np.int64)
-    return np.arange(corpus.n_sequences)
-
-
 def checksums(corpus: CrowdCorpus, documents: Ints, salt: int) -> Ints:
     """Return a checksum of the text of each document."""
     sums = [salt] * (int(documents.max()) + 1)
@@ -183,7 +171,7 @@ def checksums(corpus: CrowdCorpus, documents: Ints, salt: int) -> Ints:
     return np.array(sums, np.int64)
 
 
-def _deal(corpus: CrowdCorpus, documents: Ints, folds: int, salt: int) -> Ints:
+def deal(corpus: CrowdCorpus, documents: Ints, folds: int, salt: int = 0) -> Ints:
     """Return the fold of each sequence: documents ordered by a checksum of their text, whatever order they come in."""
     sums = checksums(corpus, documents, salt)
     rank = np.empty(len(sums), dtype=np.int64)
@@ -203,9 +191,9 @@ class CrossFit:
         folds: int,
         n_threads: int | None = None,
     ) -> None:
-        documents = document_codes(corpus)
+        documents = corpus.documents
         self.n_folds = min(folds, int(documents.max()) + 1)
-        self.fold = _deal(corpus, documents, self.n_folds, int(rng.integers(1 << 32)))
+        self.fold = deal(corpus, documents, self.n_folds, int(rng.integers(1 << 32)))
         self.trained = corpus.annotated_sequences
         self.task = model.prepare(corpus, n_threads)
         self.learned: list[Any] = [None] * self.n_folds
@@ -215,7 +203,7 @@ class CrossFit:
         """Whether there are two folds at least with something to learn from."""
         return len(np.unique(self.fold[self.trained])) > 1
 
-    def __call__(self, proba: npt.NDArray[np.floating], engine: Engine | None = None) -> Floats32:
+    def __call__(self, proba: npt.NDArray[np.floating], engine: Engine | None = None) -> Proba:
         """Train on label probabilities, each fold's model on the other folds; return what each says of its own."""
         targets = np.ascontiguousarray(proba, dtype=np.float32)
         out = np.zeros_like(targets)
@@ -238,20 +226,15 @@ class Fold:
         return self
 
 
-def trained(
-    task: TextTask, targets: Floats32, others: list[Ints], before: list[Any], engine: Engine | None
-) -> list[Any]:
+def trained(task: TextTask, targets: Proba, others: list[Ints], before: list[Any], engine: Engine | None) -> list[Any]:
     """Train each fold's model on the sequences of the other folds: one after the other, or on an engine's workers."""
     folds = [Fold(*pair) for pair in zip(others, before)]
     if engine is None:
         return [_trained((task, targets), fold) for fold in folds]
-    work = engine.open(None, folds)
-    try:
+    with closing(engine.open(None, folds)) as work:
         return work.map(_trained, (task, targets))
-    finally:
-        work.close()
 
 
-def _trained(given: tuple[TextTask, Floats32], fold: Fold) -> Any:
+def _trained(given: tuple[TextTask, Proba], fold: Fold) -> Any:
     task, targets = given
     return task.fit(targets, fold.sequences, fold.before)
