@@ -128,7 +128,7 @@ def test_disagreement_of_two_golds_by_counting() -> None:
     np.testing.assert_array_equal(found[2], 0)
     f1 = disagreement(corpus, "f1", golds=("one", "two"))
     np.testing.assert_allclose(f1[0], [1 - 2 * 1 / (3 + 1), 1 - 2 * 1 / (1 + 3), 0])
-    with pytest.raises(CorpusError, match="no such gold"):
+    with pytest.raises(CorpusError, match="no gold of that name"):
         disagreement(corpus, golds=("one", "three"))
     with pytest.raises(CorpusError, match="two people"):
         disagreement(corpus)
