@@ -140,7 +140,7 @@ def bench_evaluation(rows: Rows, train: Task, attrs: list[Any], features: Any, r
     space = crf.ParameterSpace.observed(features, codes[:, None] == np.arange(n_labels), n_labels)
     x, g = np.zeros(space.size), np.zeros(space.size)
     functions = {
-        (name, threads): crf.Objective(features, codes, space, objective=name, l2=1.0, threads=threads)
+        (name, threads): crf.Objective(features, codes, space, objective=name, l2=1.0, n_threads=threads)
         for name in ("likelihood", "cost-sensitive")
         for threads in (1, 2)
     }
@@ -247,13 +247,13 @@ def bench_tagging(rows: Rows, train: Task, test: Task, theirs: float) -> None:
     from lasca.tagger import CrfTagger
 
     corpus = CrowdCorpus.from_sequences(train.tokens, {}, golds={"gold": train.labels})
-    tagger = CrfTagger(templates="basic", optimiser="perceptron", max_iter=3, threads=1).fit(corpus, "gold")
+    tagger = CrfTagger(templates="basic", optimiser="perceptron", max_iter=3, n_threads=1).fit(corpus, "gold")
     tagger.predict(test.tokens[:5])
     n = sum(len(s) for s in test.tokens)
     seconds = statistics.median(timed(lambda: tagger.predict(test.tokens))[1] for _ in range(5))
     speed = n / seconds
     rows.add("tagging, tokens per CPU s (higher is better)", speed, theirs, ">= 300,000", speed >= 300_000)
-    seconds = timed(lambda: CrfTagger(threads=2).fit(corpus, "gold"))
+    seconds = timed(lambda: CrfTagger(n_threads=2).fit(corpus, "gold"))
     found, tag, _ = timed(lambda: seconds[0].predict(test.tokens))
     rows.add("default tagger (set ner): training CPU s", seconds[1], None, "-", True)
     rows.add("  span F1 on eng.testb", f1(test.labels, found), None, ">= 84", f1(test.labels, found) >= 84)
@@ -272,7 +272,7 @@ def bench_tweets(rows: Rows) -> None:
     extractor = Extractor(templates="basic")
     features = extractor.fit([t for s in tokens for t in s], train.offsets)
     trainer = trainer_for(attributes(extractor, features), labels, c1=0.0, c2=1.0)
-    same = CrfTagger(templates="basic", l2=1.0, tolerance=1e-5, threads=1).fit(train, "gold1")
+    same = CrfTagger(templates="basic", l2=1.0, tol=1e-5, n_threads=1).fit(train, "gold1")
     default = CrfTagger(templates="pos").fit(train, "gold1")
     with tempfile.TemporaryDirectory() as folder:
         trainer.train(f"{folder}/m")
@@ -324,7 +324,7 @@ def bench_lexicons(train: Task, test: Task) -> None:
     tokens, offsets, codes = train.flat()
     taggers, objectives, vectors = [], [], []
     for language in (None, "en"):
-        tagger = CrfTagger(lexicons=language, optimiser="perceptron", max_iter=2, threads=1).fit(corpus, "gold")
+        tagger = CrfTagger(lexicons=language, optimiser="perceptron", max_iter=2, n_threads=1).fit(corpus, "gold")
         features = tagger._fitted().extractor.transform(tokens, offsets)
         space = crf.ParameterSpace.observed(features, codes[:, None] == np.arange(len(train.names)), len(train.names))
         taggers.append(tagger)

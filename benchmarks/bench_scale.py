@@ -166,7 +166,7 @@ def after(folder: Path, sizes: list[int], engine: str, limit: int | None) -> Non
 def _after(data: Path, place: Path, words: str, engine: Any) -> None:
     corpus = ShardedCorpus.open(data)
     truth, tagger = place / "truth", place / "tagger"
-    model, crf = model_class("ds")(max_iter=5, tol=0.0), CrfTagger(max_iter=10, tolerance=0)
+    model, crf = model_class("ds")(max_iter=5, tol=0.0), CrfTagger(max_iter=10, tol=0)
     steps = {
         "truth (ds, 5 steps)": lambda: aggregate_shards(corpus, truth, model, engine=engine),
         "two-truths": lambda: ambiguity_in_shards(truth, place / "ambiguous", engine=engine),

@@ -91,7 +91,7 @@ class Trainer:
 
     def fit(self, objective: str = "likelihood", costs: Array | None = None, **more: Any) -> crf.Weights:
         """Train as `CrfTagger` does."""
-        settings: dict[str, Any] = {"l2": self.l2, "states": "observed", "tolerance": 1e-4} | more
+        settings: dict[str, Any] = {"l2": self.l2, "states": "observed", "tol": 1e-4} | more
         return crf.fit(self.features, self.targets, self.T, objective=objective, costs=costs, **settings)
 
     def weights(self, name: str) -> crf.Weights:

@@ -78,8 +78,8 @@ def test_long_sequences_and_large_weights_stay_finite(scale: float) -> None:
 def test_part_of_the_sequences_and_threads_change_nothing() -> None:
     features, weights, _ = random_problem(2, 4, [3] * 3000)
     proba, best = crf.marginals(features, weights), crf.viterbi(features, weights)
-    np.testing.assert_array_equal(proba, crf.marginals(features, weights, threads=2))
-    np.testing.assert_array_equal(best, crf.viterbi(features, weights, threads=2))
+    np.testing.assert_array_equal(proba, crf.marginals(features, weights, n_threads=2))
+    np.testing.assert_array_equal(best, crf.viterbi(features, weights, n_threads=2))
     out = np.full_like(proba, 7.0)
     part = np.array([5, 2, 2999])
     crf.marginals(features, weights, sequences=part, out=out)

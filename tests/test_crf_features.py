@@ -156,5 +156,5 @@ def test_csr_and_extracted_features_train_alike() -> None:
     ]
     plain, _ = crf.Features.from_attributes(lists)
     codes = np.arange(features.n_tokens, dtype=np.int16) % 3
-    a, b = (crf.fit(f, codes, 3, tolerance=1e-10).trace[-1] for f in (features, plain))
+    a, b = (crf.fit(f, codes, 3, tol=1e-10).trace[-1] for f in (features, plain))
     assert a == pytest.approx(b, rel=1e-8)

@@ -72,7 +72,7 @@ class Problem:
     def fast(self, objective: str, l2: float, threads: int = 1) -> Objective:
         return Objective(
             self.features, self.targets, self.space, objective=objective, costs=self.costs, l2=l2,
-            sequence_weights=self.sequence_weights, threads=threads,
+            sequence_weights=self.sequence_weights, n_threads=threads,
         )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_lbfgs_reaches_scipys_minimum() -> None:
         return value, gradient.copy()
 
     reference = minimize(both, np.zeros(function.space.size), jac=True, method="L-BFGS-B", options={"ftol": 1e-14})
-    found = crf.minimise(function, np.zeros(function.space.size), tolerance=1e-11, gradient_tolerance=1e-7)
+    found = crf.minimise(function, np.zeros(function.space.size), tol=1e-11, gradient_tol=1e-7)
     assert found.trace[-1] == pytest.approx(reference.fun, rel=1e-9)
     assert found.converged
     assert (np.diff(found.trace) <= 0).all()
@@ -59,7 +59,7 @@ def test_lbfgs_reaches_scipys_minimum() -> None:
 @pytest.mark.parametrize("objective", ["cost-sensitive", "softmax-margin"])
 def test_other_objectives_have_a_flat_gradient_at_the_end(objective: str) -> None:
     features, _ = crf.Features.from_attributes(toy()[0])
-    weights = crf.fit(features, toy()[2], 4, objective=objective, l2=20.0, tolerance=1e-12, max_iter=2000)
+    weights = crf.fit(features, toy()[2], 4, objective=objective, l2=20.0, tol=1e-12, max_iter=2000)
     gradient = np.zeros(weights.space.size)
     Objective(features, toy()[2], weights.space, objective=objective, l2=20.0)(weights.vector, gradient)
     assert np.abs(gradient).max() < 1e-2
@@ -68,7 +68,7 @@ def test_other_objectives_have_a_flat_gradient_at_the_end(objective: str) -> Non
 def test_owlqn_fulfils_the_conditions_of_an_l1_minimum() -> None:
     features, _ = crf.Features.from_attributes(toy()[0])
     l1 = 3.0
-    weights = crf.fit(features, toy()[2], 4, l1=l1, l2=0.01, tolerance=1e-13, max_iter=3000)
+    weights = crf.fit(features, toy()[2], 4, l1=l1, l2=0.01, tol=1e-13, max_iter=3000)
     gradient = np.zeros(weights.space.size)
     Objective(features, toy()[2], weights.space, l2=0.01)(weights.vector, gradient)
     zero = weights.vector == 0
@@ -93,7 +93,7 @@ def crfsuite_loss(attributes: list[Any], labels: list[Any], folder: Path, c2: fl
 def test_likelihood_reaches_crfsuites_optimum(tmp_path: Path, c2: float) -> None:
     attributes, labels, codes = toy(3)
     features, _ = crf.Features.from_attributes(attributes)
-    weights = crf.fit(features, codes, 4, l2=c2, states="observed", tolerance=1e-12, max_iter=2000)
+    weights = crf.fit(features, codes, 4, l2=c2, states="observed", tol=1e-12, max_iter=2000)
     assert weights.trace[-1] == pytest.approx(crfsuite_loss(attributes, labels, tmp_path, c2), rel=1e-5)
 
 
@@ -108,7 +108,7 @@ def test_likelihood_reaches_crfsuites_optimum_on_tweets(data_dir: Path, tmp_path
     codes = np.array([names.index(name) for row in labels for name in row], dtype=np.int16)
     extractor = crf.Extractor(templates="basic")
     features = extractor.fit(flat, offsets)
-    weights = crf.fit(features, codes, len(names), l2=1.0, states="observed", tolerance=1e-9, threads=2)
+    weights = crf.fit(features, codes, len(names), l2=1.0, states="observed", tol=1e-9, n_threads=2)
     text = extractor.feature_names()
     start, ids = features.bundle_start, features.bundle_feature
     attributes = [
@@ -122,7 +122,7 @@ def test_threads_give_the_same_bytes() -> None:
     features, _ = crf.Features.from_attributes(toy(1, n=4000)[0])
     codes = toy(1, n=4000)[2]
     assert features.n_tokens > 10_000  # more than one chunk
-    one, two = (crf.fit(features, codes, 4, max_iter=8, threads=n) for n in (1, 2))
+    one, two = (crf.fit(features, codes, 4, max_iter=8, n_threads=n) for n in (1, 2))
     assert one.vector.tobytes() == two.vector.tobytes()
 
 
@@ -133,8 +133,8 @@ def test_training_on_a_part_equals_training_on_its_own_record() -> None:
     alone, _ = crf.Features.from_attributes([attributes[s] for s in half], names)
     own = np.concatenate([codes[features.offsets[s] : features.offsets[s + 1]] for s in half])
     for states in ("all", "observed"):
-        part = crf.fit(features, codes, 4, sequences=half, states=states, tolerance=1e-9)
-        whole = crf.fit(alone, own, 4, states=states, tolerance=1e-9)
+        part = crf.fit(features, codes, 4, sequences=half, states=states, tol=1e-9)
+        whole = crf.fit(alone, own, 4, states=states, tol=1e-9)
         assert part.space.size == whole.space.size
         np.testing.assert_allclose(part.vector, whole.vector, rtol=1e-4, atol=1e-4)
 
@@ -145,20 +145,20 @@ def test_sequence_weights_count_like_repeats() -> None:
     twice, _ = crf.Features.from_attributes(attributes + attributes[:20], names)
     more = np.concatenate([codes, codes[: features.offsets[20]]])
     weights = np.where(np.arange(60) < 20, 2.0, 1.0)
-    a = crf.fit(features, codes, 4, sequence_weights=weights, tolerance=1e-10)
-    b = crf.fit(twice, more, 4, tolerance=1e-10)
+    a = crf.fit(features, codes, 4, sequence_weights=weights, tol=1e-10)
+    b = crf.fit(twice, more, 4, tol=1e-10)
     assert a.trace[-1] == pytest.approx(b.trace[-1], rel=1e-8)
 
 
 def test_warm_start_needs_few_iterations_and_soft_targets_agree_with_hard_ones() -> None:
     features, _ = crf.Features.from_attributes(toy()[0])
     codes = toy()[2]
-    cold = crf.fit(features, codes, 4, tolerance=1e-9)
-    warm = crf.fit(features, codes, init=cold, tolerance=1e-9)
+    cold = crf.fit(features, codes, 4, tol=1e-9)
+    warm = crf.fit(features, codes, init=cold, tol=1e-9)
     assert len(warm.trace) < len(cold.trace) / 2
-    soft = crf.fit(features, np.eye(4, dtype=np.float32)[codes], tolerance=1e-9)
+    soft = crf.fit(features, np.eye(4, dtype=np.float32)[codes], tol=1e-9)
     assert soft.trace[-1] == pytest.approx(cold.trace[-1], rel=1e-8)
-    allowed = crf.fit(features, np.eye(4, dtype=np.bool_)[codes], tolerance=1e-9)
+    allowed = crf.fit(features, np.eye(4, dtype=np.bool_)[codes], tol=1e-9)
     assert allowed.trace[-1] == pytest.approx(cold.trace[-1], rel=1e-8)
 
 

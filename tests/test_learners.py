@@ -19,7 +19,7 @@ from lasca.schemes import transitions
 from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class, supporting
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import RowCounts
-from lasca.truth.glad import GladLearner, State
+from lasca.truth.glad import GladLearner, GladState
 from lasca.truth.mace import Mace
 from truth_cases import big_crowd, crowd, triples
 
@@ -397,12 +397,12 @@ def test_history_of_glad_is_a_normal_prior_of_what_was_learned() -> None:
     learner = GladLearner(4, 3, prior)
     past, totals = before.statistics["sums"], before.statistics["totals"]
     ability = (past[:, 0] + prior.ability_mean) / (past[:, 1] + 1)  # sd 1
-    state, local = State(ability, np.full(3, -np.log(3))), None
+    state, local = GladState(ability, np.full(3, -np.log(3))), None
     for _ in range(6):
         (sums, n, _, _), local = learner.visit(state, block, local)
         ability = (past[:, 0] + sums[:, 0] + 1) / (past[:, 1] + sums[:, 1] + 1)
         label = totals + n + 0.01
-        state = State(ability, np.log(label / label.sum()))
+        state = GladState(ability, np.log(label / label.sum()))
     np.testing.assert_allclose(after.diagnostics["ability"], state.ability, rtol=1e-9)
     (sums, _, _, _), _ = learner.visit(state, block, local)
     np.testing.assert_allclose(own, sums, rtol=1e-9)

@@ -150,7 +150,7 @@ def test_confusion_is_matched_by_the_names_of_labels() -> None:
 
 def test_early_stopping_and_progress() -> None:
     told: list[tuple[float, str]] = []
-    tagger = CrfTagger(held_out=0.3, patience=1, tolerance=0.0).fit(
+    tagger = CrfTagger(held_out=0.3, patience=1, tol=0.0).fit(
         corpus(), "gold", progress=lambda share, words: told.append((share, words))
     )
     assert len(tagger.trace) - 1 == len(told) < 60
@@ -180,8 +180,15 @@ def test_n_best_probabilities_fall_and_are_distinct() -> None:
     assert len({tuple(labels) for labels, _ in found}) == len(found)
 
 
+def test_the_names_that_parameters_had_in_0_1_0_are_still_taken() -> None:
+    tagger = CrfTagger(threads=2, tolerance=0.5)
+    assert (tagger.n_threads, tagger.tol) == (2, 0.5)
+    assert tagger.set_params(threads=1).get_params()["n_threads"] == 1
+    assert "threads" not in tagger.get_params()
+
+
 def test_same_seed_same_weights_whatever_the_threads() -> None:
-    a, b = (CrfTagger(threads=n, held_out=0.2, seed=5).fit(corpus(), "gold") for n in (1, 2))
+    a, b = (CrfTagger(n_threads=n, held_out=0.2, seed=5).fit(corpus(), "gold") for n in (1, 2))
     text = sentences(seed=9)[0]
     for x, y in zip(a.predict_proba(text), b.predict_proba(text)):
         assert x.tobytes() == y.tobytes()

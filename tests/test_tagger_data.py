@@ -62,4 +62,4 @@ def test_the_default_set_reaches_84(data_dir: Path) -> None:
 @pytest.mark.data
 @pytest.mark.slow
 def test_likelihood_reaches_crfsuites_quality(data_dir: Path) -> None:
-    assert span_f1(data_dir, templates="basic", l2=1.0, tolerance=1e-5) >= 0.81
+    assert span_f1(data_dir, templates="basic", l2=1.0, tol=1e-5) >= 0.81

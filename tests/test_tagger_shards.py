@@ -18,7 +18,7 @@ from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
-from lasca.crf import blocks
+from lasca.crf import training
 from lasca.crf.extract import Extractor
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, tag_shards, train_in_shards
@@ -147,8 +147,8 @@ def test_tagging_shards_gives_the_labels_of_memory(
 
 
 def test_a_full_disk_is_one_clear_error(places: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    write = blocks.write_record
-    monkeypatch.setattr(blocks, "write_record", lambda record, path: write(record, Path("/dev/full")))
+    write = training.write_record
+    monkeypatch.setattr(training, "write_record", lambda record, path: write(record, Path("/dev/full")))
     with pytest.raises(StoreError, match="cannot write: No space left on device"):
         train_in_shards(places[1], tmp_path / "tagger", CrfTagger(max_iter=2))
     assert not list(tmp_path.iterdir())

@@ -13,7 +13,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
 from lasca.errors import ParameterError
 from lasca.truth.base import Votes
-from lasca.truth.crf_ma import CrfMa, CrfMaLearner, Paths, State, f1_counts
+from lasca.truth.crf_ma import CrfMa, CrfMaLearner, CrfMaState, GivenPaths, f1_counts
 from test_truth_sembler import Trial, small
 from truth_cases import crowd, triples
 
@@ -90,10 +90,10 @@ def test_f1_is_two_times_right_over_given_and_believed(power: float) -> None:
     people = {"x": [["O", "B", "B"]], "y": [["B", "O", None]]}
     votes = Votes.of(CrowdCorpus.from_sequences([["a", "b", "c"]], people, labels=("B", "O")))
     features = crf.Features.one_each(np.array([0, 3]))
-    view = Paths.of(Block(votes, 0, 3, beside=features))
+    view = GivenPaths.of(Block(votes, 0, 3, beside=features))
     proba, entity = np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]), np.array([True, False])
     learner = CrfMaLearner(2, 2, L2, 5, SMOOTHING, 1.0, 0.0, power, entity)
-    state = State(np.zeros(0), np.ones(2), np.zeros(2))
+    state = CrfMaState(np.zeros(0), np.ones(2), np.zeros(2))
     following, _ = learner.update(state, (0.0, *f1_counts(view, proba, entity, 2)))
     expected = [(2 * (0.8 + 0.6) + 1) / (2 + 1.5 + 2), (2 * 0.1 + 1) / (1 + 0.9 + 2)]
     np.testing.assert_allclose(following.pi, np.power(expected, power))

@@ -12,11 +12,10 @@ import naive
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import ParameterError
-from lasca.truth.glad import Glad, GladLearner, Prior, blocks_of
-from lasca.truth.glad import State as Learned
+from lasca.truth.glad import Glad, GladLearner, GladPrior, GladState, blocks_of
 from truth_cases import big_crowd, crowd, triples
 
-LEARNED = Prior(1.0, 1.0, 1.0, 1.0, 0.1)
+LEARNED = GladPrior(1.0, 1.0, 1.0, 1.0, 0.1)
 
 
 class State(NamedTuple):
@@ -28,7 +27,7 @@ class State(NamedTuple):
 class Passes:
     """Steps of the learner over one corpus as one block, with the ease in the state."""
 
-    def __init__(self, corpus: CrowdCorpus, prior: Prior) -> None:
+    def __init__(self, corpus: CrowdCorpus, prior: GladPrior) -> None:
         votes = Votes.of(corpus)
         self.block, self.learner = (
             Block(votes, 0, votes.n_tokens),
@@ -37,7 +36,7 @@ class Passes:
 
     def step(self, state: State, proba: np.ndarray | None = None) -> tuple[State, float]:
         local = replace(self.learner._local(self.block), log_ease=state.log_ease)
-        learned = Learned(state.ability, state.log_gamma)
+        learned = GladState(state.ability, state.log_gamma)
         if proba is not None:
             self.learner.describe(learned, self.block, local, proba)
         statistics, kept = self.learner.visit(learned, self.block, local)
@@ -87,7 +86,7 @@ def test_every_step_rises_from_any_state(seed: int) -> None:
 def test_where_it_ends_no_parameter_can_be_improved() -> None:
     """At convergence the gradient of the log posterior vanishes (finite differences)."""
     corpus = crowd(n_sequences=3, n_annotators=4, seed=5)
-    passes = Passes(corpus, Prior(1.0, 1.0, 1.0, 1.0, None))
+    passes = Passes(corpus, GladPrior(1.0, 1.0, 1.0, 1.0, None))
     state = State(np.ones(4), np.ones(corpus.n_tokens), np.full(3, -np.log(3)))
     for _ in range(3000):
         state, _ = passes.step(state)
@@ -134,7 +133,7 @@ def test_disputed_tokens_are_harder() -> None:
     corpus = CrowdCorpus.from_sequences(
         [["x"] * 20], {f"{a}": [["A"] * 19 + ["A" if a < 3 else "B"]] for a in range(5)}
     )
-    passes = Passes(corpus, Prior(1.0, 1.0, 1.0, 1.0, None))
+    passes = Passes(corpus, GladPrior(1.0, 1.0, 1.0, 1.0, None))
     state = State(np.ones(5), np.ones(20), np.full(2, -np.log(2)))
     for _ in range(50):
         state, _ = passes.step(state)

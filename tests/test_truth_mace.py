@@ -13,7 +13,7 @@ from lasca import datasets
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import ParameterError
-from lasca.truth.mace import Mace, MaceLearner, Prior, State, blocks_of
+from lasca.truth.mace import Mace, MaceLearner, MacePrior, MaceState, blocks_of
 from truth_cases import big_crowd, crowd, triples
 
 EXAMPLE = Path(__file__).parent / "data" / "mace"
@@ -31,16 +31,16 @@ class Passes:
 
     def __init__(self, corpus: CrowdCorpus, noise: float = 0.5) -> None:
         votes = Votes.of(corpus)
-        prior = Prior(np.array([0.5, 0.5]), 10.0, True)
+        prior = MacePrior(np.array([0.5, 0.5]), 10.0, True)
         self.block = Block(votes, 0, votes.n_tokens)
         self.learner = MaceLearner(votes.n_annotators, votes.n_labels, prior, noise)
         self.summary = self.learner.summarise(self.block)
 
-    def run(self, state: State) -> tuple:
+    def run(self, state: MaceState) -> tuple:
         return self.learner.counted(state, self.learner.visit(state, self.block, None)[0])
 
 
-def random_start(corpus: CrowdCorpus, noise: float, rng: np.random.Generator) -> State:
+def random_start(corpus: CrowdCorpus, noise: float, rng: np.random.Generator) -> MaceState:
     passes = Passes(corpus, noise)
     return passes.learner.start(passes.summary, rng)
 
@@ -96,7 +96,7 @@ def test_equals_enumeration_of_truths_and_coins(seed: int, variational: bool) ->
     passes = Passes(corpus)
     knowing, strategy, found = passes.run(start)
     assert found == pytest.approx(evidence[0], rel=1e-12)
-    state = Prior(np.array(theta_prior), xi_prior, variational).state(knowing, strategy, *passes.summary)
+    state = MacePrior(np.array(theta_prior), xi_prior, variational).state(knowing, strategy, *passes.summary)
     assert passes.run(state)[2] == pytest.approx(evidence[1], rel=1e-12)
     assert truth.trace[0] == pytest.approx(evidence[1] + state.penalty, rel=1e-12)
 
@@ -104,7 +104,7 @@ def test_equals_enumeration_of_truths_and_coins(seed: int, variational: bool) ->
 def test_the_elbo_is_what_its_definition_says() -> None:
     corpus = crowd(n_sequences=4, n_annotators=3, seed=7)
     votes, passes = triples(corpus), Passes(corpus)
-    prior = Prior(np.array([0.5, 0.7]), 3.0, True)
+    prior = MacePrior(np.array([0.5, 0.7]), 3.0, True)
     knowing, strategy, _ = passes.run(random_start(corpus, 0.5, np.random.default_rng(0)))
     state = prior.state(knowing, strategy, *passes.summary)
     a, b = state.knowing, state.strategy

@@ -17,7 +17,7 @@ from lasca.engine import Threads, added
 from lasca.errors import LascaError, ParameterError
 from lasca.truth.base import Votes
 from lasca.truth.joint import JointLearner, _seen, _with_features, independent_moves
-from lasca.truth.sembler import Sembler, SemblerLearner, State
+from lasca.truth.sembler import Sembler, SemblerLearner, SemblerState
 from truth_cases import crowd, triples
 
 L2, SMOOTHING = 0.3, 0.7
@@ -89,12 +89,12 @@ def trial_of(corpus: CrowdCorpus, crf_iter: int = 5) -> Trial:
     return Trial.of(SemblerLearner(3, 3, L2, crf_iter, SMOOTHING), corpus)
 
 
-def random_state(trial: Trial, seed: int) -> State:
+def random_state(trial: Trial, seed: int) -> SemblerState:
     rng = np.random.default_rng(seed)
-    return State(0.5 * rng.standard_normal(trial.learner.size), rng.uniform(0.3, 0.95, 3))
+    return SemblerState(0.5 * rng.standard_normal(trial.learner.size), rng.uniform(0.3, 0.95, 3))
 
 
-def by_enumeration(corpus: CrowdCorpus, trial: Trial, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+def by_enumeration(corpus: CrowdCorpus, trial: Trial, state: SemblerState) -> tuple[np.ndarray, np.ndarray, float]:
     """Return marginals and expected moves of the labelled sequences, and the objective."""
     labelled, weights = corpus.select(sequences=corpus.annotated_sequences), trial.weights(state.theta)
     proba, moves, value = naive.sembler(
@@ -126,7 +126,7 @@ def test_the_m_step_climbs_the_expected_log_likelihood(seed: int) -> None:
     moves_only, space = np.zeros(trial.learner.size), trial.learner.space
     where = space.move[space.move >= 0]
     moves_only[where] = 2 * np.random.default_rng(seed).standard_normal(len(where))
-    state = State(moves_only, np.full(3, 1 / 3))  # votes say nothing but which labels are possible
+    state = SemblerState(moves_only, np.full(3, 1 / 3))  # votes say nothing but which labels are possible
     correction, *_ = trial.work.sum(state)
     proba, moves, _ = by_enumeration(corpus, trial, state)
     assert np.abs(correction).max() > 0.01  # the posterior has a memory, or this test says nothing
@@ -167,17 +167,17 @@ def test_where_it_ends_no_parameter_can_be_improved() -> None:
     """At convergence the gradient of the objective vanishes, weights of moves included (finite differences)."""
     corpus = small(1)
     trial = trial_of(corpus, crf_iter=30)
-    state = State(np.zeros(trial.learner.size), np.full(3, 0.8))
+    state = SemblerState(np.zeros(trial.learner.size), np.full(3, 0.8))
     for _ in range(150):
         state, _ = trial.step(state)
     step, move, size = 1e-4, trial.learner.space.move, trial.learner.size
     for k in [*move[move >= 0], *range(0, size, 7)]:
         e = step * np.eye(size)[k]
-        high, low = (by_enumeration(corpus, trial, State(state.theta + s * e, state.rho))[2] for s in (1, -1))
+        high, low = (by_enumeration(corpus, trial, SemblerState(state.theta + s * e, state.rho))[2] for s in (1, -1))
         assert abs(high - low) / (2 * step) < 5e-3
     for a in range(3):
         e = step * np.eye(3)[a]
-        high, low = (by_enumeration(corpus, trial, State(state.theta, state.rho + s * e))[2] for s in (1, -1))
+        high, low = (by_enumeration(corpus, trial, SemblerState(state.theta, state.rho + s * e))[2] for s in (1, -1))
         assert abs(high - low) / (2 * step) < 5e-3
 
 

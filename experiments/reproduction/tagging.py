@@ -37,7 +37,7 @@ def choose_word_features(corpus: CrowdCorpus) -> dict[str, Any]:
             found: list[list[str]] = [[] for _ in given]
             for number in range(FOLDS):
                 known = np.where((fold != number)[corpus.token_sequence], votes.labels, -1).astype(np.int16)
-                tagger = CrfTagger(templates=templates, l2=l2, threads=1)
+                tagger = CrfTagger(templates=templates, l2=l2, n_threads=1)
                 tagger.fit(replace(corpus, golds={"votes": known}), "votes")
                 held_out = np.flatnonzero(fold == number).tolist()
                 for s, labels in zip(held_out, tagger.predict([corpus.sequence(s) for s in held_out])):
@@ -56,7 +56,7 @@ def _score(corpus: CrowdCorpus, given: list[list[str]], found: list[list[str]]) 
 def train(corpus: CrowdCorpus, truth: Any, features: str, words: Mapping[str, Any], **more: Any) -> CrfTagger:
     """Train a tagger on a truth (or a gold's name) with word-only or default features."""
     chosen = {"templates": words["templates"], "l2": words["l2"]} if features == "word" else {}
-    return CrfTagger(threads=1, **chosen, **more).fit(corpus, truth)
+    return CrfTagger(n_threads=1, **chosen, **more).fit(corpus, truth)
 
 
 def predicted(tagger: CrfTagger, corpus: CrowdCorpus) -> list[list[str]]:

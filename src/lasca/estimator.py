@@ -25,7 +25,7 @@ from lasca.errors import ParameterError
 
 __all__ = [
     "Estimator", "Parameter", "Progress", "check_choice", "check_int", "check_number", "check_options", "choice",
-    "flag", "generator", "number", "other", "seeds", "threads", "whole",
+    "flag", "generator", "number", "other", "seeds", "threads", "tolerance", "whole",
 ]  # fmt: skip
 
 Progress = Callable[[float, str], None]
@@ -49,6 +49,8 @@ class Estimator:
 
     declared: ClassVar[Mapping[str, Parameter]] = {}
     """The parameters by name, where a class declares them."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Parameters that had another name in 0.1.0, old name to new: the old ones are still taken."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -78,7 +80,8 @@ class Estimator:
     def set_params(self, **params: Any) -> Self:
         """Change parameters by name."""
         known = self._parameter_names()
-        for name, value in params.items():
+        for given, value in params.items():
+            name = self.renamed.get(given, given)
             if name not in known:
                 raise ParameterError(f"a parameter of {type(self).__name__}", name, "one of " + ", ".join(known))
             setattr(self, name, value)
@@ -98,6 +101,7 @@ def _initialiser(declared: Mapping[str, Parameter]) -> Any:
     """Return the `__init__` of a class with these parameters."""
 
     def initialise(self: Any, **given: Any) -> None:
+        given = {self.renamed.get(name, name): value for name, value in given.items()}
         for name in given:
             if name not in declared:
                 raise TypeError(f"{type(self).__name__} has no parameter {name!r}; there is: {', '.join(declared)}")
@@ -187,6 +191,12 @@ def seeds(*, default: int) -> Any:
         return value if isinstance(value, np.random.Generator) else check_int(name, value, low=0)
 
     return Parameter(default, "where random numbers begin", "a whole number of at least 0, or a NumPy generator", check)
+
+
+def tolerance(*, default: float) -> Any:
+    """Declare `tol`."""
+    doc = "a run stops when the objective rises by less than this per annotation; 0: never"
+    return number(doc, default=default, low=0)
 
 
 def threads(*, default: int | None) -> Any:

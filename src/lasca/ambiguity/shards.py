@@ -20,7 +20,17 @@ import pyarrow.parquet as pq
 from lasca.ambiguity import steps
 from lasca.ambiguity.record import Ambiguity, pick_candidates
 from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses
-from lasca.ambiguity.two_truths import LEAST, Fitted, Start, believable, fields_of, fit, label_scores, mass_of, start_of
+from lasca.ambiguity.two_truths import (
+    LEAST,
+    PairFit,
+    PairStart,
+    believable,
+    fields_of,
+    fit,
+    label_scores,
+    mass_of,
+    start_of,
+)
 from lasca.ambiguity.write import Row, arrow_table, rows
 from lasca.arrays import Bools, Floats, Ints, borders, ranges, readonly
 from lasca.corpus.votes import Votes
@@ -213,7 +223,7 @@ def two_truths_in_shards(
     return _found(truth, asked, fitted, counts, every, sizes, written)
 
 
-def _sampled(parts: list[tuple[Any, ...]], truth: TruthOnDisk, start: Start) -> PairPasses:
+def _sampled(parts: list[tuple[Any, ...]], truth: TruthOnDisk, start: PairStart) -> PairPasses:
     """Put the sampled tokens into one crowd in memory."""
     n, annotator, label = (np.concatenate(arrays) for arrays in zip(*parts))
     ends = readonly(borders(n))
@@ -244,7 +254,7 @@ def _cut(work: Work, scoring: Scoring, fraction: float | None, threshold: float,
 def _found(
     truth: TruthOnDisk,
     asked: dict[str, Any],
-    fitted: Fitted,
+    fitted: PairFit,
     counts: PairCounts,
     every: int,
     sizes: Ints,

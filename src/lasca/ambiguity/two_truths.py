@@ -66,7 +66,7 @@ ROWS_AT_A_TIME = 100_000
 
 
 @dataclass(frozen=True)
-class Start:
+class PairStart:
     """What the truth model's confusions give: the first parameters, priors, strengths, and each label's near ones."""
 
     parameters: PairParameters
@@ -82,7 +82,7 @@ def mass_of(proba: Array) -> Ints:
     return np.asarray(np.sum(parts, axis=0))
 
 
-def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> Start:
+def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> PairStart:
     """Make the start from the annotators' numbers of votes, the labels' mass (`mass_of`), and the confusions."""
     T = len(mass)
     mean: Floats = mass / SCALE / n_tokens
@@ -109,7 +109,7 @@ def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> Start:
         gamma=gamma,
     )
     levels = np.full(len(LEVELS), 1 / len(LEVELS))
-    return Start(replace(first, levels=levels), prior, steps.strengths(e.counts, p.psi), near)
+    return PairStart(replace(first, levels=levels), prior, steps.strengths(e.counts, p.psi), near)
 
 
 def two_truths(
@@ -165,7 +165,7 @@ def believable(votes: Votes, tokens: Ints, proba: npt.NDArray[np.floating], shar
 
 
 @dataclass(frozen=True)
-class Fitted:
+class PairFit:
     """Both stages: the last parameters and how EM got there."""
 
     parameters: PairParameters
@@ -186,8 +186,8 @@ class Passes(Protocol):
 
 
 def fit(
-    passes: Passes, everything: Passes, start: Start, max_iter: int, tol: float, progress: Progress | None
-) -> Fitted:
+    passes: Passes, everything: Passes, start: PairStart, max_iter: int, tol: float, progress: Progress | None
+) -> PairFit:
     """Run both stages on `passes`, all tokens or a sample of them, then the last steps on all."""
     fitted = _fit(passes, start, max_iter, tol, progress)
     if passes is everything:
@@ -198,7 +198,7 @@ def fit(
     return replace(fitted, parameters=p)
 
 
-def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Progress | None) -> Fitted:
+def _fit(passes: Passes, start: PairStart, max_iter: int, tol: float, progress: Progress | None) -> PairFit:
     size = passes.size
     prior = start.prior
 
@@ -227,7 +227,7 @@ def _fit(passes: Passes, start: Start, max_iter: int, tol: float, progress: Prog
 
         two = run(own_rows, steps.own_step(found, own, one.state), stage)
         evidence = steps.integrated(passes.run(two.state)[0], two.state, own)
-        tried.append(Fitted(two.state, own, strength, evidence, (one, two)))
+        tried.append(PairFit(two.state, own, strength, evidence, (one, two)))
     return max(tried, key=lambda fitted: fitted.evidence)
 
 
@@ -238,7 +238,7 @@ def _hard_levels(found: PairCounts) -> Bools:
     return np.asarray(rate < HARD * rate[n >= 0.1 * n.sum()].max())
 
 
-def fields_of(fitted: Fitted, found: PairCounts, every: int, sizes: Ints) -> dict[str, Any]:
+def fields_of(fitted: PairFit, found: PairCounts, every: int, sizes: Ints) -> dict[str, Any]:
     """Return the fields of the `Ambiguity` beside scores; `sizes[k]` is how many tokens with k votes were ranked."""
     p, (one, two) = fitted.parameters, fitted.runs
     pairs = found.pairs.sum(axis=2)

@@ -21,11 +21,11 @@ Five things, in the order they are used:
 
     from lasca import crf
     features = crf.Extractor(templates="ner").fit(corpus.tokens, corpus.offsets)
-    weights = crf.fit(features, proba, l2=1.0, max_iter=60, sequences=train, threads=2)
+    weights = crf.fit(features, proba, l2=1.0, max_iter=60, sequences=train, n_threads=2)
     proba[...] = crf.marginals(features, weights, sequences=test)
     weights = crf.fit(features, proba, init=weights, max_iter=10)      # the next round of EM
 
-`threads` never changes a result, only the time: sums run over chunks that depend on the data alone.
+`n_threads` never changes a result, only the time: sums run over chunks that depend on the data alone.
 The penalty is l2 · ‖θ‖² (CRFsuite's c2); a prior of variance v means l2 = 1 / (2 v).
 """
 

@@ -42,8 +42,8 @@ class Constraint:
             raise ModelError("a constraint must let some label begin and some label end a sequence")
 
 
-def _prepare(features: Features, weights: Weights, threads: int) -> Scores:
-    scores = Scores(features, weights.space, threads, pieces=8 if features.n_bundles > 5_000 else 1)
+def _prepare(features: Features, weights: Weights, n_threads: int) -> Scores:
+    scores = Scores(features, weights.space, n_threads, pieces=8 if features.n_bundles > 5_000 else 1)
     scores.update(weights.vector)
     return scores
 
@@ -61,14 +61,14 @@ def marginals(
     weights: Weights,
     *,
     sequences: Array | None = None,
-    threads: int = 1,
+    n_threads: int = 1,
     out: Array | None = None,
 ) -> Array:
     """Return the probability of each label of each token, float32 (n_tokens, n_labels).
 
     Rows of sequences that were not asked for are 0, or what they were in `out`.
     """
-    scores = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, n_threads)
     n_labels = weights.space.n_labels
     if out is None:
         out = np.zeros((features.n_tokens, n_labels), dtype=np.float32)
@@ -79,9 +79,9 @@ def marginals(
     return out
 
 
-def log_partition(features: Features, weights: Weights, *, threads: int = 1) -> Array:
+def log_partition(features: Features, weights: Weights, *, n_threads: int = 1) -> Array:
     """Return the log of the sum of exp(score) over all label sequences, for each sequence (0 for empty ones)."""
-    scores = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, n_threads)
     out = np.zeros((features.n_tokens, weights.space.n_labels), dtype=np.float32)
     log_z = np.zeros(features.n_sequences)
     _run_marginals(features, scores, _chosen(features, None), out, log_z)
@@ -97,7 +97,7 @@ def _run_marginals(features: Features, scores: Scores, chosen: Array, out: Array
              scores.mask, n_labels, scores.blocks, out, log_z)
             for part in chunks_of(chosen, features.offsets, _n_chunks(features))
         ],
-        scores.threads,
+        scores.n_threads,
     )  # fmt: skip
 
 
@@ -121,10 +121,10 @@ def viterbi(
     *,
     sequences: Array | None = None,
     constraint: Constraint | None = None,
-    threads: int = 1,
+    n_threads: int = 1,
 ) -> Array:
     """Return the labels of the best label sequences, int16 per token; −1 for sequences that were not asked for."""
-    scores = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, n_threads)
     moves, first, last = _decoding_rows(scores, constraint)
     out = np.full(features.n_tokens, -1, dtype=np.int16)
     each(
@@ -134,19 +134,19 @@ def viterbi(
              scores.space.n_labels, scores.blocks, out)
             for part in chunks_of(_chosen(features, sequences), features.offsets, _n_chunks(features))
         ],
-        scores.threads,
+        scores.n_threads,
     )  # fmt: skip
     return out
 
 
 def n_best(
-    features: Features, weights: Weights, n: int, *, constraint: Constraint | None = None, threads: int = 1
+    features: Features, weights: Weights, n: int, *, constraint: Constraint | None = None, n_threads: int = 1
 ) -> list[list[tuple[Array, float]]]:
     """Return up to n best label sequences per sequence, each with its log-probability (among all, allowed or not)."""
     check_int("n", n, low=1)
-    scores = _prepare(features, weights, threads)
+    scores = _prepare(features, weights, n_threads)
     moves, first, last = _decoding_rows(scores, constraint)
-    log_z = log_partition(features, weights, threads=threads)
+    log_z = log_partition(features, weights, n_threads=n_threads)
     out: list[list[tuple[Array, float]]] = []
     for s in range(features.n_sequences):
         begin, end = int(features.offsets[s]), int(features.offsets[s + 1])

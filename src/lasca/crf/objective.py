@@ -91,18 +91,18 @@ def chunks_of(sequences: Array, offsets: Array, n_chunks: int) -> list[Array]:
     return np.split(sequences, cuts)
 
 
-def each(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], threads: int) -> list[Any]:
+def each(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], n_threads: int) -> list[Any]:
     """Return function(*task) for each task; the tasks do not depend on the number of threads."""
-    return run_ordered(lambda task: function(*task), tasks, threads)
+    return run_ordered(lambda task: function(*task), tasks, n_threads)
 
 
 class Scores:
     """Bundle scores and moves of a parameter vector, in the kernels' layout."""
 
-    def __init__(self, features: Features, space: ParameterSpace, threads: int, pieces: int) -> None:
+    def __init__(self, features: Features, space: ParameterSpace, n_threads: int, pieces: int) -> None:
         if space.n_features != features.n_features:
             raise ModelError(f"weights over {space.n_features} features cannot score {features.n_features} features")
-        self.features, self.space, self.threads = features, space, threads
+        self.features, self.space, self.n_threads = features, space, n_threads
         self.width = padded_width(space.n_labels)
         self.blocks = block_tuple(self.width)
         self.bundles = np.zeros(features.n_bundles * self.width)
@@ -129,7 +129,7 @@ class Scores:
                  vector, self.blocks, self.bundles)
                 for lo, hi in self._ranges
             ],
-            self.threads,
+            self.n_threads,
         )  # fmt: skip
         self.transitions[self._has_move] = vector[space.move[self._has_move]]
         self.shift = float(self.transitions.max(initial=0.0))
@@ -159,7 +159,7 @@ class Objective:
         l2: float = 0.0,
         sequences: Array | None = None,
         sequence_weights: Array | None = None,
-        threads: int = 1,
+        n_threads: int = 1,
     ) -> None:
         self.kind = OBJECTIVES[check_choice("objective", objective, OBJECTIVES)]
         self.l2 = check_number("l2", l2, low=0.0)
@@ -176,8 +176,8 @@ class Objective:
             )
         chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
         self._tasks, n_chunks = self._plan(chosen)
-        self._threads = threads
-        self.scores = Scores(features, space, threads, pieces=8)
+        self._n_threads = n_threads
+        self.scores = Scores(features, space, n_threads, pieces=8)
         width = self.scores.width
         matrix = cost_matrix(None, n_labels) if costs is None else np.asarray(costs, dtype=np.float64)
         self._costs, self._units = self.scores.pad(matrix.T), self.scores.pad(np.eye(n_labels))
@@ -234,7 +234,7 @@ class Objective:
         """Return the value to be minimised at a parameter vector and fill its gradient."""
         scores, space = self.scores, self.space
         scores.update(vector)
-        value = -float(np.sum(run_ordered(self._chunk, range(len(self._tasks)), self._threads)))
+        value = -float(np.sum(run_ordered(self._chunk, range(len(self._tasks)), self._n_threads)))
         f = self.features
         each(
             crf_rows.feature_gradient,
@@ -243,7 +243,7 @@ class Objective:
                  self._bundles, scores.blocks, part)
                 for (lo, hi), part in zip(self._ranges, self._partial)
             ],
-            self._threads,
+            self._n_threads,
         )  # fmt: skip
         vectors.sum_parts(self._partial, gradient)
         T = space.n_labels

@@ -1,7 +1,7 @@
 """Minimisers on flat vectors: L-BFGS, and OWL-QN where there is an L1 penalty (Andrew & Gao 2007).
 
 The two-loop recursion runs in place over preallocated rings of steps and gradient changes: a call costs
-4 · memory passes over the vector and allocates nothing. The line search backtracks or expands until the
+4 · `_MEMORY` passes over the vector and allocates nothing. The line search backtracks or expands until the
 weak Wolfe conditions hold; after the first iteration a step of 1 is nearly always taken at once.
 """
 
@@ -22,6 +22,10 @@ __all__ = ["Iteration", "Minimum", "minimise"]
 Function = Callable[[Array, Array], float]
 
 _SUFFICIENT, _CURVATURE = 1e-4, 0.9
+_MEMORY = 6
+"""How many pairs of steps and gradient changes are kept."""
+_PERIOD = 10
+"""Over so many iterations the value must fall."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,6 @@ class Iteration:
     iteration: int
     max_iter: int
     objective: float
-    gradient_norm: float
     elapsed: float
     left: float
 
@@ -52,29 +55,28 @@ Callback = Callable[[Iteration, Array], bool]
 class _Clock:
     """Guess the time left from how fast the relative improvement over the last iterations falls."""
 
-    def __init__(self, max_iter: int, tolerance: float, period: int) -> None:
+    def __init__(self, max_iter: int, tol: float) -> None:
         self.start = time.perf_counter()
-        self.max_iter, self.tolerance, self.period = max_iter, tolerance, period
+        self.max_iter, self.tol = max_iter, tol
 
     def left(self, trace: list[float]) -> float:
         n = len(trace) - 1
-        if n < self.period + 1:
+        if n < _PERIOD + 1:
             return float("nan")
         per_iteration = (time.perf_counter() - self.start) / n
-        now = improvement(trace, self.period)
-        before = improvement(trace[: max(self.period + 1, n // 2)], self.period)
+        now, before = improvement(trace), improvement(trace[: max(_PERIOD + 1, n // 2)])
         wanted = float(self.max_iter - n)
-        if 0 < now < before and now > self.tolerance > 0:
-            rate = np.log(before / now) / max(1, n - max(self.period, n // 2))
-            wanted = min(wanted, float(np.log(now / self.tolerance) / rate))
+        if 0 < now < before and now > self.tol > 0:
+            rate = np.log(before / now) / max(1, n - max(_PERIOD, n // 2))
+            wanted = min(wanted, float(np.log(now / self.tol) / rate))
         return max(0.0, wanted) * per_iteration
 
 
-def improvement(trace: list[float], period: int) -> float:
-    """Return the relative fall of the value over the last `period` iterations."""
-    if len(trace) <= period:
+def improvement(trace: list[float]) -> float:
+    """Return the relative fall of the value over the last iterations."""
+    if len(trace) <= _PERIOD:
         return float("inf")
-    return (trace[-1 - period] - trace[-1]) / max(abs(trace[-1]), 1e-12)
+    return (trace[-1 - _PERIOD] - trace[-1]) / max(abs(trace[-1]), 1e-12)
 
 
 def _norm(x: Array) -> float:
@@ -84,20 +86,20 @@ def _norm(x: Array) -> float:
 class _History:
     """The last pairs of steps and gradient changes, in rings."""
 
-    def __init__(self, size: int, memory: int) -> None:
-        self.steps, self.changes = np.zeros((memory, size)), np.zeros((memory, size))
-        self.inner, self._share = np.ones(memory), np.empty(memory)
-        self.newest, self.n_pairs, self.memory = -1, 0, memory
+    def __init__(self, size: int) -> None:
+        self.steps, self.changes = np.zeros((_MEMORY, size)), np.zeros((_MEMORY, size))
+        self.inner, self._share = np.ones(_MEMORY), np.empty(_MEMORY)
+        self.newest, self.n_pairs = -1, 0
 
     def forget(self) -> None:
         self.newest, self.n_pairs = -1, 0
 
     def add(self, x: Array, new_x: Array, gradient: Array, new_gradient: Array) -> None:
-        place = (self.newest + 1) % self.memory
+        place = (self.newest + 1) % _MEMORY
         product = vectors.remember(x, new_x, gradient, new_gradient, self.steps[place], self.changes[place])
         if product > 1e-300:
             self.inner[place] = product
-            self.newest, self.n_pairs = place, min(self.n_pairs + 1, self.memory)
+            self.newest, self.n_pairs = place, min(self.n_pairs + 1, _MEMORY)
         else:
             self.forget()
 
@@ -112,41 +114,30 @@ def minimise(
     *,
     l1: float = 0.0,
     max_iter: int = 500,
-    tolerance: float = 1e-5,
-    gradient_tolerance: float = 1e-5,
-    period: int = 10,
-    memory: int = 6,
+    tol: float = 1e-5,
+    gradient_tol: float = 1e-5,
     callback: Callback | None = None,
 ) -> Minimum:
     """Minimise function + l1 · ‖x‖₁ from `start`.
 
-    Stops when the value fell by less than `tolerance` (relative) over `period` iterations, when
-    ‖gradient‖ < gradient_tolerance · max(1, ‖x‖), after `max_iter` iterations, when no step improves the value,
-    or when the callback returns True.
+    Stops when the value fell by less than `tol` (relative) over ten iterations, when ‖gradient‖ < gradient_tol · max(1,
+    ‖x‖), after `max_iter` iterations, when no step improves the value, or when the callback returns True.
     """
-    search = _OrthantSearch(function, start, l1, memory) if l1 > 0 else _Search(function, start, memory)
+    search = _OrthantSearch(function, start, l1) if l1 > 0 else _Search(function, start)
     if not np.isfinite(search.value):
         raise ModelError("the objective is not a number at the starting weights", got=search.value)
     trace = [search.value]
-    clock = _Clock(max_iter, tolerance, period)
+    clock = _Clock(max_iter, tol)
     converged = False
     for iteration in range(1, max_iter + 1):
-        if search.slope_norm() < gradient_tolerance * max(1.0, _norm(search.x)):
-            converged = True
-            break
-        if not search.advance():
+        if search.slope_norm() < gradient_tol * max(1.0, _norm(search.x)) or not search.advance():
             converged = True
             break
         trace.append(search.value)
-        if callback is not None and callback(
-            Iteration(
-                iteration, max_iter, search.value, search.slope_norm(),
-                time.perf_counter() - clock.start, clock.left(trace),
-            ),
-            search.x,
-        ):  # fmt: skip
+        now = Iteration(iteration, max_iter, search.value, time.perf_counter() - clock.start, clock.left(trace))
+        if callback is not None and callback(now, search.x):
             break
-        if improvement(trace, period) < tolerance:
+        if improvement(trace) < tol:
             converged = True
             break
     return Minimum(search.x, tuple(trace), search.n_evaluations, converged)
@@ -155,12 +146,12 @@ def minimise(
 class _Search:
     """L-BFGS with a bracketing line search for the weak Wolfe conditions."""
 
-    def __init__(self, function: Function, start: Array, memory: int) -> None:
+    def __init__(self, function: Function, start: Array) -> None:
         self.function = function
         self.x = np.array(start, dtype=np.float64)
         self.gradient, self._new_x = np.zeros_like(self.x), np.zeros_like(self.x)
         self._new_gradient, self._direction = np.zeros_like(self.x), np.zeros_like(self.x)
-        self.history = _History(len(self.x), memory)
+        self.history = _History(len(self.x))
         self.value = function(self.x, self.gradient)
         self.n_evaluations = 1
 
@@ -218,8 +209,8 @@ class _Search:
 class _OrthantSearch(_Search):
     """OWL-QN: L-BFGS on the pseudo-gradient, steps kept inside one orthant, backtracking."""
 
-    def __init__(self, function: Function, start: Array, l1: float, memory: int) -> None:
-        super().__init__(function, start, memory)
+    def __init__(self, function: Function, start: Array, l1: float) -> None:
+        super().__init__(function, start)
         self.l1 = l1
         self.pseudo = np.zeros_like(self.x)
         self.value += l1 * vectors.owlqn_pseudo_gradient(self.x, self.gradient, l1, self.pseudo)

@@ -37,7 +37,7 @@ from lasca.kernels.crf_decode import perceptron_epoch
 from lasca.kernels.simd import block_tuple
 from lasca.records import read_record, write_record
 
-__all__ = ["Callback", "Text", "TextBlock", "fit", "fit_blocks", "make_space", "perceptron"]
+__all__ = ["Callback", "LabelledText", "TextBlock", "fit", "fit_blocks", "make_space", "perceptron"]
 
 Callback = Callable[[Iteration, Weights], bool]
 
@@ -56,9 +56,8 @@ def fit(
     sequences: Array | None = None,
     sequence_weights: Array | None = None,
     max_iter: int = 500,
-    tolerance: float = 1e-5,
-    memory: int = 6,
-    threads: int = 1,
+    tol: float = 1e-5,
+    n_threads: int = 1,
     callback: Callback | None = None,
 ) -> Weights:
     """Minimise l2 · ‖θ‖² + l1 · ‖θ‖₁ − Σ weight · objective over the chosen sequences; return the weights.
@@ -81,10 +80,10 @@ def fit(
         start = np.zeros(space.size)
     function = Objective(
         features, targets, space, objective=objective, costs=costs, l2=l2, sequences=sequences,
-        sequence_weights=sequence_weights, threads=threads,
+        sequence_weights=sequence_weights, n_threads=n_threads,
     )  # fmt: skip
     watch = None if callback is None else lambda now, vector: callback(now, Weights(space, vector))
-    found = minimise(function, start, l1=l1, max_iter=max_iter, tolerance=tolerance, memory=memory, callback=watch)
+    found = minimise(function, start, l1=l1, max_iter=max_iter, tol=tol, callback=watch)
     return Weights(space, found.vector, found.trace, found.converged)
 
 
@@ -171,7 +170,7 @@ class _Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class LabelledText:
     """Sequences of tokens, each token with a target (see `lasca.crf.objective`)."""
 
     tokens: list[str]
@@ -180,7 +179,7 @@ class Text:
     number: int = 0
     """Which block it is."""
 
-    def load(self) -> Text:
+    def load(self) -> LabelledText:
         """Return the text: it is in memory already."""
         return self
 
@@ -192,7 +191,7 @@ class TextBlock(Protocol):
     def number(self) -> int:
         """Which block it is."""
 
-    def load(self) -> Text:
+    def load(self) -> LabelledText:
         """Read it."""
 
 
@@ -206,7 +205,7 @@ class Words(dict[str, None]):
 class CountWords:
     """The first pass: the words of a block."""
 
-    def visit(self, state: None, text: Text, local: Any) -> tuple[tuple[Words], None]:
+    def visit(self, state: None, text: LabelledText, local: Any) -> tuple[tuple[Words], None]:
         """Return the words."""
         return (Words(dict.fromkeys(text.tokens)),), None
 
@@ -214,7 +213,7 @@ class CountWords:
 class CountKeys:
     """The second pass: the features of a block."""
 
-    def visit(self, extractor: Extractor, text: Text, local: Any) -> tuple[tuple[Any], None]:
+    def visit(self, extractor: Extractor, text: LabelledText, local: Any) -> tuple[tuple[Any], None]:
         """Return how often each feature occurs."""
         return (extractor.count(text.tokens, text.offsets),), None
 
@@ -227,7 +226,7 @@ class Extract:
     n_labels: int
     states: str
 
-    def visit(self, extractor: Extractor, text: Text, local: Any) -> tuple[tuple[Array, Array], None]:
+    def visit(self, extractor: Extractor, text: LabelledText, local: Any) -> tuple[tuple[Array, Array], None]:
         """Write the features of a block, whole or not at all."""
         features = extractor.transform(text.tokens, text.offsets)
         write_record(Extracted(features, text.targets), self.folder / f"features-{text.number:05d}")
@@ -293,7 +292,7 @@ def fit_blocks(
     l1: float,
     states: str,
     max_iter: int,
-    tolerance: float,
+    tol: float,
     callback: Callback | None = None,
 ) -> Weights:
     """Fit a CRF to the texts of all blocks; `extractor` gets its dictionary, `folder` the features of the blocks."""
@@ -317,7 +316,5 @@ def fit_blocks(
             return float(value + vectors.add_penalty(vector, l2, gradient)) if l2 > 0 else float(value)
 
         watch = None if callback is None else lambda now, vector: callback(now, Weights(space, vector))
-        found = minimise(
-            function, np.zeros(space.size), l1=l1, max_iter=max_iter, tolerance=tolerance, callback=watch
-        )  # fmt: skip
+        found = minimise(function, np.zeros(space.size), l1=l1, max_iter=max_iter, tol=tol, callback=watch)
     return Weights(space, found.vector, found.trace, found.converged)

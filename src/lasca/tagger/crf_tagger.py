@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,11 @@ from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.optimise import Iteration
 from lasca.crf.templates import with_lists
-from lasca.crf.training import Callback, Text, TextBlock, fit, fit_blocks, perceptron
+from lasca.crf.training import Callback, LabelledText, TextBlock, fit, fit_blocks, perceptron
 from lasca.engine import Engine, Threads
 from lasca.engine.threads import available_threads
 from lasca.errors import ModelError, ParameterError
-from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, whole
+from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, threads, whole
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.lexicons import ready_lexicons
@@ -143,6 +144,7 @@ class CrfTagger(Tagger):
     """A linear-chain CRF tagger."""
 
     kind = "crf"
+    renamed = MappingProxyType({"threads": "n_threads", "tolerance": "tol"})
     _model: Fitted | None = None
 
     objective: str = choice("what is learned", (*OBJECTIVES, "agreement-f1"), default="likelihood")
@@ -180,9 +182,7 @@ class CrfTagger(Tagger):
     max_iter: int | None = whole(
         "iterations of L-BFGS, or passes of the perceptron", default=None, low=1, none="500, or 10 passes"
     )
-    tolerance: float = number(
-        "stop when the objective falls by less (relative) over ten iterations", default=1e-4, low=0
-    )
+    tol: float = number("stop when the objective falls by less (relative) over ten iterations", default=1e-4, low=0)
     held_out: float = number(
         "share of sequences kept aside to stop early; the best weights on them are kept", default=0.0, low=0, high=0.5
     )
@@ -203,7 +203,7 @@ class CrfTagger(Tagger):
     gazetteers: Mapping[str, str | Path | Iterable[str]] | None = other(
         "phrases by name, as for clusters", "files (a phrase a line) or phrases", default=None
     )
-    threads: int | None = whole("they change the time, never the result", default=None, low=1, none="all cores")
+    n_threads: int | None = threads(default=None)
     seed: int | np.random.Generator = seeds(default=0)
 
     @property
@@ -252,7 +252,7 @@ class CrfTagger(Tagger):
         constraint = scheme_constraint(names, targets, examples.offsets) if self.constrained else None
         if examples.borders is not None and examples.weights is None and self.in_blocks:
             blocks = [
-                Text(
+                LabelledText(
                     examples.tokens[offsets[0] : offsets[-1]],
                     offsets - offsets[0],
                     targets[offsets[0] : offsets[-1]],
@@ -261,7 +261,7 @@ class CrfTagger(Tagger):
                 for k, (a, b) in enumerate(pairwise(examples.borders))
                 for offsets in (examples.offsets[a : b + 1],)
             ]
-            self._learn_blocks(blocks, labels, active, constraint, Threads(self.threads), None, progress)
+            self._learn_blocks(blocks, labels, active, constraint, Threads(self.n_threads), None, progress)
             return
         extractor = self._extractor(labels)
         features = extractor.fit(examples.tokens, examples.offsets)
@@ -278,7 +278,7 @@ class CrfTagger(Tagger):
             found = training.perceptron(10 if self.max_iter is None else self.max_iter, gamma)
         else:
             found = training.lbfgs(
-                constraint, **self._settings(labels, active), threads=available_threads(self.threads)
+                constraint, **self._settings(labels, active), n_threads=available_threads(self.n_threads)
             )
         self._model = Fitted(labels, active, extractor, found, constraint)
 
@@ -319,18 +319,18 @@ class CrfTagger(Tagger):
         """Return the settings of L-BFGS."""
         return {
             "objective": self.objective, "costs": aligned_costs(self.confusion, labels, active), "l2": self.l2,
-            "l1": self.l1, "max_iter": 500 if self.max_iter is None else self.max_iter, "tolerance": self.tolerance,
+            "l1": self.l1, "max_iter": 500 if self.max_iter is None else self.max_iter, "tol": self.tol,
         }  # fmt: skip
 
     def _best(self, tokens: list[str], offsets: Array) -> Array:
         model = self._fitted()
-        features, threads = model.extractor.transform(tokens, offsets), available_threads(self.threads)
-        return viterbi(features, model.weights, constraint=model.constraint, threads=threads)
+        features, n_threads = model.extractor.transform(tokens, offsets), available_threads(self.n_threads)
+        return viterbi(features, model.weights, constraint=model.constraint, n_threads=n_threads)
 
     def _marginals(self, tokens: list[str], offsets: Array) -> Array:
         model = self._fitted()
         features = model.extractor.transform(tokens, offsets)
-        return marginals(features, model.weights, threads=available_threads(self.threads))
+        return marginals(features, model.weights, n_threads=available_threads(self.n_threads))
 
     def predict_n_best(self, sentences: Sequence[Sequence[str]], n: int = 5) -> list[list[tuple[list[str], float]]]:
         """Return up to n best label sequences of each sentence, best first, each with its probability."""
@@ -354,7 +354,8 @@ class CrfTagger(Tagger):
     def load(cls, path: str | Path) -> CrfTagger:
         """Read a tagger that `save` wrote. Nothing in the folder can run code."""
         model, parameters = Fitted.load(path)
-        tagger = cls(**{k: v for k, v in parameters.items() if k in cls._parameter_names()})
+        named = {cls.renamed.get(k, k): v for k, v in parameters.items()}
+        tagger = cls(**{k: v for k, v in named.items() if k in cls._parameter_names()})
         tagger._model = model
         return tagger
 

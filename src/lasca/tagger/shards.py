@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from lasca.arrays import Array, borders
 from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
-from lasca.crf.training import Text
+from lasca.crf.training import LabelledText
 from lasca.engine import Engine, Threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress
@@ -51,7 +51,7 @@ class LabelledBlock:
         """Which block it is."""
         return int(self.place.number)
 
-    def load(self) -> Text:
+    def load(self) -> LabelledText:
         """Read the sequences that have any label; the targets are those `Tagger.fit` would make."""
         block = self.place.load()
         corpus, offsets = self.place.corpus, block.votes.offsets
@@ -68,7 +68,7 @@ class LabelledBlock:
         lengths = np.diff(offsets)
         rows = np.repeat(used, lengths)
         words = corpus.words.arrow.take(pa.array(block.votes.words[rows])).to_pylist()
-        return Text(words, borders(lengths[used]), self._over(given[rows], corpus.n_labels), self.number)
+        return LabelledText(words, borders(lengths[used]), self._over(given[rows], corpus.n_labels), self.number)
 
     def _over(self, targets: Array, n_labels: int) -> Array:
         if self.active is None:
@@ -88,7 +88,7 @@ class LookAtLabels:
 
     n_labels: int
 
-    def visit(self, state: None, text: Text, local: Any) -> tuple[tuple[Array, Array], None]:
+    def visit(self, state: None, text: LabelledText, local: Any) -> tuple[tuple[Array, Array], None]:
         """Return both as truth values."""
         if text.targets.ndim == 2:
             present = text.targets.max(axis=0, initial=0) > 1e-6
@@ -132,7 +132,7 @@ def fit_in_shards(
         else corpus.crowd_votes().blocks(target, by_tokens=True)
     )
     blocks = [LabelledBlock(place, gold, tagger.soft and gold is None, tagger.certain) for place in places]
-    own = engine or Threads(tagger.threads)
+    own = engine or Threads(tagger.n_threads)
     with closing(own.open(LookAtLabels(corpus.n_labels), blocks)) as work:
         present, pairs = work.sum(None)
     active = np.flatnonzero(present)
@@ -149,9 +149,7 @@ def fit_in_shards(
 @lru_cache(maxsize=2)
 def _loaded(path: str) -> Any:
     tagger = load_tagger(path)
-    if "threads" in tagger.get_params():
-        tagger.set_params(threads=1)
-    return tagger
+    return tagger.set_params(**{name: 1 for name in ("n_threads", "threads") if name in tagger.get_params()})
 
 
 @dataclass(frozen=True)

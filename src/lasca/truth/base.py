@@ -20,7 +20,7 @@ from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Engine, Threads, Work, added
 from lasca.errors import ModelError
-from lasca.estimator import Estimator, Progress, choice, flag, number, other, seeds, threads, whole
+from lasca.estimator import Estimator, Progress, choice, flag, number, other, seeds, threads, tolerance, whole
 from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
 from lasca.truth.checks import check_truth
 from lasca.truth.finish import Finish, Tally, counted_confusion, joined
@@ -75,7 +75,9 @@ SUPPORTS = {
 """What a model may be able to take, and how it is called in messages."""
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(number, whole, flag, choice, other, seeds, threads))
+@dataclass_transform(
+    kw_only_default=True, field_specifiers=(number, whole, flag, choice, other, seeds, threads, tolerance)
+)
 class TruthModel(Estimator, ABC):
     """A model that infers the true labels from the crowd's. Subclasses give `name`, `summary` and `_infer`."""
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
-from lasca.estimator import choice, flag, number, seeds, threads, whole
+from lasca.estimator import choice, flag, number, seeds, threads, tolerance, whole
 from lasca.truth.annotator_models import ANNOTATOR_MODELS, VoteRows, make_annotators
 from lasca.truth.chain import DECODERS, ChainLearner, StateSpace
 from lasca.truth.chain_history import ChainHistory, ChainModel
@@ -83,9 +83,7 @@ class BayesianSequence(ChainModel):
     )
     restarts: int = whole("starts: the first is Dawid–Skene's, the others noisy copies of it", default=1, low=1)
     max_iter: int = whole("iterations of a run at most", default=100, low=1)
-    tol: float = number(
-        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-6, low=0
-    )
+    tol: float = tolerance(default=1e-6)
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 

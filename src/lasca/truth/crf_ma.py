@@ -36,7 +36,7 @@ from lasca.arrays import Bools, Codes, Floats, Ints, borders
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
 from lasca.crf.decode import log_partition
-from lasca.estimator import choice, number, other, seeds, threads, whole
+from lasca.estimator import choice, number, other, seeds, threads, tolerance, whole
 from lasca.kernels.label_paths import path_counts, path_scores
 from lasca.learn import EmRun
 from lasca.truth.base import Posterior
@@ -46,7 +46,7 @@ __all__ = ["CrfMa"]
 
 
 @dataclass(frozen=True)
-class State:
+class CrfMaState:
     """The weights of the CRF and what the annotators are worth."""
 
     theta: Floats
@@ -56,7 +56,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Paths:
+class GivenPaths:
     """What each annotator gave each sequence, and the features of these sequences."""
 
     features: crf.Features
@@ -70,7 +70,7 @@ class Paths:
     n_labels: int
 
     @classmethod
-    def of(cls, block: Block) -> Paths:
+    def of(cls, block: Block) -> GivenPaths:
         """Take a block that stands alone, and all of whose sequences have votes."""
         votes = block.votes
         token = block.token
@@ -118,17 +118,17 @@ class CrfMaLearner(JointLearner):
         """Return how often each label was given."""
         return (np.bincount(block.votes.label[block.hard], minlength=self.n_labels),)
 
-    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> CrfMaState:
         """Trust everybody alike, or at random."""
         (given,), n = summary, self.n_annotators
         pi = np.ones(n) if rng is None else rng.uniform(0.2, 1.8, n)
-        return State(np.zeros(self.size), pi, np.log(given.sum() / np.maximum(given, 1)))
+        return CrfMaState(np.zeros(self.size), pi, np.log(given.sum() / np.maximum(given, 1)))
 
-    def view(self, block: Block) -> Paths:
+    def view(self, block: Block) -> GivenPaths:
         """Return the paths of the sequences that have any."""
-        return Paths.of(spoken(block)[0])
+        return GivenPaths.of(spoken(block)[0])
 
-    def expect(self, state: State, view: Paths) -> tuple[tuple[Any, ...], Floats, Floats]:
+    def expect(self, state: CrfMaState, view: GivenPaths) -> tuple[tuple[Any, ...], Floats, Floats]:
         """Return Σ ln Σ_r p(z_i = r) (p / p0)^temper and what the annotators' worth is made of; what is believed."""
         weights, n = self.weights(state), self.n_annotators
         scores, moves = token_scores(view.features, weights), np.zeros((self.n_labels, self.n_labels))
@@ -144,7 +144,7 @@ class CrfMaLearner(JointLearner):
             worth = f1_counts(view, proba, self.entity, n)
         return (value, *worth), proba, moves
 
-    def chosen(self, state: State, view: Paths, scores: Floats) -> tuple[Floats, float]:
+    def chosen(self, state: CrfMaState, view: GivenPaths, scores: Floats) -> tuple[Floats, float]:
         """Return the probability of each path to be the right one of its sequence, and the log evidence."""
         weights, own = self.weights(state), np.empty(len(view.sequence))
         path_scores(*view.arrays, scores, weights.transitions, own)
@@ -159,7 +159,7 @@ class CrfMaLearner(JointLearner):
         value -= self.temper * float(log_partition(view.features, weights).sum())
         return q / total[view.sequence], value
 
-    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+    def update(self, state: CrfMaState, statistics: tuple[Any, ...]) -> tuple[CrfMaState, float]:
         """Return what the annotators are worth next."""
         value, right, of = statistics
         value += self.smoothing * float((np.log(state.pi) - state.pi).sum())
@@ -169,16 +169,16 @@ class CrfMaLearner(JointLearner):
             pi = ((2 * right + 1) / (of + 2)) ** self.power
         return replace(state, pi=pi), value / self.temper
 
-    def describe(self, state: State, block: Block, local: Any, out: Any) -> tuple[None, tuple[Any, ...]]:
+    def describe(self, state: CrfMaState, block: Block, local: Any, out: Any) -> tuple[None, tuple[Any, ...]]:
         """Write what is believed of the tokens; of sequences nobody labelled it is what the CRF says."""
         own, tokens = spoken(block)
         if len(own) < len(block):
             crf.marginals(block.beside, self.weights(state), out=out)
-        out[tokens] = self.expect(state, Paths.of(own) if local is None else local.view)[1]
+        out[tokens] = self.expect(state, GivenPaths.of(own) if local is None else local.view)[1]
         return None, ()
 
 
-def f1_counts(view: Paths, proba: Floats, entity: Bools, n: int) -> tuple[Floats, Floats]:
+def f1_counts(view: GivenPaths, proba: Floats, entity: Bools, n: int) -> tuple[Floats, Floats]:
     """Return of each annotator how many entity labels are right, and how many were given or are believed there.
 
     F1 is twice the first over the second, on the tokens an annotator labelled. With every label an entity label that is
@@ -227,9 +227,7 @@ class CrfMa(JointModel):
     )
     restarts: int = whole("starts: the first trusts everybody alike, the others at random", default=1, low=1)
     max_iter: int = whole("iterations of a run at most", default=10, low=1)
-    tol: float = number(
-        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-4, low=0
-    )
+    tol: float = tolerance(default=1e-4)
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 

@@ -201,9 +201,9 @@ class CrfTask:
             sequences=sequences,
             init=before,
             max_iter=self.settings.iterations,
-            threads=self.n_threads,
+            n_threads=self.n_threads,
         )
 
     def predict(self, learned: crf.Weights, sequences: Ints, out: Proba) -> None:
         """Write the labels' probabilities of some sequences to `out`."""
-        crf.marginals(self.features, learned, sequences=sequences, threads=self.n_threads, out=out)
+        crf.marginals(self.features, learned, sequences=sequences, n_threads=self.n_threads, out=out)

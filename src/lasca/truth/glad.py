@@ -30,7 +30,7 @@ import numpy as np
 from lasca.arrays import Bools, Floats, Ints, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
-from lasca.estimator import choice, number, seeds, threads, whole
+from lasca.estimator import choice, number, seeds, threads, tolerance, whole
 from lasca.kernels.glad import glad_pass
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.dawid_skene import matched
@@ -43,7 +43,7 @@ NO_PROBA = np.empty((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class State:
+class GladState:
     """Abilities, log label frequencies; the log ease of the tokens is kept with their blocks."""
 
     ability: Floats
@@ -51,7 +51,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Local:
+class GladLocal:
     """What is kept of a block: the log ease of its tokens, which of them have votes, and what is known."""
 
     log_ease: Floats
@@ -61,7 +61,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Prior:
+class GladPrior:
     """Means and precisions of ability and log ease; what is added to label counts (None: γ stays uniform).
 
     A history makes those of abilities and label counts arrays: the bound of what was seen before is one more normal
@@ -74,7 +74,7 @@ class Prior:
     ease_precision: float
     smoothing: float | Floats | None
 
-    def log_density(self, state: State, distance: float) -> float:
+    def log_density(self, state: GladState, distance: float) -> float:
         """Return ln p(α, ln β, γ) up to a constant; `distance` is Σ (ln β − mean)² over tokens that have votes."""
         ability = (self.ability_precision * (state.ability - self.ability_mean) ** 2).sum()
         ease = self.ease_precision * distance
@@ -88,7 +88,7 @@ class GladLearner:
 
     n_annotators: int
     n_labels: int
-    prior: Prior
+    prior: GladPrior
     remembers: ClassVar[bool] = True
     """The ease of a block's tokens cannot be made again from the block."""
 
@@ -96,18 +96,18 @@ class GladLearner:
         """Return nothing: the start is the prior's."""
         return ()
 
-    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> GladState:
         """Return abilities at the prior mean, or drawn around it."""
         ability = np.zeros(self.n_annotators) + self.prior.ability_mean
         if rng is not None:
             ability = self.prior.ability_mean + 0.5 * rng.standard_normal(self.n_annotators)
-        return State(ability, np.full(self.n_labels, -np.log(self.n_labels)))
+        return GladState(ability, np.full(self.n_labels, -np.log(self.n_labels)))
 
-    def visit(self, state: State, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
+    def visit(self, state: GladState, block: Block, local: GladLocal | None) -> tuple[tuple[Any, ...], GladLocal]:
         """Return the sums that abilities are made of, expected label counts, the log evidence and Σ (ln β − mean)²."""
         return self._pass(state, block, local or self._local(block), NO_PROBA)
 
-    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+    def update(self, state: GladState, statistics: tuple[Any, ...]) -> tuple[GladState, float]:
         """Do the M step of abilities and label frequencies; the objective is that of the state given."""
         sums, totals, evidence, distance = statistics
         prior = self.prior
@@ -116,20 +116,24 @@ class GladLearner:
         log_gamma = state.log_gamma
         if prior.smoothing is not None:
             log_gamma = np.log((totals + prior.smoothing) / (totals + prior.smoothing).sum())
-        return State(ability, log_gamma), evidence + prior.log_density(state, distance)
+        return GladState(ability, log_gamma), evidence + prior.log_density(state, distance)
 
-    def describe(self, state: State, block: Block, local: Local | None, out: Any) -> tuple[None, tuple[Any, ...]]:
+    def describe(
+        self, state: GladState, block: Block, local: GladLocal | None, out: Any
+    ) -> tuple[None, tuple[Any, ...]]:
         """Write the posterior of each token to `out`; return how many tokens that have votes are how easy, and sums."""
         local = local or self._local(block)
         (sums, totals, _, _), _ = self._pass(state, block, local, out)
         return None, (np.histogram(local.log_ease[local.voted], EASES)[0], sums, totals)
 
-    def _local(self, block: Block) -> Local:
+    def _local(self, block: Block) -> GladLocal:
         per_token = np.diff(block.start)
         ease = np.full(len(block), self.prior.ease_mean)
-        return Local(ease, per_token > 0, int(per_token.max(initial=1)), special_tokens(block))
+        return GladLocal(ease, per_token > 0, int(per_token.max(initial=1)), special_tokens(block))
 
-    def _pass(self, state: State, block: Block, local: Local, proba: Proba) -> tuple[tuple[Any, ...], Local]:
+    def _pass(
+        self, state: GladState, block: Block, local: GladLocal, proba: Proba
+    ) -> tuple[tuple[Any, ...], GladLocal]:
         votes, prior, special = block.votes, self.prior, local.special
         log_ease = np.empty_like(local.log_ease)
         sums, totals = np.zeros((self.n_annotators, 2)), np.zeros(self.n_labels)
@@ -162,14 +166,12 @@ class Glad(TruthModel):
         "starts: the first is at the prior means, the others draw abilities at random", default=1, low=1
     )
     max_iter: int = whole("iterations of a run at most", default=100, low=1)
-    tol: float = number(
-        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-5, low=0
-    )
+    tol: float = tolerance(default=1e-5)
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 
-    def _prior(self) -> Prior:
-        return Prior(
+    def _prior(self) -> GladPrior:
+        return GladPrior(
             ability_mean=self.ability_mean,
             ability_precision=self.ability_sd**-2,
             ease_mean=self.ease_mean,

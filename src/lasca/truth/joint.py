@@ -52,7 +52,7 @@ class Slope:
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class JointLocal:
     """What is kept of a block: how the model sees it, and what is believed of its tokens."""
 
     view: Any
@@ -95,7 +95,7 @@ class JointLearner(ABC):
         assert self.space is not None
         return crf.Weights(self.space, state.theta)
 
-    def visit(self, state: Any, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
+    def visit(self, state: Any, block: Block, local: JointLocal | None) -> tuple[tuple[Any, ...], JointLocal]:
         """Do the E step of a block and keep what it believes; or ask what the CRF makes of that (`Slope`)."""
         assert self.space is not None
         if isinstance(state, Slope):
@@ -106,7 +106,7 @@ class JointLearner(ABC):
         view = self.view(block) if local is None else local.view
         statistics, proba, moves = self.expect(state, view)
         targets = proba.astype(np.float32, copy=False)
-        return (moves - independent_moves(targets, view.features.offsets), *statistics), Local(view, targets)
+        return (moves - independent_moves(targets, view.features.offsets), *statistics), JointLocal(view, targets)
 
     def step(self, state: Any, work: Work) -> tuple[Any, float]:
         """Return the next state and the objective of this one."""

@@ -31,7 +31,7 @@ import numpy as np
 from lasca.arrays import Floats, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
-from lasca.estimator import flag, number, seeds, threads, whole
+from lasca.estimator import flag, number, seeds, threads, tolerance, whole
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
@@ -46,7 +46,7 @@ STRATEGY_PRIOR = 10.0
 
 
 @dataclass(frozen=True)
-class State:
+class MaceState:
     """The annotators: log (guesses, knows) and log ξ, with the counts they were made from."""
 
     log_theta: Floats
@@ -74,7 +74,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Prior:
+class MacePrior:
     """What is added to the counts of (guesses, knows) and of the labels guessed, and how the parameters are made."""
 
     theta: Floats
@@ -83,16 +83,16 @@ class Prior:
     """(n_labels,), or (n_annotators, n_labels)."""
     variational: bool
 
-    def state(self, knowing: Floats, strategy: Floats, given: Floats, n_tokens: int) -> State:
+    def state(self, knowing: Floats, strategy: Floats, given: Floats, n_tokens: int) -> MaceState:
         """Return the M step."""
         a, b = knowing + self.theta, strategy + self.xi
         if self.variational:
             penalty = -dirichlet_kl(a, self.theta) - dirichlet_kl(b, self.xi)
-            return State(expected_log(a), expected_log(b), penalty, a, b, given, n_tokens)
+            return MaceState(expected_log(a), expected_log(b), penalty, a, b, given, n_tokens)
         log_theta = np.log(a / a.sum(axis=1, keepdims=True))
         log_xi = np.log(b / b.sum(axis=1, keepdims=True))
         penalty = float((self.theta * log_theta).sum() + (self.xi * log_xi).sum())
-        return State(log_theta, log_xi, penalty, a, b, given, n_tokens)
+        return MaceState(log_theta, log_xi, penalty, a, b, given, n_tokens)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class MaceLearner:
 
     n_annotators: int
     n_labels: int
-    prior: Prior
+    prior: MacePrior
     noise: float
     has_past: bool = False
     """Whether the prior holds the counts of a history: then the start is what these make."""
@@ -116,7 +116,7 @@ class MaceLearner:
         votes, hard = block.votes, block.hard
         return vote_counts(votes.annotator[hard], votes.label[hard], self.n_annotators, self.n_labels), len(block)
 
-    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> MaceState:
         """Return the original's start: 1 + noise · uniform, normalised; with a history, where that ended."""
         if self.has_past:
             nothing = np.zeros((self.n_annotators, 2)), np.zeros((self.n_annotators, self.n_labels))
@@ -127,18 +127,18 @@ class MaceLearner:
         theta, xi = np.split(1.0 + noise, [2], axis=1)
         theta /= theta.sum(axis=1, keepdims=True)
         xi /= xi.sum(axis=1, keepdims=True)
-        return State(np.log(theta), np.log(xi), -np.inf, theta, xi, *summary)
+        return MaceState(np.log(theta), np.log(xi), -np.inf, theta, xi, *summary)
 
-    def visit(self, state: State, block: Block, local: Special | None) -> tuple[tuple[Any, ...], Special]:
+    def visit(self, state: MaceState, block: Block, local: Special | None) -> tuple[tuple[Any, ...], Special]:
         """Return expected counts: votes that are true, soft votes that were known or guessed; and the log evidence."""
         return self._pass(state, block, special_tokens(block) if local is None else local, NO_PROBA)
 
-    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+    def update(self, state: MaceState, statistics: tuple[Any, ...]) -> tuple[MaceState, float]:
         """Do the M step; the objective is that of the state given."""
         knowing, strategy, evidence = self.counted(state, statistics)
         return self.prior.state(knowing, strategy, state.given, state.n_tokens), evidence + state.penalty
 
-    def counted(self, state: State, statistics: tuple[Any, ...]) -> tuple[Floats, Floats, float]:
+    def counted(self, state: MaceState, statistics: tuple[Any, ...]) -> tuple[Floats, Floats, float]:
         """Return expected counts of (guesses, knows) and of labels guessed, and the log evidence."""
         agreed, soft_known, soft_guessed, evidence = statistics
         evidence += float((state.given * state.log_guess).sum()) - state.n_tokens * np.log(self.n_labels)
@@ -146,11 +146,11 @@ class MaceLearner:
         strategy = state.given - known + soft_guessed
         return np.stack([strategy.sum(axis=1), known.sum(axis=1) + soft_known], axis=1), strategy, evidence
 
-    def describe(self, state: State, block: Block, local: Special | None, out: Any) -> tuple[None, tuple[Any, ...]]:
+    def describe(self, state: MaceState, block: Block, local: Special | None, out: Any) -> tuple[None, tuple[Any, ...]]:
         """Write the posterior of each token to `out`; return the statistics."""
         return None, self._pass(state, block, special_tokens(block) if local is None else local, out)[0]
 
-    def _pass(self, state: State, block: Block, special: Special, proba: Proba) -> tuple[tuple[Any, ...], Special]:
+    def _pass(self, state: MaceState, block: Block, special: Special, proba: Proba) -> tuple[tuple[Any, ...], Special]:
         votes, T = block.votes, self.n_labels
         factor, evidence = special.allowed, 0.0
         soft_known, soft_guessed = np.zeros(self.n_annotators), np.zeros((self.n_annotators, T))
@@ -191,24 +191,22 @@ class Mace(TruthModel):
     noise: float = number("spread of the random starts", default=0.5, low=0)
     restarts: int = whole("random starts; the one with the largest objective is kept", default=10, low=1)
     max_iter: int = whole("iterations of a run at most", default=50, low=1)
-    tol: float = number(
-        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-6, low=0
-    )
+    tol: float = tolerance(default=1e-6)
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 
-    def _prior(self, n_labels: int) -> Prior:
+    def _prior(self, n_labels: int) -> MacePrior:
         if self.variational:
-            return Prior(np.array([self.alpha, self.beta]), np.full(n_labels, self.strategy_prior), True)
+            return MacePrior(np.array([self.alpha, self.beta]), np.full(n_labels, self.strategy_prior), True)
         smoothing = 0.01 / n_labels if self.smoothing is None else self.smoothing
-        return Prior(np.full(2, smoothing), np.full(n_labels, smoothing), False)
+        return MacePrior(np.full(2, smoothing), np.full(n_labels, smoothing), False)
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         return self._fitted(votes, progress, None)
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
         label, people = matched(history, corpus, "knowing")
-        past = History(np.zeros((corpus.n_annotators, 2)), np.zeros((corpus.n_annotators, corpus.n_labels)))
+        past = MaceHistory(np.zeros((corpus.n_annotators, 2)), np.zeros((corpus.n_annotators, corpus.n_labels)))
         for old, new in people:
             past.knowing[new] = history.statistics["knowing"][old]
             past.strategy[new, label] = history.statistics["strategy"][old]
@@ -216,7 +214,7 @@ class Mace(TruthModel):
         once.restarts = 1  # there is one start: where the history ended
         return once._fitted(votes, progress, past)
 
-    def _fitted(self, votes: Votes, progress: Progress, past: History | None) -> Posterior:
+    def _fitted(self, votes: Votes, progress: Progress, past: MaceHistory | None) -> Posterior:
         prior, fresh = self._prior(votes.n_labels), past is None
         if past is not None:
             prior = replace(prior, theta=prior.theta + past.knowing, xi=prior.xi + past.strategy)
@@ -235,7 +233,7 @@ class Mace(TruthModel):
         return replace(posterior, confusion=confusion, diagnostics=diagnostics, statistics=kept)
 
 
-class History(NamedTuple):
+class MaceHistory(NamedTuple):
     """The counts of an earlier truth over the annotators and labels of a corpus: they stay as they were."""
 
     knowing: Floats

@@ -28,7 +28,7 @@ from lasca import crf
 from lasca.arrays import Array, Bools, Floats
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
-from lasca.estimator import number, other, seeds, threads, whole
+from lasca.estimator import number, other, seeds, threads, tolerance, whole
 from lasca.kernels.counts import vote_counts
 from lasca.learn import EmRun
 from lasca.truth import dawid_skene as ds
@@ -40,7 +40,7 @@ __all__ = ["Raykar"]
 
 
 @dataclass(frozen=True)
-class State:
+class RaykarState:
     """The weights of the classifier, and the confusion matrices as Dawid–Skene has them."""
 
     theta: Floats
@@ -94,9 +94,9 @@ class RaykarLearner(JointLearner):
         votes, hard = block.votes, block.hard
         return (vote_counts(votes.annotator[hard], votes.label[hard], self.n_annotators, self.n_labels),)
 
-    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> RaykarState:
         """Believe the shares of the votes, or confusion matrices drawn at random."""
-        state, T = State(np.zeros(self.size), *summary), self.n_labels
+        state, T = RaykarState(np.zeros(self.size), *summary), self.n_labels
         if rng is None:
             return state
         rows = rng.dirichlet(np.ones(T), size=(self.n_annotators, T))
@@ -116,7 +116,7 @@ class RaykarLearner(JointLearner):
         every = Special(np.arange(n, dtype=np.int32), allowed, *soft, np.ones(n, np.int64))
         return Tokens(own, replace(self.crowd.look(own), special=every, teaches=np.ones(n, np.bool_)))
 
-    def expect(self, state: State, view: Tokens) -> tuple[tuple[Any, ...], Array, Floats]:
+    def expect(self, state: RaykarState, view: Tokens) -> tuple[tuple[Any, ...], Array, Floats]:
         """Return expected counts (annotator, given, true) and the log evidence; what is believed of the tokens."""
         special, moves = view.local.special, np.zeros((self.n_labels, self.n_labels))
         if state.annotators is None:
@@ -130,7 +130,7 @@ class RaykarLearner(JointLearner):
         counts, _, evidence = self.crowd.expect(state.annotators, view.block, local, proba)
         return (counts, evidence), proba, moves
 
-    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+    def update(self, state: RaykarState, statistics: tuple[Any, ...]) -> tuple[RaykarState, float]:
         """Return the next confusion matrices."""
         counts, value = statistics
         if state.annotators is not None:
@@ -139,7 +139,7 @@ class RaykarLearner(JointLearner):
         annotators = ds.mode(counts, flat + 1, self.prior, flat, state.given)
         return replace(state, annotators=replace(annotators, log_gamma=flat)), value
 
-    def describe(self, state: State, block: Block, local: Any, out: Any) -> tuple[Any, tuple[Any, ...]]:
+    def describe(self, state: RaykarState, block: Block, local: Any, out: Any) -> tuple[Any, tuple[Any, ...]]:
         """Write what is believed of the tokens; of those nobody spoke of it is what the classifier says."""
         voted = block.voted
         if not voted.all():
@@ -171,9 +171,7 @@ class Raykar(JointModel):
         "starts: the first is the shares of the votes, the others are random confusion matrices", default=1, low=1
     )
     max_iter: int = whole("iterations of a run at most", default=20, low=1)
-    tol: float = number(
-        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-4, low=0
-    )
+    tol: float = tolerance(default=1e-4)
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
 

@@ -30,7 +30,7 @@ from lasca.arrays import Bools, Floats, Ints, Ints32
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
 from lasca.crf.decode import log_partition
-from lasca.estimator import number, other, seeds, threads, whole
+from lasca.estimator import number, other, seeds, threads, tolerance, whole
 from lasca.kernels import lattice
 from lasca.learn import EmRun
 from lasca.truth.base import Posterior
@@ -40,7 +40,7 @@ __all__ = ["Sembler"]
 
 
 @dataclass(frozen=True)
-class State:
+class SemblerState:
     """The weights of the CRF and the reliabilities of the annotators."""
 
     theta: Floats
@@ -48,7 +48,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Texts:
+class VotedTexts:
     """Features and votes of some sequences."""
 
     features: crf.Features
@@ -58,7 +58,7 @@ class Texts:
     candidates: Bools
 
     @classmethod
-    def of(cls, block: Block) -> Texts:
+    def of(cls, block: Block) -> VotedTexts:
         """Take a block that stands alone."""
         votes, per_token = block.votes, np.diff(block.votes.start)
         cell = np.repeat(np.arange(len(block)) * votes.n_labels, per_token) + votes.label
@@ -100,16 +100,16 @@ class SemblerLearner(JointLearner):
         """Return nothing: the start knows the annotators alike."""
         return ()
 
-    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> State:
+    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> SemblerState:
         """Trust everybody alike, or at random."""
         n = self.n_annotators
-        return State(np.zeros(self.size), np.full(n, 0.8) if rng is None else rng.uniform(0.5, 0.95, n))
+        return SemblerState(np.zeros(self.size), np.full(n, 0.8) if rng is None else rng.uniform(0.5, 0.95, n))
 
-    def view(self, block: Block) -> Texts:
+    def view(self, block: Block) -> VotedTexts:
         """Return the sequences that are spoken of."""
-        return Texts.of(spoken(block)[0])
+        return VotedTexts.of(spoken(block)[0])
 
-    def expect(self, state: State, view: Texts) -> tuple[tuple[Any, ...], Floats, Floats]:
+    def expect(self, state: SemblerState, view: VotedTexts) -> tuple[tuple[Any, ...], Floats, Floats]:
         """Return the log evidence, how many labels each annotator gave and how many of them right; what is believed."""
         weights, offsets, n = self.weights(state), view.features.offsets, self.n_annotators
         chain, shift = chain_of(weights)
@@ -121,7 +121,7 @@ class SemblerLearner(JointLearner):
         right = summed(view.annotator, proba.ravel()[view.cell], n)
         return (value, np.bincount(view.annotator, minlength=n), right), proba, moves
 
-    def update(self, state: State, statistics: tuple[Any, ...]) -> tuple[State, float]:
+    def update(self, state: SemblerState, statistics: tuple[Any, ...]) -> tuple[SemblerState, float]:
         """Return the next reliabilities."""
         value, given, right = statistics
         value += float((given * (np.log1p(-state.rho) - np.log(self.n_labels - 1))).sum())
@@ -129,9 +129,9 @@ class SemblerLearner(JointLearner):
         rho = (np.minimum(right, given) + self.smoothing) / (given + 2 * self.smoothing)
         return replace(state, rho=rho), value
 
-    def describe(self, state: State, block: Block, local: Any, out: Any) -> tuple[Any, tuple[Any, ...]]:
+    def describe(self, state: SemblerState, block: Block, local: Any, out: Any) -> tuple[Any, tuple[Any, ...]]:
         """Write the posterior of all sequences; return the best paths."""
-        texts, weights = Texts.of(block.alone()), self.weights(state)
+        texts, weights = VotedTexts.of(block.alone()), self.weights(state)
         chain, _ = chain_of(weights)
         evidence, offsets = texts.evidence(weights, state.rho), texts.features.offsets
         proba, labels = np.empty(evidence.shape), np.empty(len(block), np.int16)
@@ -157,9 +157,7 @@ class Sembler(JointModel):
     )
     restarts: int = whole("starts: the first trusts everybody alike, the others at random", default=1, low=1)
     max_iter: int = whole("iterations of a run at most", default=20, low=1)
-    tol: float = number(
-        "a run stops when the objective rises by less than this per annotation; 0: never", default=1e-4, low=0
-    )
+    tol: float = tolerance(default=1e-4)
     seed: int | np.random.Generator = seeds(default=0)
     n_threads: int | None = threads(default=None)
     _way = "decodes"
