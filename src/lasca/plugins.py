@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from lasca.errors import LascaWarning, PluginError
 
-__all__ = ["Registry", "load_object", "plugin_names"]
+__all__ = ["Registry", "checked_class", "load_object", "plugin_names"]
 
 Entry = TypeVar("Entry")
 
@@ -31,6 +31,16 @@ def load_object(reference: str) -> Any:
     for part in name.split(".") if name else ():
         found = getattr(found, part)
     return found
+
+
+def checked_class(reference: str, base: type, attribute: str, name: str) -> str:
+    """Return the reference of a plug-in that is a subclass of `base` and called what its entry point is called."""
+    found = load_object(reference)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise TypeError(f"{reference} is not a subclass of {base.__module__.rsplit('.', 1)[0]}.{base.__name__}")
+    if getattr(found, attribute) != name:
+        raise ValueError(f"the entry point is {name!r}, but the class has {attribute} {getattr(found, attribute)!r}")
+    return reference
 
 
 def plugin_names(group: str) -> tuple[str, ...]:

@@ -67,14 +67,17 @@ def save_folder(
 
 
 @contextmanager
-def loading(path: str | Path, what: str) -> Iterator[Path]:
-    """Give the folder of a saved record; what is wrong with it is said in words: it is not there, or damaged."""
+def loading(path: str | Path, what: str, hint: str | None = None) -> Iterator[Path]:
+    """Give the folder of a saved record; what is wrong with it is said in words: it is not there, or damaged.
+
+    The hint is for where it is not there.
+    """
     try:
         yield Path(path)
     except StoreError:
         raise
     except OSError as error:
-        raise StoreError(f"there is no {what} to load", where=str(path), got=error.strerror) from error
+        raise StoreError(f"there is no {what} to load", where=str(path), got=error.strerror, hint=hint) from error
     except (pa.ArrowException, SafetensorError, LascaError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"the saved {what} is damaged", where=str(path), got=str(error)) from error
 

@@ -86,14 +86,12 @@ def get_corpus(data: str | Sequence[str], format: str = "auto", reader: Sequence
 
 def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> str:
     """Return the name of a gold of DATA: this one, or the first. The hint says what to do where there is none."""
-    if name is None and corpus.golds:
-        return next(iter(corpus.golds))
-    if name is not None and name in corpus.golds:
-        return name
-    if corpus.golds:
+    if not corpus.golds:
+        raise CorpusError("there are no gold labels in it", where=data, hint=hint)
+    if name is not None and name not in corpus.golds:
         known = ", ".join(excerpt(gold, 40) for gold in corpus.golds)
         raise CorpusError("there is no gold of that name", where=data, got=name, hint=f"There is: {known}")
-    raise CorpusError("there are no gold labels in it", where=data, hint=hint)
+    return name or next(iter(corpus.golds))
 
 
 def get_model(name: str, params: Sequence[str] | None, seed: int) -> TruthModel:

@@ -1,6 +1,6 @@
 """The corpus: tokens in sequences, and what each annotator said of them."""
 
-from lasca.corpus.check import free_text, need_corpus
+from lasca.corpus.build import free_text, need_corpus
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport

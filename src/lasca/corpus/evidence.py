@@ -97,10 +97,6 @@ class SoftVotes:
         proba[:, code] = self.proba
         return SoftVotes(self.token, self.annotator, proba)
 
-    def equals(self, other: SoftVotes | None) -> bool:
-        """Say whether two records hold the same."""
-        return other is not None and all(map(np.array_equal, vars(self).values(), vars(other).values()))
-
 
 @dataclass(frozen=True, eq=False)
 class KnownLabels:
@@ -152,10 +148,6 @@ class KnownLabels:
         allowed = np.zeros((len(self), n_labels), np.bool_)
         allowed[:, code] = self.allowed
         return KnownLabels(self.token, allowed)
-
-    def equals(self, other: KnownLabels | None) -> bool:
-        """Say whether two records hold the same."""
-        return other is not None and all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
 
 def known_labels(given: Any, n_tokens: int, labels: Sequence[str]) -> KnownLabels | None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.arrays import Array, Bools, Codes, Ints, Ints32, readonly
-from lasca.corpus import build, check, reshape, store
+from lasca.corpus import build, reshape, store
 from lasca.corpus.evidence import KnownLabels, SoftVotes, known_labels
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
@@ -67,7 +67,7 @@ class CrowdCorpus(Record):
     load_report: LoadReport = field(default_factory=LoadReport)
 
     def __post_init__(self) -> None:
-        for name, value in check.checked(self).items():
+        for name, value in build.checked(self).items():
             object.__setattr__(self, name, value)
         for name in ("golds", "metadata", "token_metadata"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
@@ -185,7 +185,7 @@ class CrowdCorpus(Record):
         return card("CrowdCorpus", {**facts, **names}, people, self.n_annotators - SHOWN)
 
     def __eq__(self, other: object) -> bool:
-        return check.equal(self, other) if isinstance(other, CrowdCorpus) else NotImplemented
+        return build.equal(self, other) if isinstance(other, CrowdCorpus) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -333,4 +333,4 @@ def _with_kinds(fields: dict[str, Any]) -> dict[str, Any]:
     """Turn `roles` into kinds."""
     given = dict(fields)
     roles = given.pop("roles", ())
-    return given | ({"kinds": check.kinds_of(roles)} if roles else {})
+    return given | ({"kinds": build.kinds_of(roles)} if roles else {})

@@ -90,12 +90,7 @@ def _sequence_indices(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> Ints:
         if indices.min() < 0 or indices.max() >= corpus.n_sequences:
             raise CorpusError(f"sequence indices must lie in 0..{corpus.n_sequences - 1}", got=int(indices.max()))
         return indices
-    position = {name: i for i, name in enumerate(corpus.sequence_ids)}
-    names = [str(name) for name in given.ravel()]
-    unknown = next((name for name in names if name not in position), None)
-    if unknown is not None:
-        raise CorpusError("there is no sequence of that id", got=unknown)
-    return np.array([position[name] for name in names], np.int64)
+    return np.array([corpus.index(str(name)) for name in given.ravel()], np.int64)
 
 
 def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:

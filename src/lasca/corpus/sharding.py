@@ -21,7 +21,7 @@ from lasca.arrays import Ints
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
 from lasca.corpus.shards import MANIFEST, VERSION, ShardedCorpus
-from lasca.corpus.store import by_label, write_arrow
+from lasca.corpus.store import tables_of, write_arrow
 from lasca.corpus.votes import Votes, cuts_between
 from lasca.errors import CorpusError
 from lasca.files import whole_folder
@@ -249,31 +249,16 @@ def _tables(shard: CrowdCorpus, votes: Votes, words: dict[str, int], *, several:
     """Return the tables of a shard; words that are new are added to `words`."""
     code, names = shard.tokens.codes()
     codes = np.array([words.setdefault(word, len(words)) for word in names], np.int32)
-    tokens: dict[str, Any] = {"word": codes[code] if len(codes) else code}
-    tokens |= {f"gold:{name}": gold for name, gold in shard.golds.items()}
-    if shard.token_chars is not None:
-        tokens |= {"char_start": shard.token_chars[:, 0], "char_end": shard.token_chars[:, 1]}
-    tokens |= {f"metadata:{name}": column.arrow for name, column in shard.token_metadata.items()}
     cuts = np.arange(shard.n_sequences)
     if several:
         document, known = shard.metadata["document"].codes()
         cuts = cuts_between(document, len(known))
     token = shard.offsets[cuts]
-    tables: dict[str, dict[str, Any]] = {
-        "sequences": {"id": shard.sequence_ids.arrow}
-        | {f"metadata:{name}": column.arrow for name, column in shard.metadata.items()},
+    return tables_of(shard, {}, {"word": codes[code] if len(codes) else code}) | {
         "offsets": {"offset": shard.offsets},
-        "tokens": tokens,
         "starts": {"start": shard.token_start},
-        "annotations": {"annotator": shard.annotation_annotator, "label": shard.annotation_label},
         "cuts": {"sequence": cuts, "tokens": token, "votes": votes.start[token]},
     }
-    if shard.soft is not None:
-        soft = shard.soft
-        tables["soft"] = {"token": soft.token, "annotator": soft.annotator} | by_label("p", soft.proba)
-    if shard.known is not None:
-        tables["known"] = {"token": shard.known.token} | by_label("allowed", shard.known.allowed)
-    return tables
 
 
 def _sizes(shard: CrowdCorpus, votes: Votes) -> dict[str, int]:

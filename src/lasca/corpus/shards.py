@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lasca.arrays import Codes, Ints, borders, readonly
+from lasca.arrays import Codes, Ints, Ints32, borders, readonly
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
@@ -34,7 +34,7 @@ from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import CorpusError, LascaError, StoreError
 from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
-from lasca.records import read_record
+from lasca.records import loading, read_record
 
 __all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded", "sequences_of"]
 
@@ -76,7 +76,7 @@ class ShardedCorpus:
     def open(cls, path: str | Path) -> ShardedCorpus:
         """Open a folder that `lasca shard` wrote."""
         folder = Path(path).resolve()
-        try:
+        with loading(folder, "sharded corpus"):
             check_sums(folder, MANIFEST, "annotators.arrow")
             header = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             if header.get("lasca") != "shards" or header.get("version") != VERSION:
@@ -102,10 +102,6 @@ class ShardedCorpus:
                 token_metadata=tuple(header["token_metadata"]),
                 load_report=LoadReport.from_dict(header["load_report"]),
             )
-        except OSError as error:
-            raise StoreError("there is no sharded corpus", where=str(folder), got=error.strerror) from error
-        except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StoreError("the sharded corpus is damaged", where=str(folder), got=str(error)) from error
 
     # --- sizes -------------------------------------------------------------------------------------------------
 
@@ -254,7 +250,7 @@ class ShardedCorpus:
     def gold(self, name: str, first: int, last: int) -> Codes:
         """Return the gold labels of the tokens first..last, -1 where there is none."""
         if name not in self.golds:
-            raise CorpusError(f"there is no such gold (known: {', '.join(self.golds) or 'there is none'})", got=name)
+            raise CorpusError(f"there is no gold of that name (there is: {', '.join(self.golds) or 'none'})", got=name)
         parts = [_gold(self._shard(s, "tokens").slice(a, b - a), name) for s, a, b in self.pieces(first, last)]
         return np.concatenate([np.zeros(0, np.int16), *parts])
 
@@ -417,6 +413,17 @@ class BlockOnDisk:
     def corpus(self) -> ShardedCorpus:
         """The corpus, opened once in each process."""
         return _opened(self.folder, self.key)
+
+    def columns(self, words: Ints32) -> dict[str, Any]:
+        """Return the columns that a table of its tokens begins with: sequence, position, and the word of each."""
+        offsets, ids = self.corpus.sequences(self.first, self.last)
+        lengths = np.diff(offsets)
+        sequence = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        return {
+            "sequence": pa.DictionaryArray.from_arrays(pa.array(sequence), ids.arrow),
+            "position": (np.arange(len(sequence)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
+            "token": self.corpus.words.arrow.take(pa.array(words)),
+        }
 
     def load(self) -> Block:
         """Read the block."""

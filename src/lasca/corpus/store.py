@@ -15,20 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lasca.arrays import borders
-from lasca.corpus.check import kinds_of
+from lasca.corpus.build import kinds_of
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
-from lasca.errors import StoreError
 from lasca.estimator import check_choice
 from lasca.files import check_sums, whole_folder
-from lasca.records import read_header
+from lasca.records import loading, read_header
 
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "by_label", "checked_arrow", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "write_arrow",
+    "checked_arrow", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "tables_of",
+    "write_arrow",
 ]  # fmt: skip
 
 VERSION = 2
@@ -54,10 +54,23 @@ def save(corpus: CrowdCorpus, path: str | Path, format: str, overwrite: bool) ->
         "known": corpus.known is not None,
         "load_report": corpus.load_report.to_dict(),
     }
-    sequences = {"id": corpus.sequence_ids.arrow, "length": np.diff(corpus.offsets)}
+    tables = tables_of(
+        corpus,
+        {"length": np.diff(corpus.offsets)},
+        {"token": corpus.tokens.arrow, "annotations": np.diff(corpus.token_start).astype(np.int32)},
+    )
+    with whole_folder(path, overwrite=overwrite) as folder:
+        for name, columns in tables.items():
+            write_arrow(pa.table(columns), folder / f"{name}.{format}")
+        text = json.dumps(header, ensure_ascii=False, indent=1)
+        (folder / "corpus.json").write_text(text, encoding="utf-8")
+
+
+def tables_of(corpus: CrowdCorpus, of_sequences: dict[str, Any], of_tokens: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of all tables; how long sequences are and which words tokens are is the caller's to say."""
+    sequences = {"id": corpus.sequence_ids.arrow} | of_sequences
     sequences |= {f"metadata:{name}": column.arrow for name, column in corpus.metadata.items()}
-    tokens = {"token": corpus.tokens.arrow, "annotations": np.diff(corpus.token_start).astype(np.int32)}
-    tokens |= {f"gold:{name}": gold for name, gold in corpus.golds.items()}
+    tokens = of_tokens | {f"gold:{name}": gold for name, gold in corpus.golds.items()}
     if corpus.token_chars is not None:
         tokens |= {"char_start": corpus.token_chars[:, 0], "char_end": corpus.token_chars[:, 1]}
     tokens |= {f"metadata:{name}": column.arrow for name, column in corpus.token_metadata.items()}
@@ -68,11 +81,7 @@ def save(corpus: CrowdCorpus, path: str | Path, format: str, overwrite: bool) ->
         tables["soft"] = {"token": soft.token, "annotator": soft.annotator} | by_label("p", proba)
     if corpus.known is not None:
         tables["known"] = {"token": corpus.known.token} | by_label("allowed", corpus.known.allowed)
-    with whole_folder(path, overwrite=overwrite) as folder:
-        for name, columns in tables.items():
-            write_arrow(pa.table(columns), folder / f"{name}.{format}")
-        text = json.dumps(header, ensure_ascii=False, indent=1)
-        (folder / "corpus.json").write_text(text, encoding="utf-8")
+    return tables
 
 
 def by_label(name: str, matrix: Any) -> dict[str, Any]:
@@ -91,8 +100,7 @@ def write_arrow(table: Any, path: Path) -> None:
 
 def load(path: str | Path) -> dict[str, Any]:
     """Read the fields of a corpus from a folder."""
-    folder = Path(path)
-    try:
+    with loading(path, "corpus", "Expected a folder that CrowdCorpus.save wrote") as folder:
         format = "arrow" if any(folder.glob("*.arrow")) else "parquet"
         files, again = [f"{name}.{format}" for name in TABLES], "Make it anew: lasca convert EXPORT FOLDER -t lasca"
         header = read_header(folder, "corpus", (VERSION, *OLDER), *files, hint=again)
@@ -118,12 +126,6 @@ def load(path: str | Path) -> dict[str, Any]:
             "token_chars": _token_chars(tokens),
             "load_report": LoadReport.from_dict(header["load_report"]),
         }
-    except OSError as error:
-        raise StoreError(
-            "there is no corpus to load", where=str(folder), hint="Expected a folder that CrowdCorpus.save wrote"
-        ) from error
-    except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError("the saved corpus is damaged", where=str(folder), got=str(error)) from error
 
 
 def _about(header: dict[str, Any]) -> dict[str, tuple[Any, ...]]:

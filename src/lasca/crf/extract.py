@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lasca.arrays import Array
+from lasca.arrays import Array, borders
 from lasca.crf.features import Features
 from lasca.crf.fields import BEGIN, END, Lexicons, Longer, cluster_values, field_values
 from lasca.crf.templates import Part, Template, Templates
@@ -332,9 +332,7 @@ class _Build:
             self.slots.extend((self.batch.at(o) + base).astype(np.int32) for o in range(low, high + 1))
         for first in range(0, len(listed), _TOGETHER):
             self._lists(listed[first : first + _TOGETHER])
-        table = np.concatenate([(b >= 0).sum(axis=1) for b in self.bundles])
-        start = np.zeros(len(table) + 1, dtype=np.int64)
-        np.cumsum(table, out=start[1:])
+        start = borders(np.concatenate([(b >= 0).sum(axis=1) for b in self.bundles]))
         flat = np.concatenate([b[b >= 0] for b in self.bundles]).astype(np.int32)
         return np.ascontiguousarray(np.stack(self.slots, axis=1)), start, flat
 

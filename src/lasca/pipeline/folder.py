@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "command", "corpus_hash", "load_truth", "make_record", "path_hash", "save_truth", "source_of", "versions",
-    "with_warnings", "write_csv", "write_out",
+    "with_warnings", "write_csv", "write_out", "write_summary",
 ]  # fmt: skip
 
 VERSION = 1
@@ -174,18 +174,16 @@ def save_truth(corpus: CrowdCorpus, truth: Truth, path: str | Path, *, overwrite
     """Write a truth and its corpus into one folder, for people (labels, annotators) and for the next step (records)."""
     with whole_folder(path, overwrite=overwrite) as folder:
         write_labels(corpus, truth, folder)
-        write_json(
-            folder / "aggregate.json",
-            {
-                "lasca": __version__,
-                "model": truth.model,
-                "params": {name: repr(value) for name, value in truth.params.items()},
-                "source": corpus.load_report.to_dict(),
-                "warnings": list(truth.warnings),
-            },
-        )
+        write_summary(folder, truth, corpus.load_report.to_dict())
         corpus.save(folder / "corpus")
         truth.save(folder / "truth")
+
+
+def write_summary(folder: Path, truth: Truth, source: Mapping[str, Any], **more: Any) -> None:
+    """Write aggregate.json: by which model, with which parameters, and from what a truth was inferred."""
+    params = {name: repr(value) for name, value in truth.params.items()}
+    said = {"lasca": __version__, "model": truth.model, "params": params, "source": dict(source)}
+    write_json(folder / "aggregate.json", said | {"warnings": list(truth.warnings)} | more)
 
 
 def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:

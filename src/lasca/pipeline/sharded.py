@@ -32,10 +32,10 @@ from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Block
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, StoreError
-from lasca.files import check_output, real_path, whole_file, whole_folder, write_json, write_lines
+from lasca.files import check_output, real_path, whole_file, whole_folder, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
-from lasca.pipeline.folder import versions, write_csv
+from lasca.pipeline.folder import versions, write_csv, write_summary
 from lasca.records import plain
 from lasca.tagger import CrfTagger
 from lasca.tagger.shards import fit_in_shards, tag_in_shards
@@ -113,17 +113,8 @@ def _write(corpus: ShardedCorpus, truth: Truth, work: Path, folder: Path) -> Non
     _tidy(work / "parts")
     (work / "parts").rename(folder / "labels")
     write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
-    write_json(
-        folder / "aggregate.json",
-        {
-            "lasca": versions()["lasca"],
-            "model": truth.model,
-            "params": {name: repr(value) for name, value in truth.params.items()},
-            "source": corpus.load_report.to_dict() | {"source": str(corpus.folder), "sha256": corpus.key},
-            "warnings": list(truth.warnings),
-            "diagnostics": {name: plain(value) for name, value in truth.diagnostics.items()},
-        },
-    )
+    source = corpus.load_report.to_dict() | {"source": str(corpus.folder), "sha256": corpus.key}
+    write_summary(folder, truth, source, diagnostics={name: plain(value) for name, value in truth.diagnostics.items()})
     truth.save(folder / "truth")
 
 
@@ -253,17 +244,11 @@ class WritePart:
         assert part.proba is not None
         assert part.labels is not None
         assert part.voted is not None
-        place = block.place
-        offsets, ids = place.corpus.sequences(place.first, place.last)
-        lengths = np.diff(offsets)
-        sequence = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         chosen = part.proba[np.arange(len(part.labels)), part.labels]
         names = pa.array(self.labels, pa.string())
         table = pa.table(
-            {
-                "sequence": pa.DictionaryArray.from_arrays(pa.array(sequence), ids.arrow),
-                "position": (np.arange(len(sequence)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
-                "token": place.corpus.words.arrow.take(pa.array(block.votes.words)),
+            block.place.columns(block.votes.words)
+            | {
                 "label": pa.DictionaryArray.from_arrays(pa.array(part.labels, mask=~part.voted), names),
                 "probability": chosen,
                 "proba": pa.FixedSizeListArray.from_arrays(pa.array(part.proba.ravel()), len(self.labels)),

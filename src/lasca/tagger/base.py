@@ -16,7 +16,7 @@ from lasca.arrays import Array, borders
 from lasca.corpus import need_corpus
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
-from lasca.plugins import Registry, load_object
+from lasca.plugins import Registry, checked_class, load_object
 from lasca.tagger.prepare import (
     Paths,
     VoteScore,
@@ -45,11 +45,7 @@ def _plugin(name: str, reference: str) -> str | None:
     found = load_object(reference)
     if hasattr(found, "prepare") and not hasattr(found, "predict_proba"):
         return None
-    if not (isinstance(found, type) and issubclass(found, Tagger)):
-        raise TypeError(f"{reference} is not a subclass of lasca.tagger.Tagger")
-    if found.kind != name:
-        raise ValueError(f"the entry point is {name!r}, but the class is of the kind {found.kind!r}")
-    return reference
+    return checked_class(reference, Tagger, "kind", name)
 
 
 TAGGERS: Registry[str] = Registry(

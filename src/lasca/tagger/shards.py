@@ -162,29 +162,19 @@ class TagBlock:
 
     def __call__(self, _: None, block: Any) -> int:
         """Write a block; return how many sequences it has."""
-        model, place = _loaded(self.tagger), block.place
-        offsets, ids = place.corpus.sequences(place.first, place.last)
-        tokens = place.corpus.words.arrow.take(pa.array(block.votes.words))
-        words = tokens.to_pylist()
-        sentences = [words[a:b] for a, b in pairwise(offsets.tolist())]
-        lengths = np.diff(offsets)
+        model, columns = _loaded(self.tagger), block.place.columns(block.votes.words)
+        words = columns["token"].to_pylist()
+        sentences = [words[a:b] for a, b in pairwise(block.votes.offsets.tolist())]
         names = pa.array(model.labels, pa.string())
         code = {name: i for i, name in enumerate(model.labels)}
         labels = np.array([code[name] for row in model.predict(sentences) for name in row], dtype=np.int16)
-        columns = {
-            "sequence": pa.DictionaryArray.from_arrays(
-                pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)), ids.arrow
-            ),
-            "position": (np.arange(len(words)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
-            "token": tokens,
-            "label": pa.DictionaryArray.from_arrays(pa.array(labels), names),
-        }
+        columns["label"] = pa.DictionaryArray.from_arrays(pa.array(labels), names)
         if self.proba:
             proba = np.concatenate([np.zeros((0, len(code)), np.float32), *model.predict_proba(sentences)])
             columns["probability"] = proba[np.arange(len(labels)), labels]
         with whole_file(self.folder / f"part-{block.number:05d}.parquet") as scratch:
             pq.write_table(pa.table(columns), scratch, compression="zstd")
-        return len(lengths)
+        return len(sentences)
 
 
 def tag_in_shards(

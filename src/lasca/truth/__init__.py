@@ -7,7 +7,7 @@ from typing import Any
 
 from lasca.defaults import BUILT_IN_MODELS
 from lasca.errors import ParameterError
-from lasca.plugins import Registry, load_object
+from lasca.plugins import Registry, checked_class, load_object
 from lasca.truth.base import Posterior, TruthModel, Votes
 from lasca.truth.result import Clusters, Truth
 
@@ -28,20 +28,10 @@ MODEL_NAMES = tuple(BUILT_IN_MODELS)
 """The models that come with LASCA, as the CLI calls them; `model_names` has those of plug-ins too."""
 
 
-def _plugin(name: str, reference: str) -> str:
-    """Check the truth model of a plug-in."""
-    found = load_object(reference)
-    if not (isinstance(found, type) and issubclass(found, TruthModel)):
-        raise TypeError(f"{reference} is not a subclass of lasca.truth.TruthModel")
-    if found.name != name:
-        raise ValueError(f"the entry point is {name!r}, but the class is named {found.name!r}")
-    return reference
-
-
 _REGISTRY: Registry[str] = Registry(
     "lasca.truth_models",
     {name: f"lasca.truth.{module}:{cls}" for name, (module, cls) in BUILT_IN_MODELS.items()},
-    _plugin,
+    lambda name, reference: checked_class(reference, TruthModel, "name", name),
     "truth model",
 )
 

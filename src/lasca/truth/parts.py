@@ -22,6 +22,7 @@ from lasca.arrays import Codes, Proba
 from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
 from lasca.errors import StoreError
 from lasca.files import check_sums
+from lasca.records import loading
 from lasca.truth.result import Truth, entropy_of
 
 __all__ = ["PartOfTruth", "TruthOfBlock", "TruthOnDisk", "is_in_parts"]
@@ -96,14 +97,10 @@ class TruthOnDisk:
     def open(cls, path: str | Path) -> TruthOnDisk:
         """Open a folder that `lasca aggregate` wrote of a sharded corpus, which must be where it was."""
         folder = Path(path).resolve()
-        try:
+        with loading(folder, "truth of a sharded corpus"):
             check_sums(folder, "aggregate.json")
             source = json.loads((folder / "aggregate.json").read_text(encoding="utf-8"))["source"]
             corpus = ShardedCorpus.open(source["source"])
-        except OSError as error:
-            raise StoreError("there is no truth of a sharded corpus", where=str(folder), got=error.strerror) from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreError("the truth of a sharded corpus is damaged", where=str(folder), got=str(error)) from error
         if corpus.key != source["sha256"]:
             raise StoreError(
                 "the sharded corpus is another one than when its truth was inferred",
