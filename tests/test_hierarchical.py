@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import cut_into_blocks
 from lasca.engine import added
 from lasca.errors import ModelError, ParameterError
+from lasca.truth import Truth
 from lasca.truth import clusters as tools
 from lasca.truth.base import Votes
 from lasca.truth.cluster_sampler import Priors, State, confusion
@@ -81,9 +83,27 @@ def test_result_holds_what_it_should(three_groups: CrowdCorpus, fitted: Any) -> 
     assert fitted.trace.shape == (2, 40)
     assert set(fitted.diagnostics["rhat"]) == set(fitted.diagnostics["ess"])
     assert fitted.diagnostics["n_clusters"] == 3
+    acceptance = fitted.diagnostics["acceptance"]
+    assert set(acceptance) == {"beta", "eta", "split_or_merge"}
+    assert 0.1 < acceptance["eta"] < 0.8  # steps are tuned towards 44 %
+    assert 0 < acceptance["beta"] < 1
+    assert 0 <= acceptance["split_or_merge"] < 1
     bics = [row["bic"] for row in fitted.diagnostics["bic"]]
     assert [row["n_clusters"] for row in fitted.diagnostics["bic"]] == [1, 2, 3, 4, 5]
     assert int(np.argmin(bics)) + 1 == 3
+
+
+def test_draws_are_kept_for_those_who_ask(fitted: Any, tmp_path: Path) -> None:
+    quantities = fitted.diagnostics["quantities"]
+    assert set(fitted.draws) == set(quantities)
+    for name, draws in fitted.draws.items():
+        assert draws.shape == (len(fitted.trace), fitted.params["n_samples"])
+        if fitted.diagnostics["chains_in_range"] == len(draws):
+            assert draws.mean() == pytest.approx(quantities[name]["mean"])
+    np.testing.assert_array_equal(fitted.draws["log_joint"], fitted.trace[:, fitted.params["n_warmup"] :])
+    fitted.save(tmp_path / "truth")
+    again = Truth.load(tmp_path / "truth").draws
+    assert all(np.array_equal(again[name], draws) for name, draws in fitted.draws.items())
 
 
 def test_same_seed_same_bytes_with_one_and_two_threads(three_groups: CrowdCorpus, fitted: Any) -> None:

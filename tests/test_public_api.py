@@ -101,6 +101,9 @@ def test_records_can_be_copied(again: Any, corpus: CrowdCorpus, truth: lasca.Tru
         other.params["x"] = 1
     found = lasca.find_ambiguity(corpus, truth, method="vote-entropy")
     np.testing.assert_array_equal(again(found).tokens, found.tokens)
+    confusion = lasca.label_confusion(corpus, truth, found)
+    np.testing.assert_array_equal(again(confusion).matrix, confusion.matrix)
+    assert truth.draws == {}  # nothing was drawn
 
 
 def test_errors_cross_processes() -> None:

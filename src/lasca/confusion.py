@@ -26,7 +26,7 @@ from lasca.errors import CorpusError, ModelError, ParameterError
 from lasca.estimator import check_choice
 from lasca.evaluate import confusion_counts
 from lasca.kernels.tables import crossed
-from lasca.records import loading, read_header, save_folder
+from lasca.records import Record, loading, read_header, save_folder
 from lasca.truth import Truth
 from lasca.truth.base import Votes
 
@@ -38,7 +38,7 @@ DISAGREEMENTS = {"agreement": "confusion", "agreement-f1": "f1"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelConfusion:
+class LabelConfusion(Record):
     """How often two labels compete, between 0 (never) and 1 (always)."""
 
     matrix: Floats

@@ -20,7 +20,7 @@ from lasca.truth import dawid_skene as ds
 from lasca.truth.chains import Chain, in_range, run_chains, summary
 from lasca.truth.cluster_sampler import Counts, Kept, Sampler, State, Sweep
 
-__all__ = ["Chains", "Draws", "choose", "diagnostics_of", "mode", "pooled", "summed_up", "warnings_of"]
+__all__ = ["Chains", "Draws", "choose", "diagnostics_of", "kept_draws", "mode", "pooled", "summed_up", "warnings_of"]
 
 Floats = npt.NDArray[np.float64]
 MOST_CLUSTERS = 5  # BIC looks at 1..5
@@ -166,14 +166,21 @@ def pooled(stores: list[Kept], best: int, same: list[bool]) -> Kept:
     return total
 
 
-def diagnostics_of(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Return R-hat, ESS and Monte-Carlo errors of what does not depend on the names of clusters."""
+def kept_draws(chains: Chains) -> dict[str, Floats]:
+    """Return the draws of what does not depend on the names of clusters, (n_chains, n_draws) each."""
     draws = np.stack([np.array(chain.store.draws, dtype=np.float64) for chain in chains])
     names = ("clusters_in_use", "largest_cluster", "mean_log_eta", "mean_reliability", "hard_share")
-    quantities = {name: draws[good, :, i] for i, name in enumerate(names)}
-    quantities["log_joint"] = np.stack([chain.kept for chain in chains])[good]
+    found = {name: np.ascontiguousarray(draws[:, :, i]) for i, name in enumerate(names)}
+    return found | {"log_joint": np.stack([chain.kept for chain in chains])}
+
+
+def diagnostics_of(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return R-hat, ESS and Monte-Carlo errors of the chains in range, and how many of their moves were accepted."""
+    quantities = {name: draws[good] for name, draws in kept_draws(chains).items()}
+    accepted = np.mean([c.store.accepted / len(c.store.draws) for c, ok in zip(chains, good) if ok], axis=0)
     summaries = {name: summary(values) for name, values in quantities.items()}
     return {
+        "acceptance": dict(zip(("beta", "eta", "split_or_merge"), accepted.tolist())),
         "n_chains": len(chains),
         "chains_in_range": int(good.sum()),
         "log_joint_means": [float(chain.kept.mean()) for chain in chains],

@@ -216,6 +216,8 @@ class State:
     rng: npt.NDArray[np.uint64]
     c_proba: Floats
     """The conditional of each annotator's cluster at the last sweep, (L, C)."""
+    accepted: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """The shares of the last moves of β and of η that were accepted, and whether the last split or merge was."""
 
     def __post_init__(self) -> None:
         self.rows = self.counts.sum(axis=2)
@@ -236,6 +238,7 @@ class Kept:
         self.beta = np.zeros((n_clusters, T, T))
         self.eta = np.zeros((n_clusters, T))
         self.n = 0
+        self.accepted = np.zeros(3)
         self.draws: list[tuple[float, ...]] = []
         """Per draw: clusters in use, size of the largest, mean ln η of annotators, mean reliability, share of hard."""
 
@@ -247,6 +250,7 @@ class Kept:
         self.eta += state.eta[order]
         psi = confusion(state, self.priors)
         self.confusion += psi
+        self.accepted += state.accepted
         sizes, log_eta = state.members, np.log(state.eta[state.c])
         hard = float(state.totals[len(state.beta[0]) :].sum() / state.totals.sum())
         self.draws.append(
@@ -303,8 +307,9 @@ class Sampler:
 
     def _move_parameters(self, state: State, tuning: float) -> None:
         s, p = state, self.priors
-        metropolis.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
-        metropolis.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, tuning, s.rng)
+        beta = metropolis.move_beta(s.c, s.counts, s.beta, s.eta, p.alpha, s.rng)
+        eta = metropolis.move_eta(s.c, s.counts, s.rows, s.beta, s.eta, p.rate, s.step, tuning, s.rng)
+        s.accepted = (beta, eta, s.accepted[2])
 
     def move_clusters(self, state: State, tuning: float) -> None:
         """Move c, β and η, with Ψ integrated out."""
@@ -312,7 +317,8 @@ class Sampler:
         n_clusters = len(s.members)
         epsilon = p.epsilon_nu / n_clusters
         if n_clusters > 1:
-            split_or_merge(s.c, s.members, s.counts, s.rows, s.beta, s.eta, p.alpha, p.rate, epsilon, s.rng)
+            arrays = (s.c, s.members, s.counts, s.rows, s.beta, s.eta)
+            s.accepted = (*s.accepted[:2], abs(split_or_merge(*arrays, p.alpha, p.rate, epsilon, s.rng)))
             gibbs.swap(s.c, s.counts, s.rows, s.beta, s.eta, s.rng, len(s.c) // 4 + 1)
         self._move_parameters(state, tuning)
         metropolis.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)

@@ -46,7 +46,7 @@ from lasca.estimator import choice, flag, generator, number, other, seeds, threa
 from lasca.learn import loop_settings, run_learner
 from lasca.truth import clusters as tools
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
-from lasca.truth.cluster_draws import Draws, choose, diagnostics_of, mode, summed_up, warnings_of
+from lasca.truth.cluster_draws import Draws, choose, diagnostics_of, kept_draws, mode, summed_up, warnings_of
 from lasca.truth.cluster_sampler import Priors, Sampler, StateLearner, Sweep, hard_rows
 from lasca.truth.dawid_skene import ConfusionLearner, DawidSkene, Parameters, blocks_of
 from lasca.truth.finish import Finish
@@ -164,6 +164,7 @@ class HierarchicalClusters(TruthModel):
             trace=np.stack([chain.trace for chain in chains]),
             diagnostics=diagnostics,
             warnings=warnings_of(diagnostics, good),
+            statistics={f"draws.{name}": draws for name, draws in kept_draws(chains).items()},
         )
 
     def _start(self, votes: Votes, blocks: list[Block]) -> tuple[ConfusionLearner, Parameters]:

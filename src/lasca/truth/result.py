@@ -82,7 +82,8 @@ class Truth(Record):
     """Whether anybody said anything of a token, or something is known of it. The others have no truth: what stands
     there is a guess, and is left out of training, scores and written files. Left out: everything was voted on."""
     statistics: Mapping[str, Array] = field(default_factory=dict)
-    """What the parameters were made of (expected counts), by name; a later fit can go on from there (`history=`)."""
+    """What the parameters were made of (expected counts), by name, from which a later fit can go on (`history=`); of
+    samplers the kept `draws`."""
 
     def __post_init__(self) -> None:
         for name in ("params", "diagnostics", "statistics"):
@@ -96,6 +97,12 @@ class Truth(Record):
     def codes(self) -> Codes:
         """The inferred label of each token that anybody labelled, -1 for the others."""
         return np.where(self.voted, self.labels, np.int16(-1))
+
+    @property
+    def draws(self) -> dict[str, Floats]:
+        """What a sampler drew and kept, (n_chains, n_draws) by name, as ArviZ takes it; empty for other models."""
+        kept = (name for name in self.statistics if name.startswith("draws."))
+        return {name.removeprefix("draws."): self.statistics[name] for name in kept}
 
     def sequences(self) -> list[list[str]]:
         """Return the labels as lists of strings, one list per sequence."""

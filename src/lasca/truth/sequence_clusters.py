@@ -195,9 +195,9 @@ class SequenceClusters(TruthModel):
         if self.calibrate:
             proba, numbers = calibrated(fit, labels, self.doubt, sampled=draws is not None)
             diagnostics |= numbers
-        trace = fit.trace
+        trace, kept = fit.trace, {}
         if draws is not None:
-            trace = draws.trace
+            trace, kept = draws.trace, {"draws.log_joint": draws.trace[:, self.n_warmup :]}
             diagnostics |= {"chains_in_range": int(draws.in_range.sum()), "n_chains": len(trace)}
         return Posterior(
             proba,
@@ -206,4 +206,5 @@ class SequenceClusters(TruthModel):
             clusters=clusters,
             trace=trace,
             diagnostics=diagnostics,
+            statistics=kept,
         )
