@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lasca.arrays import Array
+from lasca.arrays import Array, Floats
 from lasca.crf.features import Features, Weights
 from lasca.crf.objective import Scores, chunks_of, each
 from lasca.errors import ModelError
@@ -14,7 +14,7 @@ from lasca.estimator import check_int
 from lasca.kernels.crf import chain_marginals
 from lasca.kernels.crf_decode import n_best_paths, viterbi_paths
 
-__all__ = ["Constraint", "log_partition", "marginals", "n_best", "viterbi"]
+__all__ = ["Constraint", "log_partition", "marginals", "n_best", "token_scores", "viterbi"]
 
 
 _NEVER = -1e30
@@ -46,6 +46,16 @@ def _prepare(features: Features, weights: Weights, n_threads: int) -> Scores:
     scores = Scores(features, weights.space, n_threads, pieces=8 if features.n_bundles > 5_000 else 1)
     scores.update(weights.vector)
     return scores
+
+
+def token_scores(features: Features, weights: Weights) -> Floats:
+    """Return the sum of the weights of each token's features for each label."""
+    scores, n_labels = _prepare(features, weights, 1), weights.space.n_labels
+    bundles = scores.bundles.reshape(features.n_bundles, -1)[:, :n_labels]
+    found = np.zeros((features.n_tokens, n_labels))
+    for column in features.slots.T:
+        found += bundles[column]
+    return found
 
 
 def _chosen(features: Features, sequences: Array | None) -> Array:

@@ -456,6 +456,9 @@ class _Build:
 
 
 def _checksum(text: str) -> int:
+    """Return a number for a text: CRC-32 keeps what texts have in common, and one round of a multiplicative hash (odd
+    constant, high bits) spreads that over the bits that are used.
+    """
     data = text.encode("utf-8", "surrogatepass")
     low = zlib.crc32(data)
     return (low ^ (low >> 15)) * 0x2C1B3C6D >> 12

@@ -35,6 +35,10 @@ __all__ = [
 
 MOST = 5
 """The most clusters that BIC is asked about, as in the paper."""
+MOST_ALIKE = 300.0
+"""The largest concentration η that is tried: rows of such annotators differ by chance alone."""
+RATE = 0.02
+"""λ of η's exponential prior, as in `HierarchicalClusters`."""
 SWEEPS = 10
 """Rounds of assigning annotators to clusters; it settles within a few."""
 
@@ -213,11 +217,11 @@ def _scores(counts: npt.NDArray[np.number], beta: Floats, eta: Floats) -> Floats
 
 def _concentration(counts: Floats, beta: Floats) -> Floats:
     """Return the η of each row that makes a cluster's counts most likely, from a grid."""
-    grid = np.geomspace(1.0, 300.0, 16)
+    grid = np.geomspace(1.0, MOST_ALIKE, 16)
     rows = counts.sum(axis=2)
     scores = np.empty((len(grid), counts.shape[1]))
     for g, eta in enumerate(grid):
         a = eta * beta
         cells = (gammaln(counts + a) - gammaln(a)).sum(axis=(0, 2))
-        scores[g] = cells - (gammaln(rows + eta) - gammaln(eta)).sum(axis=0) - 0.02 * eta
+        scores[g] = cells - (gammaln(rows + eta) - gammaln(eta)).sum(axis=0) - RATE * eta
     return np.asarray(grid[scores.argmax(axis=0)])

@@ -35,12 +35,12 @@ from lasca import crf, schemes
 from lasca.arrays import Bools, Codes, Floats, Ints, borders
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
-from lasca.crf.decode import log_partition
+from lasca.crf.decode import log_partition, token_scores
 from lasca.estimator import choice, number, other, seeds, threads, tolerance, whole
 from lasca.kernels.label_paths import path_counts, path_scores
 from lasca.learn import EmRun
 from lasca.truth.base import Posterior
-from lasca.truth.joint import JointLearner, JointModel, spoken, summed, token_scores
+from lasca.truth.joint import JointLearner, JointModel, spoken, summed
 
 __all__ = ["CrfMa"]
 

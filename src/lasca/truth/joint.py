@@ -22,7 +22,6 @@ from lasca.arrays import Array, Floats, Ints, Proba, borders, readonly
 from lasca.corpus import CrowdCorpus, KnownLabels
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.crf.features import seen_with
-from lasca.crf.objective import Scores
 from lasca.engine import Work, added
 from lasca.kernels.tables import crossed
 from lasca.kernels.vectors import add_penalty, dot
@@ -37,7 +36,6 @@ __all__ = [
     "some_tokens",
     "spoken",
     "summed",
-    "token_scores",
 ]
 
 BLOCK = 50_000
@@ -201,17 +199,6 @@ def spoken(block: Block) -> tuple[Block, Ints]:
     if said.all():
         return block.alone(), tokens
     return some_tokens(block, tokens, borders(lengths[said])), tokens
-
-
-def token_scores(features: crf.Features, weights: crf.Weights) -> Floats:
-    """Return the sum of the weights of each token's features for each label."""
-    found = Scores(features, weights.space, 1, pieces=1)
-    found.update(weights.vector)
-    bundles = found.bundles.reshape(features.n_bundles, -1)[:, : weights.space.n_labels]
-    scores = np.zeros((features.n_tokens, weights.space.n_labels))
-    for column in features.slots.T:
-        scores += bundles[column]
-    return scores
 
 
 def independent_moves(proba: Proba, offsets: Ints) -> Floats:

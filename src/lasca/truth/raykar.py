@@ -28,12 +28,13 @@ from lasca import crf
 from lasca.arrays import Array, Bools, Floats
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
+from lasca.crf.decode import token_scores
 from lasca.estimator import number, other, seeds, threads, tolerance, whole
 from lasca.kernels.counts import vote_counts
 from lasca.learn import EmRun
 from lasca.truth import dawid_skene as ds
 from lasca.truth.base import Posterior
-from lasca.truth.joint import JointLearner, JointModel, some_tokens, token_scores
+from lasca.truth.joint import JointLearner, JointModel, some_tokens
 from lasca.truth.special import Special, as_rows, expected_counts, shares_of
 
 __all__ = ["Raykar"]

@@ -29,12 +29,12 @@ from lasca import crf
 from lasca.arrays import Bools, Floats, Ints, Ints32
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
-from lasca.crf.decode import log_partition
+from lasca.crf.decode import log_partition, token_scores
 from lasca.estimator import number, other, seeds, threads, tolerance, whole
 from lasca.kernels import lattice
 from lasca.learn import EmRun
 from lasca.truth.base import Posterior
-from lasca.truth.joint import JointLearner, JointModel, spoken, summed, token_scores
+from lasca.truth.joint import JointLearner, JointModel, spoken, summed
 
 __all__ = ["Sembler"]
 

@@ -37,6 +37,7 @@ STARTS = {True: ("dawid-skene",), False: ("dawid-skene", "majority")}
 MOST_STATES = 120
 """With more states than this there is one level only: the work grows with their square."""
 FIRST_ITERATIONS = 15
+"""Of the rounds that choose memory and the start: which is best shows early, and later rounds begin anew."""
 LEAN = (2.0, 1.0)
 """Pseudo-counts (correct, wrong) of the rows of clusters and of the confusion matrices that are reported."""
 TEXT_PRIOR = (11.0, 10.0)
