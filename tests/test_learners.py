@@ -11,7 +11,7 @@ import pytest
 import naive
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.votes import Block, Votes, cut_into_blocks, cut_into_shards, document_cuts
+from lasca.corpus.votes import Block, Votes, cut_into_blocks, document_cuts
 from lasca.engine import Processes, Threads, added
 from lasca.errors import ModelError
 from lasca.kernels.tables import expected_log
@@ -68,7 +68,6 @@ def test_blocks_never_cut_a_document() -> None:
     assert 5 < len(blocks) <= 10
     assert [b.first for b in blocks[1:]] == [b.last for b in blocks[:-1]]
     assert all(b.first % 14 == 0 for b in blocks)
-    assert [len(s) for s in cut_into_shards(blocks, 3)] == sorted(len(s) for s in cut_into_shards(blocks, 3))
     scattered = CrowdCorpus.from_sequences(
         [["a"]] * 6, {"x": [["A"]] * 6}, metadata={"document": ["p", "q", "p", "r", "s", "s"]}
     )

@@ -33,7 +33,6 @@ MARK = "# Written by LASCA. To check the files: sha256sum -c SHA256SUMS"
 PAGE = b'<meta name="generator" content="LASCA '
 LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")
 MAX_SUMS = 4 << 20
-CHUNK = 1 << 20
 AGAIN = "Make it again, or copy it again from where it is whole"
 
 
@@ -176,11 +175,8 @@ def is_page(path: str | Path) -> bool:
 
 def file_hash(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    total = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(CHUNK):
-            total.update(block)
-    return total.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -17,7 +17,7 @@ from lasca.arrays import Bools, Codes, Ints, Ints32, borders, readonly
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 
-__all__ = ["Block", "Votes", "cut_into_blocks", "cut_into_shards", "cuts_between", "document_cuts"]
+__all__ = ["Block", "Votes", "cut_into_blocks", "cuts_between", "document_cuts"]
 
 
 @dataclass(frozen=True)
@@ -259,9 +259,3 @@ def cut_into_blocks(votes: Any, target: int, *, by_tokens: bool = False) -> list
     inner = borders[at[at < len(borders)]]
     ends = np.unique(np.concatenate(([0], inner, [votes.n_tokens])))
     return [Block(votes, int(a), int(b), number) for number, (a, b) in enumerate(pairwise(ends))]
-
-
-def cut_into_shards(blocks: list[Block], n_shards: int) -> list[list[Block]]:
-    """Deal blocks to shards: runs of about the same length, in order."""
-    borders = np.unique(np.linspace(0, len(blocks), min(n_shards, len(blocks)) + 1).astype(int))
-    return [blocks[a:b] for a, b in pairwise(borders)]

@@ -7,7 +7,6 @@ all again. Only a file with the right checksum gets its name.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import inspect
 import os
@@ -20,6 +19,7 @@ from typing import Any
 
 from lasca.datasets.registry import DataFile, Dataset
 from lasca.errors import DatasetError, LascaWarning, ParameterError
+from lasca.files import file_hash
 
 __all__ = ["Progress", "cache_folder", "check_options", "checksum", "download", "find", "given"]
 
@@ -44,8 +44,7 @@ def cache_folder() -> Path:
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file."""
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return file_hash(path)
     except OSError as error:
         raise DatasetError(f"cannot read the file: {error.strerror or error}", where=str(path)) from error
 

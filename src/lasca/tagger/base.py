@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from lasca.arrays import Array, borders
+from lasca.arrays import Array
 from lasca.corpus import need_corpus
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
@@ -145,7 +145,7 @@ class Tagger(Estimator):
         used = labelled_sequences(codes, corpus.offsets)
         if not used.any():
             raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
-        tokens, offsets, rows = chosen_tokens(corpus, used)
+        tokens, offsets, rows = chosen_tokens(corpus.tokens, corpus.offsets, used)
         given = targets_of(corpus, truth, soft=True) if self.soft else codes
         targets, active = active_labels(given[rows], len(corpus.labels))
         weights = None
@@ -222,12 +222,10 @@ class Tagger(Estimator):
         used = labelled_sequences(given, ends)
         if not used.any():
             raise ModelError("there is no labelled sequence to learn from", hint="Give targets with labels")
-        lengths = np.diff(ends)
-        rows = np.repeat(used, lengths)
-        kept = [token for token, keep in zip(tokens, rows.tolist()) if keep]
+        kept, inside, rows = chosen_tokens(tokens, ends, used)
         found, active = active_labels(given[rows], len(labels))
         weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
-        self._learn(Examples(kept, borders(lengths[used]), found, tuple(labels), active, weights), progress)
+        self._learn(Examples(kept, inside, found, tuple(labels), active, weights), progress)
         return self
 
     def _check(self) -> None:

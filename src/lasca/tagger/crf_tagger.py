@@ -8,14 +8,13 @@ labels (`lasca.confusion.disagreement` makes those of "agreement"); without it e
 Deviations from the paper: costs are clipped to [0.001, 1] so that a confusion of 1 cannot make the objective vanish;
 an L2 penalty is always part of the cost-sensitive objective, which is unbounded without it.
 
-A run of the optimiser (`Training`) tells its progress in words, holds sequences out, and stops early by them.
+A run of the optimiser tells its progress in words, holds sequences out, and stops early by them (`_Watch`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,79 +43,45 @@ from lasca.tagger.lexicons import ready_lexicons
 from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
 from lasca.tagger.saved import Fitted, write_card
 
-__all__ = ["CrfTagger", "Training"]
+__all__ = ["CrfTagger"]
 
 _APART = 5  # iterations between two looks at the held-out sequences
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What is learned from; `held_out` is the share of sequences kept aside."""
-
-    features: Features
-    targets: Array
-    n_labels: int
-    states: str
-    sequence_weights: Array | None
-    held_out: float
-    patience: int
-    seed: int | np.random.Generator
-    progress: Progress | None
-
-    def perceptron(self, epochs: int, gamma: Array | None = None) -> Weights:
-        """Run the averaged perceptron; `gamma` weighs its updates."""
-        if self.targets.ndim != 1:
-            raise ModelError("the perceptron needs one label per token")
-
-        def told(epoch: int, errors: int) -> bool:
-            if self.progress is not None:
-                self.progress((epoch + 1) / epochs, f"pass {epoch + 1}, {errors:,} wrong tokens")
-            return False
-
-        return perceptron(
-            self.features, self.targets, self.n_labels, epochs=epochs, states=self.states, gamma=gamma, seed=self.seed,
-            callback=told,
-        )  # fmt: skip
-
-    def lbfgs(self, constraint: Constraint | None, **settings: Any) -> Weights:
-        """Run L-BFGS; with held-out sequences the weights that were best on them are returned."""
-        train, aside = _split(self.features.n_sequences, self.held_out, self.seed)
-        watch = _Watch(self, aside, constraint)
-        found = fit(
-            self.features, self.targets, self.n_labels, states=self.states, sequences=train,
-            sequence_weights=self.sequence_weights, callback=watch, **settings,
-        )  # fmt: skip
-        if watch.best is None:
-            return found
-        return Weights(found.space, watch.best, found.trace, found.converged)
-
-
 class _Watch:
-    """After each iteration: tell the progress, score held-out sequences, say when to stop."""
+    """After each iteration: tell the progress, score held-out sequences (`aside`), say when to stop."""
 
-    def __init__(self, training: Training, aside: Array, constraint: Constraint | None) -> None:
-        self.training, self.aside, self.constraint = training, aside, constraint
+    def __init__(
+        self,
+        features: Features,
+        targets: Array,
+        aside: Array,
+        constraint: Constraint | None,
+        patience: int,
+        progress: Progress | None,
+    ) -> None:
+        self.features, self.aside, self.constraint = features, aside, constraint
+        self.gold = targets if targets.ndim == 1 else targets.argmax(axis=1)
+        self.patience, self.progress = patience, progress
         self.best: Array | None = None
         self.best_score, self.score, self.checks_since = -1.0, float("nan"), 0
 
     def __call__(self, now: Iteration, weights: Weights) -> bool:
         stop = len(self.aside) > 0 and now.iteration % _APART == 0 and self._check(weights)
-        if self.training.progress is not None:
+        if self.progress is not None:
             held = "" if np.isnan(self.score) else f", held-out accuracy {self.score:.4f}"
-            told(self.training.progress, held)(now, weights)
+            told(self.progress, held)(now, weights)
         return stop
 
     def _check(self, weights: Weights) -> bool:
-        run = self.training
-        labels = viterbi(run.features, weights, sequences=self.aside, constraint=self.constraint)
-        gold = run.targets if run.targets.ndim == 1 else run.targets.argmax(axis=1)
-        seen = (labels >= 0) & (gold >= 0)
-        self.score = float((labels[seen] == gold[seen]).mean()) if seen.any() else 0.0
+        labels = viterbi(self.features, weights, sequences=self.aside, constraint=self.constraint)
+        seen = (labels >= 0) & (self.gold >= 0)
+        self.score = float((labels[seen] == self.gold[seen]).mean()) if seen.any() else 0.0
         if self.score > self.best_score:
             self.best_score, self.best, self.checks_since = self.score, weights.vector.copy(), 0
         else:
             self.checks_since += 1
-        return self.checks_since >= run.patience
+        return self.checks_since >= self.patience
 
 
 def told(progress: Progress, more: str = "") -> Callback:
@@ -270,17 +235,35 @@ class CrfTagger(Tagger):
             many = examples.paths
             features, learned = many.repeat(features), many.labels
             weights = many.weights if weights is None else many.weights * weights[many.owner]
-        training = Training(
-            features, learned, len(active), self.states, weights, self.held_out, self.patience, self.seed, progress
-        )
         if self.optimiser == "perceptron":
             gamma = None if self.objective == "likelihood" else aligned_costs(self.confusion, labels, active)
-            found = training.perceptron(10 if self.max_iter is None else self.max_iter, gamma)
+            found = self._perceptron(features, learned, len(active), gamma, progress)
         else:
-            found = training.lbfgs(
-                constraint, **self._settings(labels, active), n_threads=available_threads(self.n_threads)
-            )
+            train, aside = _split(features.n_sequences, self.held_out, self.seed)
+            watch = _Watch(features, learned, aside, constraint, self.patience, progress)
+            found = fit(
+                features, learned, len(active), states=self.states, sequences=train, sequence_weights=weights,
+                callback=watch, n_threads=available_threads(self.n_threads), **self._settings(labels, active),
+            )  # fmt: skip
+            if watch.best is not None:
+                found = Weights(found.space, watch.best, found.trace, found.converged)
         self._model = Fitted(labels, active, extractor, found, constraint)
+
+    def _perceptron(
+        self, features: Features, targets: Array, n_labels: int, gamma: Array | None, progress: Progress | None
+    ) -> Weights:
+        if targets.ndim != 1:
+            raise ModelError("the perceptron needs one label per token")
+        epochs = 10 if self.max_iter is None else self.max_iter
+
+        def told(epoch: int, errors: int) -> bool:
+            if progress is not None:
+                progress((epoch + 1) / epochs, f"pass {epoch + 1}, {errors:,} wrong tokens")
+            return False
+
+        return perceptron(
+            features, targets, n_labels, epochs=epochs, states=self.states, gamma=gamma, seed=self.seed, callback=told
+        )
 
     @property
     def in_blocks(self) -> bool:

@@ -94,15 +94,12 @@ def labelled_sequences(targets: Array, offsets: Array) -> Array:
     return np.diff(borders(known)[offsets]) > 0
 
 
-def chosen_tokens(corpus: CrowdCorpus, used: Array) -> tuple[list[str], Array, Array]:
-    """Return the tokens of some sequences, their offsets, and which tokens of the corpus they are."""
-    offsets = np.asarray(corpus.offsets)
+def chosen_tokens(tokens: Sequence[str], offsets: Array, used: Array) -> tuple[list[str], Array, Array]:
+    """Return the tokens of some sequences, their offsets, and which of all tokens they are."""
     lengths = np.diff(offsets)
     rows = np.repeat(used, lengths)
-    tokens = list(corpus.tokens[0 : int(offsets[-1])])
-    if not used.all():
-        tokens = [token for token, keep in zip(tokens, rows.tolist()) if keep]
-    return tokens, borders(lengths[used]), rows
+    kept = list(tokens) if used.all() else [token for token, keep in zip(tokens, rows.tolist()) if keep]
+    return kept, borders(lengths[used]), rows
 
 
 def block_tokens(n_tokens: int) -> int:
