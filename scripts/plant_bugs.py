@@ -124,7 +124,7 @@ BUGS = [  # file, what stands there, the bug, the tests that should see it
     ),
     ("ambiguity/two_truths.py", "return max(tried, key=", "return min(tried, key=", HERE, "two_fits"),
     ("ambiguity/baselines.py", "    mu = np.round(mu, 9)", "    mu = mu + 0.0", HERE, "rank1"),
-    ("crf/optimise.py", "(trace[-1 - period] - trace[-1])", "(trace[-period] - trace[-1])", HERE, "improvement"),
+    ("crf/optimise.py", "(trace[-1 - _PERIOD] - trace[-1])", "(trace[-_PERIOD] - trace[-1])", HERE, "improvement"),
 ]
 
 

@@ -119,10 +119,10 @@ def test_no_character_turns_the_direction_of_a_page(code: int) -> None:
 # --- the CRF ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_improvement_is_over_the_period() -> None:
-    assert improvement([10.0, 9.0, 8.0, 7.0], 2) == 2 / 7
-    assert improvement([10.0, 9.0, 8.0, 7.0], 3) == 3 / 7
-    assert improvement([10.0, 9.0, 8.0, 7.0], 4) == math.inf
+@pytest.mark.parametrize(("period", "fall"), [(2, 2 / 7), (3, 3 / 7), (4, math.inf)])
+def test_the_improvement_is_over_the_period(period: int, fall: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lasca.crf.optimise._PERIOD", period)
+    assert improvement([10.0, 9.0, 8.0, 7.0]) == fall
 
 
 @pytest.mark.parametrize("kind", ["partial", "allowed"])
