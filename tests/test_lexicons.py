@@ -14,12 +14,11 @@ import pytest
 
 from lasca import crf
 from lasca.corpus import CrowdCorpus
-from lasca.crf.fields import Lexicons
+from lasca.crf import fields as ready
+from lasca.crf.fields import Lexicons, ready_lexicons
 from lasca.crf.templates import Templates, with_lists
 from lasca.errors import ModelError, ParameterError
 from lasca.tagger import CrfTagger
-from lasca.tagger import lexicons as ready
-from lasca.tagger.lexicons import ready_lexicons
 from test_tagger import sentences
 
 

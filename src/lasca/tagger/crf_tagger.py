@@ -28,7 +28,7 @@ from lasca.arrays import Array
 from lasca.crf.decode import Constraint, marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
 from lasca.crf.features import Features, Weights
-from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
+from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer, ready_lexicons
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.optimise import Iteration
 from lasca.crf.templates import with_lists
@@ -39,9 +39,9 @@ from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, threads, whole
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger
-from lasca.tagger.lexicons import ready_lexicons
+from lasca.tagger.crf_store import Fitted
 from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
-from lasca.tagger.saved import Fitted, write_card
+from lasca.tagger.saved import write_card
 
 __all__ = ["CrfTagger"]
 

@@ -1,0 +1,228 @@
+"""Saving and loading a fitted CRF: a folder with `tagger.json` and `weights.safetensors`. No code, no pickle.
+
+A folder is not trusted: sizes are compared with the file's length before anything is read, every array must have the
+type and shape the header announces, and ids must lie where they may.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from lasca.crf.decode import Constraint
+from lasca.crf.extract import Dictionary, Extractor
+from lasca.crf.features import ParameterSpace, Weights
+from lasca.crf.fields import Lexicons
+from lasca.crf.templates import Templates
+from lasca.errors import StoreError
+from lasca.tagger.saved import MAX_HEADER, VERSION, labels_of, opened, rule_of, rule_rows
+
+__all__ = ["Fitted"]
+
+Array = np.ndarray[Any, Any]
+_MAX_LABELS = 10_000
+_DTYPES = {"F64": 8, "I64": 8, "I32": 4, "I16": 2, "U8": 1}
+
+
+def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dict[str, Any]) -> None:
+    """Write a model into a folder that exists; `header` is what else the caller wants to keep, as JSON."""
+    dictionary = extractor.dictionary
+    if dictionary is None:
+        raise StoreError("there is nothing to save before fit", where=str(folder))
+    arrays = {
+        "weights": weights.vector,
+        "feature_start": weights.space.feature_start.astype(np.int64),
+        "feature_label": weights.space.feature_label.astype(np.int16),
+        "move": weights.space.move.astype(np.int64),
+    }
+    lists: dict[str, list[str]] = {f"values/{f}": v for f, v in dictionary.values.items()}
+    for name, table in extractor.lexicons.clusters.items():
+        codes = {value: i for i, value in enumerate(dict.fromkeys(table.values()))}
+        lists[f"cluster-words/{name}"], lists[f"clusters/{name}"] = list(table), list(codes)
+        arrays[f"cluster-codes/{name}"] = np.array([codes[value] for value in table.values()], dtype=np.int32)
+    for name, phrases in extractor.lexicons.gazetteers.items():
+        lists[f"gazetteer/{name}"] = sorted(" ".join(p) for p in phrases)
+    for name, strings in lists.items():
+        encoded = [s.encode("utf-8", "surrogatepass") for s in strings]
+        arrays[f"{name}:bytes"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        arrays[f"{name}:lengths"] = np.array([len(e) for e in encoded], dtype=np.int64)
+    for number, keys in enumerate(dictionary.keys):
+        arrays[f"keys/{number}"] = keys.astype(np.int64)
+    record = {
+        "lasca": "tagger",
+        "version": VERSION,
+        "n_labels": weights.space.n_labels,
+        "n_features": weights.space.n_features,
+        "templates": extractor.templates.text,
+        "min_count": extractor.min_count,
+        "hash_bits": extractor.hash_bits,
+        "trace": [float(v) for v in weights.trace],
+        "converged": weights.converged,
+        "fields": list(dictionary.values),
+        "clusters": list(extractor.lexicons.clusters),
+        "gazetteers": list(extractor.lexicons.gazetteers),
+        "lexicons": list(extractor.lexicons.sources),
+        "n_keys": len(dictionary.keys),
+        **header,
+    }
+    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "weights.safetensors")
+    text = json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False)
+    (folder / "tagger.json").write_text(text, encoding="utf-8")
+
+
+def _check_counts(header: dict[str, Any]) -> None:
+    for name, most in (("n_labels", _MAX_LABELS), ("n_features", 2**31 - 2), ("n_keys", 10_000)):
+        value = header.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise StoreError(f"{name} in tagger.json must be a whole number up to {most}", got=value)
+
+
+def _check_sizes(file: Path) -> None:
+    """Compare what the arrays claim with the length of the file, before any of them is read."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        start = stream.read(8)
+        if len(start) < 8:
+            raise StoreError("weights.safetensors is cut off")
+        (length,) = struct.unpack("<Q", start)
+        if length > min(MAX_HEADER, size - 8):
+            raise StoreError("weights.safetensors has a header longer than the file", got=length)
+        listing = json.loads(stream.read(length))
+    claimed = 0
+    for name, entry in listing.items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] not in _DTYPES:
+            raise StoreError("weights.safetensors holds an array of a type that taggers do not use", got=entry["dtype"])
+        count = _DTYPES[entry["dtype"]]
+        for n in entry["shape"]:
+            if not isinstance(n, int) or n < 0:
+                raise StoreError("weights.safetensors holds an array of an impossible shape", got=entry["shape"])
+            count *= n
+        claimed += count
+    if claimed != size - 8 - length:
+        raise StoreError(
+            "weights.safetensors does not have the length its arrays claim",
+            got=f"{size - 8 - length} of {claimed} bytes",
+        )
+
+
+def _array(arrays: dict[str, Array], name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:
+    array = arrays[name]
+    fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape))
+    if array.dtype != dtype or not fits:
+        raise StoreError(f"the array {name!r} has the wrong type or shape", got=f"{array.dtype} {array.shape}")
+    return array
+
+
+def _strings(arrays: dict[str, Array], name: str) -> list[str]:
+    data = _array(arrays, f"{name}:bytes", np.uint8, (None,)).tobytes()
+    lengths = _array(arrays, f"{name}:lengths", np.int64, (None,))
+    if (lengths < 0).any() or int(lengths.sum()) != len(data):
+        raise StoreError(f"the list {name!r} does not have the length it claims")
+    ends = np.cumsum(lengths).tolist()
+    return [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip([0, *ends[:-1]], ends)]
+
+
+def _rebuild(header: dict[str, Any], arrays: dict[str, Array]) -> tuple[Extractor, Weights]:
+    n_labels, n_features = header["n_labels"], header["n_features"]
+    start = _array(arrays, "feature_start", np.int64, (n_features + 1,))
+    label = _array(arrays, "feature_label", np.int16, (None,))
+    move = _array(arrays, "move", np.int64, (n_labels, n_labels))
+    if start[0] != 0 or start[-1] != len(label) or (np.diff(start) < 0).any():
+        raise StoreError("feature_start does not rise from 0 to the number of parameters")
+    if len(label) and (label.min() < 0 or label.max() >= n_labels):
+        raise StoreError("feature_label holds labels that do not exist")
+    places = np.sort(move[move >= 0])
+    if not np.array_equal(places, np.arange(len(label), len(label) + len(places))):
+        raise StoreError("move does not number the moves one by one")
+    vector = _array(arrays, "weights", np.float64, (len(label) + len(places),))
+    if not np.isfinite(vector).all():
+        raise StoreError("the weights are not all numbers")
+    trace = tuple(float(v) for v in header["trace"])
+    weights = Weights(
+        ParameterSpace(n_features, n_labels, start, label, move), vector, trace, bool(header["converged"])
+    )
+    return _extractor(header, arrays, n_features), weights
+
+
+def _extractor(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Extractor:
+    values = {str(f): _strings(arrays, f"values/{f}") for f in header["fields"]}
+    keys = [_array(arrays, f"keys/{i}", np.int64, (None,)) for i in range(header["n_keys"])]
+    clusters = {str(n): _clusters(arrays, str(n)) for n in header["clusters"]}
+    gazetteers = {
+        str(n): frozenset(tuple(p.split(" ")) for p in _strings(arrays, f"gazetteer/{n}")) for n in header["gazetteers"]
+    }
+    extractor = Extractor(
+        templates=Templates.parse(header["templates"]),
+        lexicons=Lexicons(clusters, gazetteers, tuple(str(line) for line in header.get("lexicons", ()))),
+        min_count=header["min_count"],
+        hash_bits=header["hash_bits"],
+        dictionary=Dictionary(values, keys),
+    )
+    if extractor.n_features != n_features:
+        raise StoreError("the dictionary and the weights differ in their number of features", got=extractor.n_features)
+    if extractor.hash_bits is None:
+        _check_keys(extractor)
+    return extractor
+
+
+def _clusters(arrays: dict[str, Array], name: str) -> dict[str, str]:
+    words, values = _strings(arrays, f"cluster-words/{name}"), _strings(arrays, f"clusters/{name}")
+    if f"cluster-codes/{name}" not in arrays:  # taggers of 0.1.0 have a cluster for every word
+        return dict(zip(words, values))
+    codes = _array(arrays, f"cluster-codes/{name}", np.int32, (len(words),))
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(values):
+        raise StoreError(f"the clusters {name!r} hold numbers that do not exist")
+    return {word: values[code] for word, code in zip(words, codes.tolist())}
+
+
+def _check_keys(extractor: Extractor) -> None:
+    """Keys must rise and be made of codes that exist."""
+    dictionary = extractor.dictionary
+    assert dictionary is not None
+    if len(dictionary.keys) != len(extractor.templates.items):
+        raise StoreError("the dictionary and the templates differ in number", got=len(dictionary.keys))
+    for template, keys in zip(extractor.templates.items, dictionary.keys):
+        span = 1
+        for part in template.parts:
+            span *= max(len(dictionary.values[part.field]), 1)
+        if len(keys) and (keys[0] < 0 or keys[-1] >= span or (np.diff(keys) <= 0).any()):
+            raise StoreError("the dictionary holds keys that cannot be", got=template.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model; `active` are the corpus labels the weights know, in their order."""
+
+    labels: tuple[str, ...]
+    active: Array
+    extractor: Extractor
+    weights: Weights
+    constraint: Constraint | None
+
+    def save(self, folder: Path, parameters: dict[str, Any]) -> None:
+        """Write the model into a folder that exists, with the parameters of its estimator."""
+        header = {"labels": list(self.labels), "active": self.active.tolist(), "parameters": parameters}
+        if self.constraint is not None:
+            header["constraint"] = rule_rows(self.constraint)
+        save_model(folder, self.extractor, self.weights, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> tuple[Self, dict[str, Any]]:
+        """Read a model that `save` wrote, and the parameters of its estimator."""
+        with opened(path, "crf", "weights.safetensors") as (folder, header):
+            _check_counts(header)
+            _check_sizes(folder / "weights.safetensors")
+            extractor, weights = _rebuild(header, load_file(folder / "weights.safetensors"))
+            labels, active = labels_of(header)
+            if len(active) != weights.space.n_labels:
+                raise StoreError("the labels and the weights of the tagger differ", got=len(active))
+            found = cls(labels, active, extractor, weights, rule_of(header, len(active)))
+            return found, dict(header["parameters"])
