@@ -1,4 +1,4 @@
-"""Arrays: the short names of their types that all rooms use, runs of numbers, views that nobody can write through."""
+"""Arrays: the short names of their types that all rooms use, runs of numbers, and views nobody can write through."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Bools", "Codes", "Floats", "Ints", "Ints32", "Proba", "borders", "ranges", "readonly"]
+__all__ = ["Array", "Bools", "Codes", "Floats", "Ints", "Ints32", "Proba", "borders", "followers", "ranges", "readonly"]
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -32,6 +32,13 @@ def readonly(array: _Array) -> _Array:
 def borders(lengths: npt.ArrayLike) -> Ints:
     """Return where pieces of these lengths begin, one behind the other, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def followers(offsets: Ints) -> Ints:
+    """Return the tokens that have one before them in their sequence."""
+    first = np.zeros(int(offsets[-1]) + 1, np.bool_)
+    first[offsets] = True
+    return np.flatnonzero(~first)
 
 
 def ranges(starts: Ints, stops: Ints) -> Ints:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from lasca.arrays import Array, borders
+from lasca.arrays import Array, borders, followers
 from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, flag, number, whole
 from lasca.files import whole_folder
@@ -270,10 +270,7 @@ class HmmTexts:
         self.code = np.array(
             [self.vocabulary.setdefault(t.lower(), len(self.vocabulary)) for t in self.tokens], dtype=np.int64
         )
-        inner = np.ones(max(len(self.tokens) - 1, 0), np.bool_)
-        at = self.offsets[1:-1]
-        inner[at[(at > 0) & (at < len(self.tokens))] - 1] = False
-        self.before = np.flatnonzero(inner)
+        self.before = followers(self.offsets) - 1
         self.start = self.offsets[:-1][np.diff(self.offsets) > 0]
 
     @property
@@ -304,9 +301,8 @@ class HmmTexts:
         rows[inside[free]] = self.weight * proba[free]
         begins = known[offsets[:-1]]
         starts += self.weight * (first - np.bincount(begins[begins >= 0], minlength=self.T))
-        inner = np.ones(len(known), np.bool_)
-        inner[offsets[:-1]] = False
-        both = np.flatnonzero(inner & ~free & ~np.roll(free, 1))
+        after = followers(offsets)
+        both = after[~free[after] & ~free[after - 1]]
         np.add.at(pairs, (known[both - 1], known[both]), -1.0)
         moves += self.weight * np.maximum(pairs, 0.0)
         return (rows, starts, moves), value

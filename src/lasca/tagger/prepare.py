@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lasca import schemes
-from lasca.arrays import Array, borders, ranges
+from lasca.arrays import Array, borders, followers, ranges
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.crf.decode import Constraint, marginals, n_best
 from lasca.crf.features import Features, Weights
@@ -278,10 +278,8 @@ def chain_of(proba: Array, labels: Array, offsets: Array, constraint: Constraint
 
 def _association(labels: Array, offsets: Array, n_labels: int) -> Array:
     """Return log p(s, t) / (p(s) p(t)) of neighbours, with one half added to each count."""
-    inside = np.ones(len(labels), dtype=np.bool_)
-    inside[offsets[:-1][np.diff(offsets) > 0]] = False
-    after = np.flatnonzero(inside & (labels >= 0))
-    after = after[labels[after - 1] >= 0]
+    after = followers(offsets)
+    after = after[(labels[after] >= 0) & (labels[after - 1] >= 0)]
     counts = np.full((n_labels, n_labels), 0.5)
     np.add.at(counts, (labels[after - 1], labels[after]), 1.0)
     share = counts / counts.sum()

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from lasca.arrays import Bools, Codes, Floats, Ints, Proba
+from lasca.arrays import Bools, Codes, Floats, Ints, Proba, followers
 from lasca.corpus.votes import Block
 from lasca.engine import Work, run_ordered
 from lasca.kernels import lattice
@@ -109,12 +109,9 @@ class ChainSampler:
 
 def _path_counts(offsets: Ints, path: Codes, S: int) -> tuple[Floats, Floats]:
     """Count first states and moves of paths."""
-    begins = offsets[:-1]
-    inside = np.ones(len(path), dtype=bool)
-    inside[begins] = False
-    at = np.flatnonzero(inside)
+    at = followers(offsets)
     moves = np.bincount(path[at - 1].astype(np.int64) * S + path[at], minlength=S**2)
-    return np.bincount(path[begins], minlength=S).astype(float), moves.reshape(S, S).astype(float)
+    return np.bincount(path[offsets[:-1]], minlength=S).astype(float), moves.reshape(S, S).astype(float)
 
 
 # --- chains ---------------------------------------------------------------------------------------------------------

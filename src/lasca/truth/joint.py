@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lasca import crf, schemes
-from lasca.arrays import Array, Floats, Ints, Proba, borders, readonly
+from lasca.arrays import Array, Floats, Ints, Proba, borders, followers, readonly
 from lasca.corpus import CrowdCorpus, KnownLabels
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.crf.features import seen_with
@@ -203,11 +203,8 @@ def spoken(block: Block) -> tuple[Block, Ints]:
 
 def independent_moves(proba: Proba, offsets: Ints) -> Floats:
     """Return Σ p_i pᵀ_{i+1} over neighbours in a sequence."""
-    inner = np.ones(max(len(proba) - 1, 0), dtype=np.bool_)
-    at = offsets[1:-1]
-    inner[at[(at > 0) & (at < len(proba))] - 1] = False
-    rows = proba.astype(np.float64)
-    return np.asarray(crossed(rows[:-1][inner], rows[1:][inner]))
+    after, rows = followers(offsets), proba.astype(np.float64)
+    return np.asarray(crossed(rows[after - 1], rows[after]))
 
 
 def summed(place: Array, values: Array, n: int) -> Floats:
