@@ -8,6 +8,7 @@ import json
 import pickle
 import time
 from dataclasses import FrozenInstanceError
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lasca.arrays import borders, followers
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes, Strings
 from lasca.errors import CorpusError, ParameterError, StoreError
 from lasca.files import write_sums
@@ -440,3 +442,10 @@ def test_codes_without_ids_number_the_sequences() -> None:
     )
     assert list(corpus.sequence_ids) == ["0", "1"]
     assert corpus.n_annotations == 2
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [1], [3], [2, 0, 3], [0, 1, 2, 0], [4, 4]])
+def test_followers_have_a_token_before_them_in_their_sequence(lengths: list[int]) -> None:
+    offsets = borders(lengths)
+    wanted = [i for a, b in pairwise(offsets.tolist()) for i in range(a + 1, b)]
+    assert followers(offsets).tolist() == wanted
