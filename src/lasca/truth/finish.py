@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lasca.corpus.votes import Block
 from lasca.errors import ModelError
 from lasca.kernels.counts import tally
+from lasca.truth.special import NOTHING_SPECIAL, expected_counts
 
 __all__ = ["Finish", "Part", "Tally", "counted_confusion", "joined"]
 
@@ -93,14 +94,7 @@ class Finish:
             more, silent, *_ = counted(votes.silent)
             right += more
             n += silent.sum(axis=1)
-        counts: Any = np.zeros((0, 0, 0))
-        if self.with_counts:
-            start = votes.start[block.first : block.last + 1]
-            part = slice(int(start[0]), int(start[-1]))
-            token, cell = np.repeat(np.arange(len(block)), np.diff(start)), votes.annotator[part].astype(np.int64) * T
-            cell += votes.label[part]
-            by_true = [np.bincount(cell, weights=proba[token, t], minlength=A * T) for t in range(T)]
-            counts = np.stack(by_true, axis=1).reshape(A, T, T)
+        counts = expected_counts(block, NOTHING_SPECIAL, proba)[0] if self.with_counts else np.zeros((0, 0, 0))
         return Tally(n, right, own, true, inferred, per_token, counts)
 
 
