@@ -111,5 +111,5 @@ def confusion_section(corpus: CrowdCorpus, matrix: Floats, examples: dict[str, l
         "rows": rows,
         "highest": highest,
         "labels_left_out": corpus.n_labels - len(order),
-        "top": [{"pair": [i, j], "value": float(values[i, j])} for i, j in strongest if values[i, j] > 0],
+        "top": [{"pair": [i, j], "value": float(values[i, j])} for i, j in strongest if values[i, j] >= SHOWN_FROM],
     }
