@@ -300,8 +300,11 @@ class Project:
 
     def waiting(self, fit: Fit) -> int:
         """Return how many audits do not count yet, because one that was drawn before them was skipped."""
-        done, is_open = {d.shown.get("unit") for d in self.standing() if d.audit}, self.open_units(fit)
-        answered = [self.units[u].id in done for u in self.audits if is_open[u]] if done else [False]
+        done = {d.shown.get("unit") for d in self.standing() if d.audit}
+        if not done:
+            return 0
+        is_open = self.open_units(fit)
+        answered = [self.units[u].id in done for u in self.audits if is_open[u]]
         return sum(answered) - answered.index(False) if False in answered else 0
 
     def next_audits(self, n: int, fit: Fit) -> list[Unit]:
