@@ -9,7 +9,7 @@ from typing import Any
 
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
-from lasca.report.render import clean, context
+from lasca.report.render import MAX_SIDE, clean, context
 from lasca.truth import Truth
 
 __all__ = ["ambiguous_section"]
@@ -111,8 +111,9 @@ def _row(
 ) -> dict[str, Any]:
     token = int(ambiguity.tokens[k])
     sequence = int(corpus.token_sequence[token])
-    at = token - int(corpus.offsets[sequence])
-    before, after = context(corpus.sequence(sequence), at)
+    begin, end = corpus.offsets[sequence : sequence + 2].tolist()
+    near = max(begin, token - MAX_SIDE - 1)  # not all of the sequence, which may be a whole book
+    before, after = context(corpus.tokens[near : min(end, token + MAX_SIDE + 2)], token - near)
     votes = slice(int(corpus.token_start[token]), int(corpus.token_start[token + 1]))
     said = list(zip(corpus.annotation_annotator[votes].tolist(), corpus.annotation_label[votes].tolist()))
     label = int(truth.labels[token])
@@ -121,7 +122,7 @@ def _row(
         "b": before,
         "a": after,
         "i": clean(corpus.sequence_ids[sequence], 60),
-        "p": at + 1,
+        "p": token - begin + 1,
         "s": round(float(ambiguity.score[token]), 3),
         "z": label,
         "q": round(float(truth.proba[token, label]), 3),

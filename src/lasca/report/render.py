@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from lasca.errors import count
 
-__all__ = ["clean", "context", "embedded_json", "joined", "number", "percent", "render"]
+__all__ = ["MAX_SIDE", "clean", "context", "embedded_json", "joined", "number", "percent", "render"]
 
 MAX_TOKEN = 80
 MAX_SIDE = 130
