@@ -159,3 +159,38 @@ def test_a_column_of_sequences_is_known_by_its_numbers(tmp_path: Path) -> None:
     rows = [f"{k};{word};O;B-X" for k, word in enumerate(" ".join(TEXTS).split())]
     path.write_text("\n".join(["nr;token;ann1;ann2", *rows]) + "\n")
     assert lasca.read(path).n_sequences == 1
+
+
+def test_folders_of_documents_hold_a_file_of_each_annotator(tmp_path: Path) -> None:
+    for i in range(2):
+        for who, n in (("ada", 2), ("ben", 1)):
+            conll(tmp_path / "columns" / "annotation" / f"doc{i}.txt" / f"{who}.conll", i, n)
+            brat(tmp_path / "brat" / f"doc{i}", who, i, n, "text")
+            brat(tmp_path / "parts" / ("train", "test")[i] / who, f"doc{i}", i, n, f"doc{i}")
+        conll(tmp_path / "columns" / "curation" / f"doc{i}.txt" / "CURATION_USER.conll", i, 2)
+    for folder, golds in (("columns", ["curation"]), ("brat", []), ("parts", [])):
+        corpus = lasca.read(tmp_path / folder)
+        assert (corpus.annotators, list(corpus.golds), corpus.n_sequences) == (("ada", "ben"), golds, 2)
+        assert votes(corpus)["ada"].count("O") < votes(corpus)["ben"].count("O")
+
+
+@pytest.mark.parametrize("pattern", ["{who}/doc{i}", "doc{i}/{who}", "doc{i}_{who}", "train{i}/{who}"])
+def test_json_with_a_file_for_each_document_and_annotator(tmp_path: Path, pattern: str) -> None:
+    for i in range(2):
+        for who, n in (("ada", 2), ("ben", 1)):
+            path = tmp_path / f"{pattern.format(i=i, who=who)}.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({"id": 1, "text": TEXTS[i], "label": SPANS[i][:n]}))
+    with pytest.raises(lasca.errors.FormatError, match="-r link=text"):  # every file counts from 1
+        lasca.read(tmp_path)
+    corpus = lasca.read(tmp_path, link="text")
+    assert (corpus.annotators, corpus.n_sequences) == (("ada", "ben"), 2)
+    assert votes(corpus)["ada"].count("O") < votes(corpus)["ben"].count("O")
+
+
+def test_parts_of_the_data_are_no_annotators(tmp_path: Path) -> None:
+    for i, part in enumerate(("train", "test")):
+        path = tmp_path / part / "ada.jsonl"
+        path.parent.mkdir()
+        path.write_text(json.dumps({"id": i, "text": TEXTS[i], "label": SPANS[i]}))
+    assert lasca.read(tmp_path).annotators == ("ada",)

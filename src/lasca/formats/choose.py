@@ -29,6 +29,7 @@ NAMED = "format=… (on the command line: -f …)"
 SOFT = ("lasca", "table")  # formats that hold soft votes
 ASKS = 0.4  # a reader that is so sure takes the files to ask about them
 MANY = 100  # files that are tried in other dresses
+BY_NAMES = ("auto", "brat", "webanno", "conll-folder", "doccano", "prodigy", "huggingface")  # see `file_names`
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
@@ -182,7 +183,7 @@ def read_any(
     else:
         files = _files(source) if encoding is None else [_recoded(file, encoding) for file in _files(source)]
         detected = format == "auto"
-        dress, files = _by_names(files) if format in ("auto", "brat", "webanno", "conll-folder") else ("", files)
+        dress, files = _by_names(files) if format in BY_NAMES else ("", files)
         if detected:
             format, files, said = _chosen(readers, files, str(source))
             dress = f"{dress} {said}".strip()

@@ -24,9 +24,11 @@ from lasca.errors import FormatError
 from lasca.files import SUMS
 from lasca.formats.names import owner_role
 
-__all__ = ["SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items", "parse_json_lines",
-           "unwrapped"]  # fmt: skip
+__all__ = ["JSON", "PARTS", "SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items",
+           "parse_json_lines", "unwrapped"]  # fmt: skip
 
+JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
+PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30
 MAX_MEMBERS = 1_000_000
@@ -262,13 +264,18 @@ def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:
 
 
 def owners(files: Sequence[SourceFile]) -> dict[str, tuple[str, str]]:
-    """Return name and role of whom each file (as it is shown) is called by: itself, or its folder if all are alike.
+    """Return name and role of whom each file (as it is shown) is called by: itself, or its folder if names repeat.
 
     Of several files some may be golds or models by their names; the name of a single one says nothing of its author.
     """
     paths = [PurePosixPath(file.name).with_suffix("").parts for file in files]
     names = [path[-1].strip() or "unknown" for path in paths]
-    if len(set(names)) == 1:
+    folders = [path[-2] if len(path) > 1 else "" for path in paths]
+    if {folder.lower() for folder in folders} <= set(PARTS):
+        pass  # parts of what these people did
+    elif 1 < len(set(names)) < len(set(paths)) and all(folders) and len(set(folders)) > 1:
+        names = folders  # a file for each document: see `file_names`
+    elif len(set(names)) == 1:
         shared = next((k for k, parts in enumerate(zip(*paths)) if len(set(parts)) > 1), len(paths[0]) - 1)
         folders = ["/".join(path[shared:-1]).removesuffix(".zip") for path in paths]
         others = folders if all(folders) else [PurePosixPath(file.name).name for file in files]

@@ -289,7 +289,11 @@ class TextPool:
                 f"{len(repeated):,} texts stand under several ids: link=text makes them one (on the command line: "
                 "-r link=text)."
             )
-        return {text: min(ids, key=lambda id: (natural_key(id), id)) for text, ids in by_text.items() if linked}
+        if not linked:
+            return {}
+        named = {text: min(ids, key=lambda id: (natural_key(id), id)) for text, ids in by_text.items()}
+        held = Counter(named.values())  # an id may stand for several texts, in files that count for themselves
+        return {text: id if held[id] == 1 else text_id(text) for text, id in named.items()}
 
     def _link(self) -> None:
         known = {(id, entry.answer.text) for id, group in self.by_id.items() for entry in group}
