@@ -23,9 +23,11 @@ __all__ = ["Columns", "TokenRows"]
 class Columns:
     """What the columns are called."""
 
-    TAGS: ClassVar = ("ner_tags", "tags", "labels", "pos_tags", "chunk_tags", "upos", "label")
+    TAGS: ClassVar = (
+        "ner_tags", "ner", "tags", "labels", "label", "chunk_tags", "chunk", "pos_tags", "upos", "pos", "xpos"
+    )  # fmt: skip
     BY_ANNOTATOR: ClassVar = ("labels", "annotations")
-    ANNOTATOR: ClassVar = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id")
+    ANNOTATOR: ClassVar = ("annotator", "annotator_id", "annotated_by", "worker", "worker_id", "user", "user_id")
     TEXT: ClassVar = ("text", "sentence")
     TIME: ClassVar = ("time", "timestamp", "updated_at", "created_at")
 
@@ -128,7 +130,15 @@ class TokenRows:
             if wanted not in part.names:
                 raise ParameterError("tags", wanted, "a column: " + ", ".join(part.names))
             return wanted if wanted in row and wanted != by_annotator else None
-        found = next((n for n in Columns.TAGS if n in row and n != by_annotator), None)
+        there = [n for n in Columns.TAGS if n in row and n != by_annotator]
+        usual = [n for n in there if not isinstance(row[n], str | int | float)] or there  # plain: of the whole text
+        found = usual[0] if usual else None
+        if len(usual) > 1 and by_annotator is None:
+            others = ", ".join(usual[1:])
+            self.collector.note(
+                f"The tags are those of {found}; tags=… reads another column ({others}; on the command line: "
+                f"-r tags={usual[1]})."
+            )
         if found is None and by_annotator is None:
             raise FormatError(
                 "a row has no column of tags",
@@ -243,7 +253,10 @@ def _label(value: object, names: tuple[str, ...] | None, column: str, where: str
     if isinstance(value, str) and value.strip():
         return value.strip()
     if isinstance(value, bool) or not isinstance(value, int):
-        raise FormatError("a tag must be a string or a number", path=where, got=repr(value))
+        hint = None
+        if isinstance(value, list):
+            hint = 'If these are the tags of several annotators, name them: "labels": {"ann": […], "ben": […]}'
+        raise FormatError("a tag must be a string or a number", path=where, got=repr(value), hint=hint)
     if names is None:
         raise FormatError(
             f"the tags in {column!r} are numbers, and the file does not say what they stand for",
