@@ -11,7 +11,9 @@ The columns of a file without a header are several annotators' labels, or layers
 only if their labels overlap, and two columns that never say the same of a token are levels of nested names rather than
 two people. The columns of CoNLL-2003 (token, part of speech, chunk, entity), CoNLL-X and CoNLL-U (a
 number first) or WebAnno TSV 2 hold different things: then one of them is read, as a gold. Which one is clear for
-entities and chunks in the last column, and for parts of speech in CoNLL-X and CoNLL-U; else it is asked for.
+entities and chunks in the last column, and for parts of speech in CoNLL-X and CoNLL-U; else it is asked for. A column
+that says one thing of every whole sequence holds no labels of tokens; where the same text stands under several such
+names, these are the annotators.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from lasca.formats.names import NAMES, TOKEN_NAMES, named, plain_name
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "layout_of", "numbered", "overlapping", "read_table", "split_spaces",
-           "text_lines"]  # fmt: skip
+__all__ = ["Block", "Layout", "Table", "layout_of", "numbered", "overlapping", "read_table",
+           "split_spaces", "text_lines"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
@@ -287,10 +289,12 @@ def numbered(table: Table) -> bool:
     return longest > 1
 
 
-def layout_of(table: Table, file: SourceFile, column: int | str | None, token: int | None = None) -> Layout:
+def layout_of(
+    table: Table, file: SourceFile, column: int | str | None, token: int | None = None, but: Sequence[int] = ()
+) -> Layout:
     """Return what the columns are; `column` (a number from 1, or a name) chooses one of several layers.
 
-    `token` is the column of tokens where a header names it.
+    `token` is the column of tokens where a header names it; those in `but` hold no labels of tokens.
     """
     ids = numbered(table)
     token = int(ids) if token is None else token
@@ -299,7 +303,7 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
         if at == token:
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
-    rest = list(range(token + 1, table.n_columns))
+    rest = [k for k in range(token + 1, table.n_columns) if k not in but]
     if table.header is None and not ids and len(rest) > 1 and _stands_still(table):
         raise file.error(
             "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
@@ -429,7 +433,8 @@ def _chosen(table: Table, full: Sequence[int], sets: dict[int, set[str]], ids: b
 
 
 def _tagged(labels: set[str]) -> bool:
-    return any("-" in label for label in labels) and detect({*labels, "O"}) is not None
+    bare = {"B", "I"} <= labels <= set("BIESLUM")
+    return bare or (any("-" in label for label in labels) and detect({*labels, "O"}) is not None)
 
 
 def _disjoint(a: set[str], b: set[str]) -> bool:
