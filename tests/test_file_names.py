@@ -194,3 +194,26 @@ def test_parts_of_the_data_are_no_annotators(tmp_path: Path) -> None:
         path.parent.mkdir()
         path.write_text(json.dumps({"id": i, "text": TEXTS[i], "label": SPANS[i]}))
     assert lasca.read(tmp_path).annotators == ("ada",)
+
+
+def test_layers_in_files_are_no_annotators(tmp_path: Path) -> None:
+    rows = {"ner": "B-PER I-PER O", "tense": "O O B-PAST"}
+    for i in range(8):
+        for layer, tags in rows.items():
+            words = ("Ada", f"Lee{i}", "left")
+            lines = "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags.split()))
+            (tmp_path / f"doc{i}_{layer}.conll").write_text(lines)
+    with pytest.raises(lasca.errors.FormatError, match=r"no label in common.*-r voters=ner"):
+        lasca.read(tmp_path)
+    assert lasca.read(tmp_path, voters="all").annotators == ("ner", "tense")
+    assert lasca.read(tmp_path, voters="ner").votes == (True, False)
+
+
+def test_a_second_copy_of_a_file_is_no_annotator(tmp_path: Path) -> None:
+    for name in ("ada", "ada (1)", "ben"):
+        doccano(tmp_path / f"{name}.jsonl", 2)
+    with pytest.raises(lasca.errors.FormatError, match="second copy of the file of 'ada'"):
+        lasca.read(tmp_path)
+    assert lasca.read(tmp_path, skip_bad=True).annotators == ("ada", "ben")
+    (tmp_path / "ada.jsonl").unlink()
+    assert lasca.read(tmp_path).annotators == ("ada (1)", "ben")

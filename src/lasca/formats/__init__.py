@@ -16,7 +16,7 @@ from lasca.errors import ParameterError
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.choose import Reader, Writer, read_any, reader_of, writer_of
-from lasca.formats.layers import Layers
+from lasca.formats.layers import Layers, refuse_layers
 from lasca.plugins import Registry
 
 __all__ = ["READERS", "WRITERS", "Layers", "Reader", "SourceFile", "Writer", "files_of", "read", "read_layers", "write"]
@@ -106,6 +106,8 @@ def read(
         READERS, source, format, repair=repair, scheme=scheme, options=options, skip_bad=skip_bad, encoding=encoding
     )
     if voters is None:
+        if not isinstance(found, Layers):
+            refuse_layers(found)
         return found  # type: ignore[no-any-return]
     if isinstance(found, Layers):
         layers: Any = Layers({name: _voting(corpus, voters) for name, corpus in found.items()})

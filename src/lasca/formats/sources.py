@@ -36,6 +36,7 @@ MAX_RATIO, UNSUSPECTED = 100, 64 * 2**20
 """A zip that unpacks to more than 64 MB and more than a hundred times its size is a bomb: text is packed to a tenth."""
 PEEK = 20  # records of a file of JSON, by which formats are told apart
 DECODER = json.JSONDecoder(parse_constant=lambda name: None)
+COPY = re.compile(r"(.+?)(?: ?\(\d+\)|[ _-]+(?:copy|backup|old|checkpoint)(?: ?\(?\d+\)?)?)", re.IGNORECASE)
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 BLANK = re.compile(r"[ \t\r\n]*")
 
@@ -280,6 +281,14 @@ def owners(files: Sequence[SourceFile]) -> dict[str, tuple[str, str]]:
         folders = ["/".join(path[shared:-1]).removesuffix(".zip") for path in paths]
         others = folders if all(folders) else [PurePosixPath(file.name).name for file in files]
         names = others if len(set(others)) == len(files) > 1 else names
+    for file, name in zip(files, names):
+        copied = COPY.fullmatch(name)
+        if copied is not None and copied[1] in names:
+            raise FormatError(
+                f"this looks like a second copy of the file of {copied[1]!r}, and would count as another annotator",
+                path=file.shown,
+                hint="Keep one of them; if it is another annotator's, give it that name",
+            )
     roles = [owner_role(name) if len(files) > 1 else "annotator" for name in names]
     return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
 

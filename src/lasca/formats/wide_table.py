@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
@@ -101,6 +102,8 @@ class _Table:
                 given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
             if len(people) < 2:
                 raise self._unclear([given] if len(given) > 1 else [])
+            if asked := self.by_question(people):
+                raise self._unclear(asked)
             if self.questions(people) or not are_people([self.header[k] for k in people]):
                 raise self._unclear([people])
         unclear = {cell for k in given for cell in self.labels[k]} & set(UNCLEAR)
@@ -174,6 +177,22 @@ class _Table:
         """Say whether a cell holds several labels: each part of it stands alone elsewhere."""
         known = {label for k in (*layout.annotators, *layout.golds) for label in self.labels[k]}
         return all(part in known for part in SEVERAL.split(cell))
+
+    def by_question(self, columns: Sequence[int]) -> list[list[int]]:
+        """Return the columns of each question if all people answered several: rater1_toxic, rater1_rude, …"""
+        parts = {k: re.split(r"[\s_.:-]+", self.header[k].strip().lower()) for k in columns}
+        least = min(map(len, parts.values()))
+        for cut, person in product((*range(1, least), *range(1 - least, 0)), (0, 1)):
+            groups: dict[str, list[int]] = {}
+            people = set()
+            for k, name in parts.items():
+                ends = "_".join(name[:cut]), "_".join(name[cut:])
+                people.add(ends[person])
+                groups.setdefault(ends[1 - person], []).append(k)
+            whole = len(people) > 1 and all(len(group) == len(people) for group in groups.values())
+            if len(groups) > 1 and whole and any(map(is_person, people)):
+                return list(groups.values())
+        return []
 
     def questions(self, columns: Sequence[int]) -> bool:
         """Say whether these columns may be questions (yes and no) or counts, rather than what people said."""
