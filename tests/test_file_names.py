@@ -45,6 +45,7 @@ def brat(folder: Path, name: str, i: int, n: int, text: str | None) -> None:
     ("name", "role"),
     [("gpt-4o", "model"), ("RoBERTa", "model"), ("distilbert_v2", "model"), ("llm 1", "model"), ("qwen2.5", "model"),
      ("Robert", "annotator"), ("Albert", "annotator"), ("Roberta", "annotator"), ("Tillmann", "annotator"),
+     ("Claude Dupont", "annotator"), ("Claude Opus", "model"), ("claude", "model"),
      ("hubert", "annotator"), ("ann@claude.org", "annotator"), ("ann", "annotator")],
 )  # fmt: skip
 def test_people_are_no_models(name: str, role: str) -> None:

@@ -47,7 +47,7 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "conll"
 OWN = (".conll", ".conllx", ".conllu", ".iob", ".iob2", ".bio", ".bioes", ".col", ".cols")
-OTHERS = (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
+OTHERS = (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ann", ".a1", ".a2", ".xml", ".xmi", ".html")
 ROLES = ("gold", "model", "annotator")
 WITH_TAG = re.compile(r".+[/_|][^\s/_|]+")  # cat/NN
 WHO = ("annotator", "annotator_id", "worker", "worker_id", "user_id")  # a column that names them

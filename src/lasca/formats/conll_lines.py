@@ -309,7 +309,8 @@ def layout_of(
             "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
             table.blocks[0].line,
             got=" ".join(table.blocks[0].rows[0][1]),
-            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner)",
+            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner)"
+            + ("; if it is a table, give it a header such as item,worker,label" if _is_bare(table) else ""),
         )
     if len(rest) == 1 and not ids:
         if table.header is None and _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):
@@ -343,7 +344,8 @@ def layout_of(
             + "; ".join(f"{k + 1}{names[k]}: {_few(sets[k])}" for k in full),
             table.blocks[0].line,
             hint=f"Name the column: column={best} (on the command line: -r column={best}). If they are "
-            f"several annotators' labels of the same kind, name them all: columns={'_,' if ids else ''}token,ann,ben,…",
+            f"several annotators' labels of the same kind, name them all: columns={'_,' if ids else ''}token,ann,ben,…"
+            + ("; if it is a table, give it a header such as worker,item,label" if _is_bare(table) else ""),
         )
     others = ", ".join(f"{k + 1}: {_few(sets[k], 3)}" for k in full if k != chosen)
     what = f"{chosen + 1}{f' ({COLUMNS[chosen]})' if ids and table.n_columns == len(COLUMNS) else ''}"
@@ -352,6 +354,11 @@ def layout_of(
         f"{what}, {_few(sets[chosen])}; column=… reads another one ({others})."
     )
     return Layout(token, (chosen,), False, note)
+
+
+def _is_bare(table: Table) -> bool:
+    """Say whether these may be the rows of a table without header: three cells, and nothing between the rows."""
+    return table.header is None and len(table.blocks) == 1 and table.n_columns == 3
 
 
 def _n_marks(table: Table, column: int) -> int:

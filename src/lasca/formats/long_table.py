@@ -156,7 +156,8 @@ def _joined(tables: list[_Table]) -> Any:
     names = tables[0].table.column_names
     for other in tables[1:]:
         if other.table.column_names != names:
-            raise other.error(f"the columns differ from those of {tables[0].shown}", got=other.table.column_names)
+            what, hint = f"the columns differ from those of {tables[0].shown}", "Read one of them, or make them alike"
+            raise other.error(what, got=", ".join(other.table.column_names), hint=hint)
     columns = [
         pa.concat_arrays([chunk for t in tables for chunk in as_strings(t.table.column(name)).chunks]) for name in names
     ]
@@ -264,11 +265,17 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
     plain = [name for name in rest if name not in ids and not pa.types.is_nested(table.column(name).type)]
     counts = {name: len(table.column(name).unique()) for name in plain}
     few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
+    flags = [n for n in few if {str(v) for v in table.column(n).unique().to_pylist()} <= {"0", "1", "True", "False"}]
+    few = flags if len(flags) > 2 else few
     likely = {"sequence": ids, "label": few, "annotator": [name for name in rest if plain_name(name) in BY]}
     options = [f"{part}={next(iter(likely.get(part, ())), 'NAME')}" for part in missing]
     said = f"Name the columns: {', '.join(options)} (on the command line: {' '.join(map(typed, options))})"
     if "label" in missing and len(few) > 1:
         said += f"; the labels may stand in {excerpt(', '.join(few), 200)}"
+        if few is flags:
+            said += (
+                ", a column for each of them: to read all at once, write the name of the one that is 1 into one column"
+            )
     return said + ("; if the whole file is one annotator's, annotator=file" if missing[0] == "annotator" else "")
 
 

@@ -45,6 +45,7 @@ WORDS = 2  # spaces in a cell that is a text
 FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
 UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
 UNDECIDED = ("-", "?", "_")  # in a gold, where nobody ever said so: SNLI's "no gold label"
+COUNT = re.compile(r"(?:^|_)(?:idx|index|count|num)$")  # a column of numbers, and no labels
 SEVERAL = re.compile(r"\s*[,;|+]\s*")  # between the labels of a cell that holds several
 
 
@@ -150,7 +151,9 @@ class _Table:
     def groups(self, used: tuple[int | None, ...]) -> list[list[int]]:
         """Return the groups of columns that speak of the same thing: their labels are few, and overlap."""
         most = max(MOST, len(self.rows) // 2)
-        places = [k for k, name in enumerate(self.header) if plain_name(name) in (*START, *END)]
+        places = [
+            k for k, n in enumerate(self.header) if plain_name(n) in (*START, *END) or COUNT.search(plain_name(n))
+        ]
         used = (*used, *places)
         rest = [k for k, labels in enumerate(self.labels) if k not in used and 0 < len(labels) <= most]
         groups: list[list[int]] = []
