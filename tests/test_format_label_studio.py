@@ -11,7 +11,7 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaError, ParameterError
-from lasca.formats import label_studio, label_studio_write, write
+from lasca.formats import label_studio, write, write_spans
 from lasca.formats.base import files_of
 from lasca.formats.outcome import outcome
 from mutations import FEW, MANY, assert_only_lasca_errors, samples, source, sources
@@ -253,7 +253,7 @@ def test_what_was_read_and_written_is_the_same(tmp_path: Path, unit: str) -> Non
 def test_names_instead_of_codes_and_corpora_without_text() -> None:
     corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["x"]], {"a": [["B-PER", "O"], None]})
     codes = [corpus.labels.index("B-PER"), corpus.labels.index("O"), -1]
-    first, second = label_studio_write.tasks(corpus, outcome(corpus, codes))
+    first, second = write_spans.tasks(corpus, outcome(corpus, codes))
     assert first["data"] == {"text": "Ada ran"}
     assert first["predictions"][0]["result"][0]["value"]["end"] == 3
     assert "score" not in first["predictions"][0]

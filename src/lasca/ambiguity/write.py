@@ -22,8 +22,8 @@ from lasca.ambiguity.record import Ambiguity
 from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
 from lasca.files import whole_folder, write_json, write_lines
-from lasca.formats.label_studio_write import tasks
 from lasca.formats.outcome import outcome
+from lasca.formats.write_spans import tasks
 from lasca.formats.write_tables import people_table
 from lasca.truth import Truth
 from lasca.truth.parts import TruthOfBlock

@@ -58,11 +58,11 @@ WRITERS: Registry[Writer] = Registry(
     {
         name: Writer(name, f"lasca.formats.{module}", function, bool(sheets))
         for name, (module, function, *sheets) in {
-            "conll": ("write_conll", "write"),
+            "conll": ("write_tables", "write_conll"),
             "jsonl": ("rows", "write_jsonl"),
             "parquet": ("rows", "write_parquet"),
             "huggingface": ("write_huggingface", "write"),
-            "label-studio": ("label_studio_write", "write"),
+            "label-studio": ("write_spans", "write_tasks"),
             "doccano": ("write_spans", "write_doccano", "of sheets"),
             "prodigy": ("write_spans", "write_prodigy", "of sheets"),
             "brat": ("write_spans", "write_brat", "of sheets"),

@@ -200,8 +200,8 @@ def next_votes(
     import numpy as np
 
     from lasca.files import check_output, whole_folder, write_json, write_lines
-    from lasca.formats.label_studio_write import tasks
     from lasca.formats.outcome import outcome
+    from lasca.formats.write_spans import tasks
     from lasca.formats.write_tables import people_table
     from lasca.review.assign import assign
     from lasca.review.project import Project
