@@ -31,11 +31,11 @@ from typing import Any, Unpack
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, owners, parse_json_items, pick
 from lasca.formats.documents import Verdict
 from lasca.formats.names import has_places, speaker
 from lasca.formats.sources import JSON
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

@@ -32,11 +32,11 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, typed
-from lasca.formats.base import Collector, SourceFile
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_score, id_of, listed
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, as_score, id_of, listed
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "from_dataset", "read", "sniff"]
 

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
-from lasca.formats.base import Collector
+from lasca.formats.base import Collector, as_name, as_time, first
 from lasca.formats.huggingface_load import Rows
 from lasca.formats.names import speaker
-from lasca.formats.texts import as_name, as_time, first
 
 __all__ = ["Columns", "TokenRows"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from lasca import align
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.base import Collector
+from lasca.formats.base import Collector, as_name, as_offset, as_score, as_time, first, listed, text_id
 from lasca.formats.documents import Verdict
-from lasca.formats.texts import Answer, Mark, Said, as_name, as_offset, as_score, as_time, first, listed, text_id
+from lasca.formats.texts import Answer, Mark, Said
 
 __all__ = ["Tally", "Task", "is_minimal", "kind_of"]
 

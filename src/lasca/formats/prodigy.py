@@ -27,16 +27,9 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
-from lasca.formats.documents import Verdict
-from lasca.formats.names import NAMES, speaker
-from lasca.formats.sources import JSON
-from lasca.formats.texts import (
-    Answer,
-    Mark,
-    Said,
-    Spans,
-    TextPool,
+from lasca.formats.base import (
+    Collector,
+    SourceFile,
     as_label,
     as_name,
     as_offset,
@@ -44,7 +37,14 @@ from lasca.formats.texts import (
     as_time,
     id_of,
     listed,
+    owners,
+    parse_json_items,
+    pick,
 )
+from lasca.formats.documents import Verdict
+from lasca.formats.names import NAMES, speaker
+from lasca.formats.sources import JSON
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

@@ -27,12 +27,12 @@ from typing import Any, Unpack
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, parse_json_items, pick
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
 from lasca.formats.sources import JSON
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 from lasca.schemes import OUTSIDE
 
 __all__ = ["NAME", "read", "sniff"]
