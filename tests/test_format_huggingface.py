@@ -356,3 +356,10 @@ def test_rows_that_say_by_whom_they_were_annotated(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert lasca.read(path).annotators == ("a", "b")
+
+
+def test_rows_are_called_by_their_document_and_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"doc_id": d, "sent_id": 1, "tokens": ["Yes"], "ner_tags": ["O"], "annotator": "a"} for d in "xy"]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert list(lasca.read(path).sequence_ids) == ["x/1", "y/1"]

@@ -381,3 +381,19 @@ def test_a_column_for_each_label_is_said_to_be_one() -> None:
     data = b"text,rater_id,joy,fear,anger\nso nice,1,1,0,0\nso nice,2,0,0,1\nso bad,1,0,1,0\n"
     with pytest.raises(FormatError, match=r"the name of the one that is 1 into one column"):
         long_table.read(source("x.csv", data))
+
+
+@pytest.mark.parametrize("rows", ["long", "columns"])
+def test_sentences_that_are_counted_anew_in_each_document(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "x.csv"
+    cells = [(d, s, f"w{d}{s}{k}") for d in "ab" for s in "12" for k in "01"]
+    if rows == "long":
+        lines = ["doc_id,sent_id,token,annotator,label"]
+        lines += [f"{d},{s},{word},{who},O" for who in ("ada", "Ada ") for d, s, word in cells]
+    else:
+        lines = ["doc_id,sent_id,token,ada,ben", *(f"{d},{s},{word},O,B-X" for d, s, word in cells)]
+    path.write_text("\n".join(lines) + "\n")
+    corpus = read(path)
+    assert list(corpus.sequence_ids) == ["a/1", "a/2", "b/1", "b/2"]
+    assert [corpus.sequence(s) for s in range(2)] == [["wa10", "wa11"], ["wa20", "wa21"]]
+    assert any("only in case or spaces" in note for note in corpus.load_report.notes) == (rows == "long")

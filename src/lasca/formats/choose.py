@@ -244,21 +244,22 @@ def _finished(
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
     note += f" {dress}" if dress else ""
     _refuse_free_text(corpus, str(source))
-    silent = [
-        name
-        for name, kind, votes in zip(corpus.annotators, corpus.kinds, corpus.votes)
-        if kind == "model" and not votes
-    ]
+    told = [note, *corpus.load_report.notes]
+    who = zip(corpus.annotators, corpus.kinds, corpus.votes)
+    silent = ", ".join(name for name, kind, votes in who if kind == "model" and not votes)
     if silent:
-        told = f"Models do not vote unless asked (voters=all; on the command line: -r voters=all): {', '.join(silent)}"
-        corpus = replace(
-            corpus, load_report=replace(corpus.load_report, notes=(*corpus.load_report.notes, excerpt(told, 300)))
-        )
+        said = f"Models do not vote unless asked (voters=all; on the command line: -r voters=all): {silent}"
+        told.append(excerpt(said, 300))
+    alike: dict[str, list[str]] = {}
+    for name in corpus.annotators:
+        alike.setdefault(" ".join(name.casefold().split()), []).append(repr(excerpt(name, 40)))
+    if twins := [" and ".join(names) for names in alike.values() if len(names) > 1]:
+        told.append(f"Annotators whose names differ only in case or spaces are different ones: {'; '.join(twins[:4])}.")
     report = corpus.load_report
     named = LoadReport(
-        report.source or str(source)[:200], report.format or format, report.counts, report.examples, report.notes
+        report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(told)
     )
-    return _tags(replace(corpus, load_report=replace(named, notes=(note, *named.notes))), repair, scheme)
+    return _tags(replace(corpus, load_report=named), repair, scheme)
 
 
 def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:

@@ -27,7 +27,7 @@ from itertools import combinations, pairwise
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
-from lasca.formats.names import NAMES, TOKEN_NAMES, named, plain_name
+from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, TOKEN_NAMES, named, plain_name
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
@@ -135,12 +135,15 @@ def _grouped(table: Table, file: SourceFile) -> Table:
         at = next((k for k in range(token) if _goes_on([cells[k] for _, cells in table.blocks[0].rows])), None)
     if at is None:
         return table
-    place = named((table.header or [])[:token], NAMES["position"])
+    before = (table.header or [])[:token]
+    place, over = named(before, NAMES["position"]), named(before, DOCUMENTS)
+    over = over if plain_name(before[at]) in SENTENCES else None  # sentences may be counted anew in each document
     groups: dict[str, Block] = {}
-    value = ""
+    value, document = "", ""
     for block in table.blocks:
         for line, cells in block.rows:
-            value = cells[at].strip() or value
+            document = document if over is None else cells[over].strip() or document
+            value = f"{document}/{cells[at].strip()}".removeprefix("/") if cells[at].strip() else value
             groups.setdefault(value, Block(comments={"sent_id": value}, document=block.document)).rows.append(
                 (line, cells)
             )

@@ -13,7 +13,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, as_name, as_time, first
 from lasca.formats.huggingface_load import Rows
-from lasca.formats.names import speaker
+from lasca.formats.names import DOCUMENTS, SENTENCES, speaker
 
 __all__ = ["Columns", "TokenRows"]
 
@@ -69,6 +69,8 @@ class TokenRows:
             tokens = _tokens(row, where)
             by_annotator = next((n for n in Columns.BY_ANNOTATOR if _is_by_annotator(row.get(n))), None)
             known = first(row, ("id", "sequence_id"))
+            if known is None and (sentence := first(row, SENTENCES)) is not None:
+                known = "/".join(str(part) for part in (first(row, DOCUMENTS), sentence) if part is not None)
             if known is not None:
                 id = as_name(known, "the id of a row", where)
             else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["END", "LAYERS", "NAMES", "QUOTES", "START", "TOKEN_NAMES", "are_people", "has_places", "is_person", "named",
-           "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
+__all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
+           "has_places", "is_person", "named", "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
@@ -27,6 +27,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
     "probability": ("probability", "proba", "prob"),
 }  # fmt: skip
+SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
+DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
+"""Where sentences and documents have a column each, sentences may be counted anew in every document."""
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
 START = ("start", "begin", "start_offset", "startoffset", "start_char", "char_start", "start_position", "start_idx")
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")

@@ -176,6 +176,7 @@ TOOLS = {
     "BioC": {"source", "documents"},
     "Rasa": {"rasa_nlu_data"},
     "Labelbox": {"data_row", "projects"},
+    "Labelbox (of old)": {"Labeled Data", "Label"},
     "LUIS": {"luis_schema_version", "utterances"},
     "Azure Language Studio": {"projectFileVersion", "assets"},
     "Google AutoML": {"text_snippet", "annotations"},
