@@ -218,3 +218,18 @@ def test_a_second_copy_of_a_file_is_no_annotator(tmp_path: Path) -> None:
     assert lasca.read(tmp_path, skip_bad=True).annotators == ("ada", "ben")
     (tmp_path / "ada.jsonl").unlink()
     assert lasca.read(tmp_path).annotators == ("ada (1)", "ben")
+
+
+def test_annotators_with_ids_of_their_own_are_linked_by_texts(tmp_path: Path) -> None:
+    for k, who in enumerate(("ada", "ben")):
+        rows = [{"id": 10 * k + i, "text": text, "label": SPANS[i][: k + 1]} for i, text in enumerate(TEXTS)]
+        (tmp_path / f"{who}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpus = lasca.read(tmp_path)
+    assert (corpus.annotators, corpus.n_sequences) == (("ada", "ben"), 2)
+    assert any("ids of their own" in note for note in corpus.load_report.notes)
+
+
+def test_files_called_train_and_test_are_no_annotators(tmp_path: Path) -> None:
+    for i, part in enumerate(("train", "test")):
+        (tmp_path / f"{part}.jsonl").write_text(json.dumps({"id": i, "text": TEXTS[i], "label": SPANS[i]}))
+    assert lasca.read(tmp_path).annotators == ("annotator",)

@@ -425,3 +425,24 @@ def test_texts_and_sentences_are_no_tokens(tmp_path: Path) -> None:
     path.write_text("The/DT cat/NN sat/VBD ./.\nA/DT dog/NN ran/VBD ./.\n")
     with pytest.raises(FormatError, match="words with their tags"):
         lasca.read(path)
+
+
+def test_annotators_may_stand_before_the_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("u1 Ada B-PER\nu1 left O\n\nu2 Ada O\nu2 left O\n\n")
+    with pytest.raises(FormatError, match="annotator,token,label if they are annotators"):
+        read(path)
+    corpus = read(path, columns="annotator,token,label")
+    assert (corpus.annotators, corpus.n_sequences, corpus.labels) == (("u1", "u2"), 1, ("B-PER", "O"))
+
+
+@pytest.mark.parametrize("sign", ["-", "_", "NA"])
+def test_signs_among_tags_are_asked_about(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text(f"token\tann\tben\nAda\tB-PER\t{sign}\nleft\tO\t{sign}\nRome\tB-LOC\tB-LOC\n")
+    with pytest.raises(FormatError, match=f"{sign} stands among IOB2 tags.*missing={sign}"):
+        read(path)
+    assert read(path, missing=sign).n_annotations == 4
+    path.write_text(path.read_text().replace(sign + "\n", "NaN\n"))
+    corpus = read(path)
+    assert (corpus.n_annotations, corpus.load_report.counts["labels nan, taken as missing"]) == (4, 2)

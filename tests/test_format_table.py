@@ -397,3 +397,9 @@ def test_sentences_that_are_counted_anew_in_each_document(tmp_path: Path, rows: 
     assert list(corpus.sequence_ids) == ["a/1", "a/2", "b/1", "b/2"]
     assert [corpus.sequence(s) for s in range(2)] == [["wa10", "wa11"], ["wa20", "wa21"]]
     assert any("only in case or spaces" in note for note in corpus.load_report.notes) == (rows == "long")
+
+
+def test_an_annotator_called_nan_is_none() -> None:
+    data = b"sequence,position,annotator,label\ns,0,ada,X\ns,0,nan,Y\n"
+    with pytest.raises(FormatError, match="a label without an annotator"):
+        long_table.read(source("x.csv", data))

@@ -41,6 +41,7 @@ from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import NOTHING, PLACE, Block, Table, layout_of, numbered, overlapping, read_table
 from lasca.formats.names import LAYERS, NAMES, START, TOKEN_NAMES, is_person, owner_role, plain_name, role_of
+from lasca.formats.tabular import NAN
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
@@ -107,7 +108,7 @@ def read(
         seen: dict[tuple[str, str, int], str] = {}
         for number, block in enumerate(table.blocks):
             block = _unstacked(block, named, file, collector, overlap) if ids else block
-            empty = (missing, "", "_") if ids else (missing, "")
+            empty = (missing, "", *NAN, *(["_"] if ids else []))
             id, own = _by_whom(block, f"{prefix}{number}", named, seen)
             _add(collector, file, block, id, own, empty, table.n_documents > 0)
     if len({PurePosixPath(file.name).name for file in files}) < len(files):
@@ -280,9 +281,10 @@ def _columns(
         result += [("annotator", str(i + 1)) for i in range(labels - len(golds))]
         return "", [("", "")] * token + [("token", ""), *result]
     token = _token_column(names)
-    result = [("", "")] * token + [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
+    result = [("who" if plain_name(name) in WHO else "", "") for name in names[:token]]
+    result += [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
     for k in (k for k, (role, _) in enumerate(result) if role == "who" and not _of_sequences(table, k)):
-        result[k] = ("annotator", names[k])
+        result[k] = ("annotator", names[k]) if k > token else ("", "")
     if columns is None and column is None:
         result = _without_layers(table, names, result)
     if columns is None and (column is not None or _different(table, names, result)):
@@ -372,7 +374,9 @@ def _add(
     collector.sequence(id, words, metadata=metadata, where=where)
     for index, (role, name) in enumerate(columns):
         if role not in ("token", "who", ""):
-            labels = [None if cell in missing else cell for cell in block.column(index)]
+            cells = block.column(index)
+            collector.count("labels nan, taken as missing", sum(cell in NAN for cell in cells), where)
+            labels = [None if cell in missing else cell for cell in cells]
             known = any(label is not None for label in labels)
             collector.count("missing labels", labels.count(None) if known else 0, where)
             collector.annotate(id, name, labels, role=role, where=where)

@@ -312,7 +312,8 @@ def layout_of(
             "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
             table.blocks[0].line,
             got=" ".join(table.blocks[0].rows[0][1]),
-            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner)"
+            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner), or "
+            "annotator,token,label if they are annotators"
             + ("; if it is a table, give it a header such as item,worker,label" if _is_bare(table) else ""),
         )
     if len(rest) == 1 and not ids:
@@ -371,7 +372,8 @@ def _n_marks(table: Table, column: int) -> int:
 
 def _stands_still(table: Table) -> bool:
     pairs = [(a[0], b[0]) for block in table.blocks[:500] for (_, a), (_, b) in pairwise(block.rows)]
-    return len(pairs) > 2 and sum(a == b for a, b in pairs) > 0.6 * len(pairs)
+    still = sum(a == b for a, b in pairs)
+    return (len(pairs) > 2 and still > 0.6 * len(pairs)) or (len(pairs) == still == 2)
 
 
 def _named(table: Table, file: SourceFile, column: int | str, ids: bool) -> int:

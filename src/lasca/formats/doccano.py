@@ -87,7 +87,7 @@ def read(files: list[SourceFile], *, empty: str = "missing", **spans: Unpack[Spa
     check_choice("empty", empty, ("missing", "all-O"))
     pool = TextPool(files, NAME, **spans)
     mine = pick(files, JSON, pool.collector)
-    names = owners(mine)
+    names = owners(mine, parts=True)
     said: dict[str, list[Said]] = {}
     for file in mine:
         lines = _Lines(file, names[file.shown], pool.collector, empty)

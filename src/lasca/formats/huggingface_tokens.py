@@ -25,7 +25,7 @@ class Columns:
     TAGS: ClassVar = (
         "ner_tags", "ner", "tags", "labels", "label", "chunk_tags", "chunk", "pos_tags", "upos", "pos", "xpos"
     )  # fmt: skip
-    BY_ANNOTATOR: ClassVar = ("labels", "annotations")
+    BY_ANNOTATOR: ClassVar = ("labels", "annotations", "tags", "ner_tags", "pos_tags")
     ANNOTATOR: ClassVar = ("annotator", "annotator_id", "annotated_by", "worker", "worker_id", "user", "user_id")
     TEXT: ClassVar = ("text", "sentence")
     TIME: ClassVar = ("time", "timestamp", "updated_at", "created_at")

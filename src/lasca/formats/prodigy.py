@@ -84,7 +84,7 @@ def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[S
     pool = TextPool(files, NAME, **spans)
     lines = _Lines(pool.collector)
     mine = pick(files, JSON, pool.collector)
-    names = owners(mine)
+    names = owners(mine, parts=True)
     said: dict[str, list[Said]] = {}
     for file in mine:
         rows = list(parse_json_items(file))

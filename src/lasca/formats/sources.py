@@ -264,10 +264,11 @@ def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:
     return stripped
 
 
-def owners(files: Sequence[SourceFile]) -> dict[str, tuple[str, str]]:
+def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tuple[str, str]]:
     """Return name and role of whom each file (as it is shown) is called by: itself, or its folder if names repeat.
 
     Of several files some may be golds or models by their names; the name of a single one says nothing of its author.
+    With `parts`, files called train, test and the like are one annotator's, whose name nobody knows.
     """
     paths = [PurePosixPath(file.name).with_suffix("").parts for file in files]
     names = [path[-1].strip() or "unknown" for path in paths]
@@ -281,6 +282,8 @@ def owners(files: Sequence[SourceFile]) -> dict[str, tuple[str, str]]:
         folders = ["/".join(path[shared:-1]).removesuffix(".zip") for path in paths]
         others = folders if all(folders) else [PurePosixPath(file.name).name for file in files]
         names = others if len(set(others)) == len(files) > 1 else names
+    if parts and len(files) > 1 and {name.lower() for name in names} <= set(PARTS):
+        names = ["annotator"] * len(files)
     for file, name in zip(files, names):
         copied = COPY.fullmatch(name)
         if copied is not None and copied[1] in names:

@@ -277,16 +277,25 @@ class TextPool:
 
     def _linked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Give labels of documents the ids under which their texts are known, if texts are what links."""
-        ids = self._links({(verdict.id, verdict.text) for verdict in verdicts})
+        ids = self._links({(verdict.id, verdict.text, verdict.name) for verdict in verdicts})
         return [replace(verdict, id=ids.get(verdict.text, verdict.id)) for verdict in verdicts]
 
-    def _links(self, known: set[tuple[str, str]]) -> dict[str, str]:
-        """Return the id of every text if texts are what links; texts under several ids are counted in any case."""
-        by_text: dict[str, list[str]] = {}
-        for id, text in known:
-            by_text.setdefault(text, []).append(id)
+    def _links(self, known: set[tuple[str, str, str]]) -> dict[str, str]:
+        """Return the id of every text if texts are what links; texts under several ids are counted in any case.
+
+        Texts link, too, where ids cannot: each is one annotator's own, and the others have its text under another.
+        """
+        by_text: dict[str, set[str]] = {}
+        people: dict[str, set[str]] = {}
+        for id, text, name in known:
+            by_text.setdefault(text, set()).add(id)
+            people.setdefault(id, set()).update({name} - {""})
         repeated = sorted(sorted(ids, key=natural_key) for ids in by_text.values() if len(ids) > 1)
-        linked = self.options.link == "text"
+        shared = [ids for ids in repeated if len(set().union(*(people[id] for id in ids))) == len(ids)]
+        own = all(len(names) < 2 for names in people.values()) and 2 * len(shared) > len(by_text)
+        linked = self.options.link == "text" or own
+        if own and self.options.link != "text":
+            self.collector.note("Every annotator has ids of their own: what has the same text is taken for the same.")
         if repeated:
             example = f"{repeated[0][0]} and {repeated[0][1]}"
             self.collector.count("texts joined over their ids" if linked else "repeated texts", len(repeated), example)
@@ -302,7 +311,7 @@ class TextPool:
         return {text: id if held[id] == 1 else text_id(text) for text, id in named.items()}
 
     def _link(self) -> None:
-        known = {(id, entry.answer.text) for id, group in self.by_id.items() for entry in group}
+        known = {(id, entry.answer.text, entry.answer.name) for id, group in self.by_id.items() for entry in group}
         ids = self._links(known)
         if not ids:
             return
