@@ -446,3 +446,14 @@ def test_signs_among_tags_are_asked_about(tmp_path: Path, sign: str) -> None:
     path.write_text(path.read_text().replace(sign + "\n", "NaN\n"))
     corpus = read(path)
     assert (corpus.n_annotations, corpus.load_report.counts["labels nan, taken as missing"]) == (4, 2)
+
+
+def test_columns_called_as_layers_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    rows = "Ada\tB-PER\tB-PER\nleft\tO\tO\nOslo\tB-LOC\tB-CITY\n"
+    path.write_text("token\tner_coarse\tner_fine\n" + rows)
+    with pytest.raises(FormatError, match=r"called as layers.*-r column=2"):
+        read(path)
+    assert list(read(path, column=2).golds) == ["gold"]
+    path.write_text("token\tner_1\tner_2\n" + rows)
+    assert read(path).annotators == ("ner_1", "ner_2")

@@ -242,3 +242,11 @@ def test_several_questions_to_each_person_are_asked_about(names: str) -> None:
         wide_table.read(source("x.csv", data))
     first = ",".join(name for name in names.split(",") if "toxic" in name)
     assert len(wide_table.read(source("x.csv", data), annotators=first).annotators) == 2
+
+
+def test_columns_that_name_the_annotators_beside_their_labels_are_asked_about() -> None:
+    data = (
+        b"text,annotator_a,label_a,annotator_b,label_b\nso nice a day,ada,good,ben,bad\nso bad a day,cal,bad,ada,bad\n"
+    )
+    with pytest.raises(FormatError, match="annotators=label_a,label_b"):
+        wide_table.read(source("x.csv", data))

@@ -40,7 +40,17 @@ from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import NOTHING, PLACE, Block, Table, layout_of, numbered, overlapping, read_table
-from lasca.formats.names import LAYERS, NAMES, START, TOKEN_NAMES, is_person, owner_role, plain_name, role_of
+from lasca.formats.names import (
+    LAYERS,
+    NAMES,
+    START,
+    TOKEN_NAMES,
+    are_people,
+    is_person,
+    owner_role,
+    plain_name,
+    role_of,
+)
 from lasca.formats.tabular import NAN
 from lasca.schemes import detect
 
@@ -287,6 +297,7 @@ def _columns(
         result[k] = ("annotator", names[k]) if k > token else ("", "")
     if columns is None and column is None:
         result = _without_layers(table, names, result)
+        _refuse_layers(table, file, names, result)
     if columns is None and (column is not None or _different(table, names, result)):
         layout = layout_of(table, file, column, token)
         if not layout.annotators:
@@ -325,6 +336,25 @@ def _without_layers(table: Table, names: Sequence[str], roles: list[Column]) -> 
         return roles
     apart = [k for k in layers if not any(overlapping(table, [k, other]) for other in others)]
     return [("", "") if k in apart else column for k, column in enumerate(roles)]
+
+
+def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: list[Column]) -> None:
+    """Refuse columns that are all called as layers (ner_coarse, ner_fine), though their labels overlap."""
+    plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
+    called = [names[k] for k in plain]
+    if (
+        len(plain) < 2
+        or are_people(called)
+        or not all(set(plain_name(name).split("_")) & set(LAYERS) for name in called)
+    ):
+        return
+    if overlapping(table, plain):  # else it is asked elsewhere
+        raise file.error(
+            f"the columns {', '.join(excerpt(name, 30) for name in called)} are called as layers of one annotation",
+            table.blocks[0].line,
+            hint=f"Name the column: column={plain[0] + 1} (on the command line: -r column={plain[0] + 1}). If they are "
+            "annotators, name them all: columns=token,ann,ben,…",
+        )
 
 
 def _different(table: Table, names: Sequence[str], roles: Sequence[Column]) -> bool:

@@ -46,6 +46,7 @@ FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
 UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
 UNDECIDED = ("-", "?", "_")  # in a gold, where nobody ever said so: SNLI's "no gold label"
 COUNT = re.compile(r"(?:^|_)(?:idx|index|count|num)$")  # a column of numbers, and no labels
+ENDS = re.compile(r"[\s_.:-]+|(?<=[a-z])(?=\d)")  # before the part of a name that tells columns apart
 SEVERAL = re.compile(r"\s*[,;|+]\s*")  # between the labels of a cell that holds several
 
 
@@ -120,7 +121,12 @@ class _Table:
         called = [group for group in groups if sum(is_person(self.header[k]) for k in group) > 1]
         if len(groups) != 1 and len(called) != 1:
             raise self._unclear(called or groups)
-        return (called or groups)[0]
+        chosen = (called or groups)[0]
+        ends = [{ENDS.split(self.header[k].lower())[-1] for k in group} for group in (chosen, *groups)]
+        beside = [group for group, own in zip(groups, ends[1:]) if group != chosen and own == ends[0]]
+        if beside:  # annotator_a, label_a: who it was, and what they said
+            raise self._unclear([*beside, chosen])
+        return chosen
 
     def text(self) -> int | None:
         """Return the column of the texts: the one that is named, that is called so, or that alone holds words."""
