@@ -342,13 +342,8 @@ def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: 
     """Refuse columns that are all called as layers (ner_coarse, ner_fine), though their labels overlap."""
     plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
     called = [names[k] for k in plain]
-    if (
-        len(plain) < 2
-        or are_people(called)
-        or not all(set(plain_name(name).split("_")) & set(LAYERS) for name in called)
-    ):
-        return
-    if overlapping(table, plain):  # else it is asked elsewhere
+    layers = all(set(plain_name(name).split("_")) & set(LAYERS) for name in called) and not are_people(called)
+    if len(plain) > 1 and layers and overlapping(table, plain):  # else it is asked elsewhere
         raise file.error(
             f"the columns {', '.join(excerpt(name, 30) for name in called)} are called as layers of one annotation",
             table.blocks[0].line,
