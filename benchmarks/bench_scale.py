@@ -2,7 +2,7 @@
 
     python benchmarks/bench_scale.py simulate FOLDER 1e6 1e7 1e8      corpora in shards (1,000 annotators, 9 labels)
     python benchmarks/bench_scale.py run FOLDER 1e6 1e7 1e8 --engine threads --model ds --out results.jsonl
-    python benchmarks/bench_scale.py default FOLDER 1e6 2e7           the default as it is, text and all
+    python benchmarks/bench_scale.py default FOLDER 1e6 2e7 1e8       the default as it is, text and all
     python benchmarks/bench_scale.py sample conll2003-mturk           what it costs to train its taggers on a sample
     python benchmarks/bench_scale.py after FOLDER 1e6 1e7             two-truths, the CRF, tagging, on shards
     python benchmarks/bench_scale.py kernel                           Dawid–Skene's pass beside one in C (needs gcc)
@@ -22,6 +22,7 @@ import argparse
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -124,11 +125,12 @@ def run(
 
 
 def default(folder: Path, sizes: list[int], engine: str, limit: int | None) -> None:
-    """The default with its own settings, to its end."""
+    """The default with its own settings, to its end; one that was killed goes on (what it took before is not in it)."""
     for n in sizes:
-        corpus = ShardedCorpus.open(folder / f"{n:.0e}")
-        with tempfile.TemporaryDirectory(dir=folder) as place, _engine(engine, limit) as opened, Watch() as watch:
-            truth = aggregate_shards(corpus, Path(place) / "out", model_class("robust")(), engine=opened)
+        corpus, out = ShardedCorpus.open(folder / f"{n:.0e}"), folder / f"{n:.0e}-default"
+        with _engine(engine, limit) as opened, Watch() as watch:
+            truth = aggregate_shards(corpus, out, model_class("robust")(), engine=opened, resume=True)
+        shutil.rmtree(out)
         found = truth.diagnostics
         heard = f"{found['text_agreement']:.2f}" if found["text"] else "no"
         steps = sum(member["iterations"] for member in found["members"])

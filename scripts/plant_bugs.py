@@ -30,7 +30,7 @@ HERE, SEQUENCE = "test_planted_bugs.py", "test_planted_bugs_sequence.py"
 
 BUGS = [  # file, what stands there, the bug, the tests that should see it
     (
-        "formats/label_studio_write.py",
+        "formats/write_spans.py",
         '"end": self.offset(span.end)',
         '"end": self.offset(span.start) + span.end - span.start',
         HERE,

@@ -15,12 +15,17 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus import votes as corpus_votes
 
 OPTIONS: dict[str, dict[str, Any]] = {
+    "mv": {},
     "ds": {"max_iter": 4},
     "mace": {"max_iter": 3, "restarts": 2},
     "glad": {"max_iter": 3, "restarts": 2},
     "hmm-crowd": {"max_iter": 3, "restarts": 2},
+    "sembler": {"max_iter": 2, "restarts": 2, "crf_iter": 3},
+    "raykar": {"max_iter": 2, "restarts": 2, "crf_iter": 3},
+    "crf-ma": {"max_iter": 2, "restarts": 2, "crf_iter": 3},
     "bsc": {"max_iter": 3, "restarts": 2},
     "hc": {"n_chains": 2, "n_warmup": 3, "n_samples": 4, "n_clusters": 2, "shared": "unanimous"},
+    "hc-seq": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
     "robust": {"max_iter": 3, "rounds": 1, "folds": 2, "text_iterations": 4},
 }
 
@@ -38,7 +43,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, target: int = 1000) -> None:
     def small(votes: Any, _: int, **options: Any) -> Any:
         return cut(votes, target // 5 if options.get("by_tokens") else target, **options)
 
-    for module in ("dawid_skene", "mace", "glad", "chain"):
+    for module in ("dawid_skene", "mace", "glad", "chain", "joint"):
         monkeypatch.setattr(f"lasca.truth.{module}.cut_into_blocks", small)
 
 

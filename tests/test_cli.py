@@ -58,6 +58,22 @@ def test_reproduce_says_where_it_went(lasca_, capsys: pytest.CaptureFixture[str]
     assert "make reproduction" in capsys.readouterr().err
 
 
+def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type: ignore[no-untyped-def]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spans = [[0, 12, "ORG"], [8, 12, "LOC"]]
+    (tmp_path / "two.jsonl").write_text(json.dumps({"id": 1, "text": "Bank of Rome", "label": spans}) + "\n", "utf-8")
+    assert lasca_("inspect", tmp_path / "two.jsonl", "-r", "overlap=layers") == 0
+    said, _ = capsys.readouterr()
+    assert said.count("What is in it") == said.count("Annotators") == 1
+    assert "Layers, each a corpus of its own" in said
+    assert lasca_("run", tmp_path / "two.jsonl", "-r", "overlap=layers", "-o", tmp_path / "out") == 2
+    assert "overlap must be longest or first to have one corpus" in capsys.readouterr().err
+    (tmp_path / "none.jsonl").write_text('{"id": 1, "text": "Bank of Rome", "label": []}\n', "utf-8")
+    assert lasca_("inspect", tmp_path / "none.jsonl", "-f", "doccano") == 0
+    assert "warning: nobody labelled anything in it" in capsys.readouterr().err
+
+
 def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
     assert lasca_("inspect", crowd, "--json") == 0
     facts = json.loads(capsys.readouterr().out)

@@ -8,7 +8,8 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,12 +24,13 @@ from lasca.comparison import compare
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
 from lasca.crf.training import Gradient
+from lasca.defaults import DEFAULT_MODEL
 from lasca.engine import cluster as engines
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.pipeline.sharded import WritePart, aggregate_shards, ambiguity_in_shards, tag_shards, train_in_shards
 from lasca.tagger import CrfTagger
-from lasca.truth import model_class, supporting
+from lasca.truth import MODEL_NAMES, model_class
 from lasca.truth.dawid_skene import ConfusionLearner
 from shard_cases import OPTIONS, in_pieces, small_blocks
 from test_learners import rich_crowd
@@ -44,42 +46,135 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with (
-        dask.config.set({"distributed.admin.low-level-log-length": 200_000}),  # the log of tasks forgets nothing
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with dask.config.set({"distributed.admin.low-level-log-length": 200_000}):  # the log of tasks forgets nothing
+        cluster = distributed.LocalCluster(**options)
+        with distributed.Client(cluster) as client:
+            yield client
+        with suppress(KeyError):  # Dask may have forgotten a worker that died before it hears that it is gone
+            cluster.close()
 
 
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> ShardedCorpus:
     rich = rich_crowd()
     corpus = rich.select(annotators=rich.annotators[:-1])
-    return write_shards(in_pieces(corpus, 50), tmp_path_factory.mktemp("shards") / "c", votes=4000)
+    folder = tmp_path_factory.mktemp("shards") / "c"
+    write_shards([corpus.with_known(None)], f"{folder}-unknown", votes=4000)
+    return write_shards(in_pieces(corpus, 50), folder, votes=4000)
 
 
 def sums(folder: Path) -> str:
     return (folder / "SHA256SUMS").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", supporting("shards"))
-def test_a_cluster_gives_the_bytes_of_threads(
-    name: str, client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# --- the same bytes ---------------------------------------------------------------------------------------------------
+
+
+def everything(corpus: ShardedCorpus, place: Path, engine: Any, names: Sequence[str] = MODEL_NAMES) -> None:
+    """Run every model, two-truths and the CRF, on small blocks."""
+    with pytest.MonkeyPatch.context() as patch, engine_of(engine) as opened:
+        small_blocks(patch)
+        patch.setattr("lasca.tagger.prepare.BLOCK_TOKENS", 300)
+        patch.setattr("lasca.truth.robust.MOST_TRAINED", 1000)  # taggers learn from a sample, and read on workers
+        for name in names:
+            kind = model_class(name)
+            model = kind(**OPTIONS[name], **({"tol": 0} if name == "ds" else {}))
+            taken = corpus if "known" in kind.supports else ShardedCorpus.open(f"{corpus.folder}-unknown")
+            if "shards" in kind.supports:
+                truth = aggregate_shards(taken, place / name, model, engine=opened)
+            else:
+                model.engine = opened
+                truth = model.fit(taken)
+                truth.save(place / name)
+            assert truth.diagnostics.get("text", True)
+        ambiguity_in_shards(place / "ds", place / "ambiguous", max_iter=2, sample=3000, engine=opened)
+        train_in_shards(place / "ds", place / "tagger", CrfTagger(max_iter=3), engine=opened)
+        tag_shards(place / "tagger", corpus.folder, place / "tagged", engine=opened)
+
+
+@pytest.fixture(scope="module")
+def in_threads(sharded: ShardedCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What threads make of it; tests/test_shards.py compares that with the corpus in memory."""
+    place = tmp_path_factory.mktemp("threads")
+    everything(sharded, place, None)
+    return place
+
+
+@pytest.mark.parametrize("n", [2, 3, 1])
+def test_workers_give_the_bytes_of_threads_and_every_block_is_a_task(
+    n: int, client: Any, sharded: ShardedCorpus, in_threads: Path, tmp_path: Path
 ) -> None:
-    small_blocks(monkeypatch)
-    monkeypatch.setattr("lasca.truth.robust.MOST_TRAINED", 1000)  # taggers learn from a sample, and read on workers
-    for where, engine in (("threads", "threads"), ("dask", client)):
-        truth = aggregate_shards(sharded, tmp_path / where, model_class(name)(**OPTIONS[name]), engine=engine)
-    assert truth.diagnostics.get("text", True)
-    assert sums(tmp_path / "threads") == sums(tmp_path / "dask")
-    assert len(list((tmp_path / "dask/labels").iterdir())) >= 13
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dask", "threads"]
+    scaled(client, n)
+    before = client.run_on_scheduler(_visits)
+    everything(sharded, tmp_path, client)
+    begun = client.run_on_scheduler(_visits) - before
+    names = sorted(path.name for path in in_threads.iterdir())
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    for name in names:
+        assert sums(in_threads / name) == sums(tmp_path / name), name
+    blocks = len(list((in_threads / "ds/labels").iterdir()))
+    assert blocks >= 13
+    works = Counter(key.split("-visit-")[0].rsplit("-", 1)[0] for key in begun)
+    assert 4 * blocks in works.values()  # ds: blocks times steps
+    assert len(works) > 10
+    assert min(works.values()) >= blocks // 2, works  # nothing is one task per model, or per step
 
 
-def test_two_truths_on_a_cluster_gives_the_bytes_of_threads(
+def test_one_shard_and_more_workers_than_shards_change_nothing(
+    client: Any, sharded: ShardedCorpus, in_threads: Path, tmp_path: Path
+) -> None:
+    scaled(client, 2)
+    one = write_shards([sharded.whole()], tmp_path / "one", votes=10**9)
+    assert (one.n_shards, sharded.n_shards) == (1, 4)
+    place = tmp_path / "of-one"
+    everything(one, place, client, ("ds", "glad", "raykar", DEFAULT_MODEL))  # all of them: tests/test_shards.py
+    parts = [*sorted(place.rglob("part-*.parquet")), place / "tagger/weights.safetensors"]
+    assert len(parts) > 6 * 13
+    for part in parts:
+        assert part.read_bytes() == (in_threads / part.relative_to(place)).read_bytes(), part
+
+
+def scaled(client: Any, n: int) -> None:
+    """Wait until there are so many workers."""
+    client.cluster.scale(n)
+    client.wait_for_workers(n, timeout=120)
+    while len(client.scheduler_info(n_workers=-1)["workers"]) != n:
+        time.sleep(0.1)
+
+
+def _visits(dask_scheduler: Any) -> set[str]:
+    """Return the keys of all visits that a worker began."""
+    return {str(e[0]) for e in dask_scheduler.transition_log if e[2] == "processing" and "-visit-" in str(e[0])}
+
+
+def test_a_corpus_in_memory_can_be_sent_to_a_cluster(client: Any, sharded: ShardedCorpus) -> None:
+    corpus = sharded.whole()
+    model = model_class("glad")(max_iter=3, restarts=2)
+    alone = model.fit(corpus)
+    with engine_of(client) as model.engine:
+        assert model.fit(corpus).proba.tobytes() == alone.proba.tobytes()
+
+
+def test_models_are_compared_and_folds_trained_on_a_cluster(client: Any, sharded: ShardedCorpus) -> None:
+    corpus = sharded.whole()
+    models = [model_class(name)(**OPTIONS[name]) for name in ("ds", "robust")]
+    alone, before = compare(corpus, models), client.run_on_scheduler(_applied)
+    spread = compare(corpus, models, engine=client)
+    assert [line.scores for line in spread] == [line.scores for line in alone]
+    folds = Counter(key.rsplit("-apply-", 1)[0] for key in client.run_on_scheduler(_applied) - before)
+    assert 2 in folds.values()  # a task for each of the two folds
+    assert all(model.engine is None for model in models)
+
+
+def _applied(dask_scheduler: Any) -> set[str]:
+    return {str(e[0]) for e in dask_scheduler.transition_log if e[2] == "processing" and "-apply-" in str(e[0])}
+
+
+# --- workers that die -------------------------------------------------------------------------------------------------
+
+
+def test_two_truths_on_a_cluster_gives_the_bytes_of_threads_whoever_dies(
     client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
@@ -91,6 +186,7 @@ def test_two_truths_on_a_cluster_gives_the_bytes_of_threads(
                 tmp_path / "truth", tmp_path / f"{where}-{sample}", max_iter=3, sample=sample, engine=engine
             )
         assert sums(tmp_path / f"threads-{sample}") == sums(tmp_path / f"dask-{sample}")
+    assert (tmp_path / "died").exists()
     assert len(list((tmp_path / "dask-3000/scores").iterdir())) >= 13
     assert not list(tmp_path.rglob(".*"))
 
@@ -140,80 +236,6 @@ def test_a_crf_on_a_cluster_gives_the_bytes_of_threads_whoever_dies(
     assert sums(tmp_path / "threads-tagged") == sums(tmp_path / "dask-tagged")
     assert len(list((tmp_path / "dask-tagged/labels").iterdir())) > 5
     assert not list(tmp_path.rglob(".*"))
-
-
-def test_more_or_fewer_workers_change_nothing_and_every_block_is_a_task(
-    client: Any, sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_blocks(monkeypatch)
-    monkeypatch.setattr("lasca.tagger.prepare.BLOCK_TOKENS", 300)
-    everything(sharded, tmp_path / "threads", None)
-    for n in (3, 1):
-        scaled(client, n)
-        before = client.run_on_scheduler(_visits)
-        everything(sharded, tmp_path / str(n), client)
-        begun = client.run_on_scheduler(_visits) - before
-        for folder in sorted((tmp_path / "threads").iterdir()):
-            assert sums(folder) == sums(tmp_path / str(n) / folder.name), (folder.name, n)
-        blocks = len(list((tmp_path / "threads/ds/labels").iterdir()))
-        works = Counter(key.split("-visit-")[0].rsplit("-", 1)[0] for key in begun)
-        assert 4 * blocks in works.values()  # ds: blocks times steps
-        assert len(works) > 10
-        assert min(works.values()) >= blocks // 2, works  # nothing is one task per model, or per step
-    scaled(client, 2)
-    one = write_shards([sharded.whole()], tmp_path / "one", votes=10**9)
-    assert one.n_shards == 1
-    everything(one, tmp_path / "of-one", client)
-    for folder in sorted((tmp_path / "threads").iterdir()):
-        for part in sorted(folder.rglob("part-*.parquet")):
-            other = tmp_path / "of-one" / part.relative_to(tmp_path / "threads")
-            assert part.read_bytes() == other.read_bytes(), part
-
-
-def everything(corpus: ShardedCorpus, place: Path, engine: Any) -> None:
-    """Run every model, two-truths and the CRF."""
-    for name in supporting("shards"):
-        options = {**OPTIONS[name], **({"tol": 0} if name == "ds" else {})}
-        aggregate_shards(corpus, place / name, model_class(name)(**options), engine=engine)
-    ambiguity_in_shards(place / "ds", place / "ambiguous", max_iter=2, sample=3000, engine=engine)
-    train_in_shards(place / "ds", place / "tagger", CrfTagger(max_iter=3), engine=engine)
-
-
-def scaled(client: Any, n: int) -> None:
-    """Wait until there are so many workers."""
-    client.cluster.scale(n)
-    client.wait_for_workers(n, timeout=120)
-    while len(client.scheduler_info(n_workers=-1)["workers"]) != n:
-        time.sleep(0.1)
-
-
-def _visits(dask_scheduler: Any) -> set[str]:
-    """Return the keys of all visits that a worker began."""
-    return {str(e[0]) for e in dask_scheduler.transition_log if e[2] == "processing" and "-visit-" in str(e[0])}
-
-
-@pytest.mark.parametrize("name", ["glad", "sembler", "raykar", "crf-ma"])
-def test_a_corpus_in_memory_can_be_sent_to_a_cluster(name: str, client: Any, sharded: ShardedCorpus) -> None:
-    corpus = sharded.whole().with_known(None)
-    model = model_class(name)(max_iter=3, restarts=2)
-    alone = model.fit(corpus)
-    with engine_of(client) as model.engine:
-        assert model.fit(corpus).proba.tobytes() == alone.proba.tobytes()
-
-
-def test_models_are_compared_and_folds_trained_on_a_cluster(client: Any, sharded: ShardedCorpus) -> None:
-    corpus = sharded.whole()
-    models = [model_class(name)(**OPTIONS[name]) for name in ("ds", "robust")]
-    alone, before = compare(corpus, models), client.run_on_scheduler(_applied)
-    spread = compare(corpus, models, engine=client)
-    assert [line.scores for line in spread] == [line.scores for line in alone]
-    folds = Counter(key.rsplit("-apply-", 1)[0] for key in client.run_on_scheduler(_applied) - before)
-    assert 2 in folds.values()  # a task for each of the two folds
-    assert all(model.engine is None for model in models)
-
-
-def _applied(dask_scheduler: Any) -> set[str]:
-    return {str(e[0]) for e in dask_scheduler.transition_log if e[2] == "processing" and "-apply-" in str(e[0])}
 
 
 class _Mortal(ConfusionLearner):
@@ -270,7 +292,7 @@ def test_a_damaged_shard_is_one_clear_error(client: Any, sharded: ShardedCorpus,
     file.write_bytes(data)
     with pytest.raises(StoreError, match=r"a shard is damaged: shards/00001/annotations\.arrow has changed"):
         aggregate_shards(corpus, tmp_path / "out", model_class("ds")(), engine=client)
-    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
 def test_a_missing_shard_is_one_clear_error(client: Any, sharded: ShardedCorpus, tmp_path: Path) -> None:
@@ -369,6 +391,43 @@ def test_a_driver_that_is_stopped_leaves_no_tasks(client: Any, sharded: ShardedC
     assert truth.diagnostics["iterations"] <= 3
 
 
+# --- compiled code ----------------------------------------------------------------------------------------------------
+
+
+def test_workers_make_their_kernels_once_and_share_them(
+    sharded: ShardedCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first worker compiles what it needs once, however many tasks it does; those that come later find it."""
+    small_blocks(monkeypatch)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))  # of the workers: this process has its own
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    for n in (1, 2):
+        with distributed.LocalCluster(n_workers=n, **options) as cluster, distributed.Client(cluster) as client:
+            aggregate_shards(sharded, tmp_path / str(n), model_class("ds")(max_iter=4, tol=0), engine=client)
+            found = client.run(_compiled).values()
+        files = len(list((tmp_path / "kernels").rglob("*.nbc")))
+        made, read = (sum(counts) for counts in zip(*found))
+        if n == 1:
+            assert (made, read) == (files, 0)
+            assert files >= 3
+        else:
+            assert made == 0
+            assert read >= 3
+    assert sums(tmp_path / "1") == sums(tmp_path / "2")
+
+
+def _compiled() -> tuple[int, int]:
+    """Return how many kernels this process compiled, and how many it found ready."""
+    import sys
+
+    from numba.core.dispatcher import Dispatcher
+
+    modules = [module for name, module in sys.modules.items() if name.startswith("lasca.kernels")]
+    kernels = {id(k): k for m in modules for k in vars(m).values() if isinstance(k, Dispatcher)}.values()
+    kept = [k for k in kernels if type(k._cache).__module__ == "lasca.kernels.compiled"]
+    return sum(sum(k._cache_misses.values()) for k in kept), sum(sum(k._cache_hits.values()) for k in kept)
+
+
 # --- more than fits ---------------------------------------------------------------------------------------------------
 
 
@@ -378,7 +437,7 @@ def test_a_corpus_larger_than_the_memory_of_a_worker(tmp_path: Path) -> None:
     with distributed.LocalCluster(**options, memory_limit=0) as cluster, distributed.Client(cluster) as client:
         (baseline,) = client.run(_memory).values()
     limit = baseline + (200 << 20)
-    pieces = simulate.big_shards(32, int(1.02 * limit / 9), n_annotators=1000, seed=1)  # nine bytes a vote
+    pieces = simulate.big_shards(32, int(1.02 * limit / 9), n_annotators=1000, n_labels=3, seed=1)  # 9 bytes a vote
     corpus = write_shards(pieces, tmp_path / "c", votes=2_000_000)
     assert sum(file.stat().st_size for file in corpus.folder.rglob("*.arrow")) > limit
     aggregate_shards(corpus, tmp_path / "threads", model_class("ds")(max_iter=2, tol=0))

@@ -45,6 +45,7 @@ def brat(folder: Path, name: str, i: int, n: int, text: str | None) -> None:
     ("name", "role"),
     [("gpt-4o", "model"), ("RoBERTa", "model"), ("distilbert_v2", "model"), ("llm 1", "model"), ("qwen2.5", "model"),
      ("Robert", "annotator"), ("Albert", "annotator"), ("Roberta", "annotator"), ("Tillmann", "annotator"),
+     ("Claude Dupont", "annotator"), ("Claude Opus", "model"), ("claude", "model"),
      ("hubert", "annotator"), ("ann@claude.org", "annotator"), ("ann", "annotator")],
 )  # fmt: skip
 def test_people_are_no_models(name: str, role: str) -> None:
@@ -159,3 +160,76 @@ def test_a_column_of_sequences_is_known_by_its_numbers(tmp_path: Path) -> None:
     rows = [f"{k};{word};O;B-X" for k, word in enumerate(" ".join(TEXTS).split())]
     path.write_text("\n".join(["nr;token;ann1;ann2", *rows]) + "\n")
     assert lasca.read(path).n_sequences == 1
+
+
+def test_folders_of_documents_hold_a_file_of_each_annotator(tmp_path: Path) -> None:
+    for i in range(2):
+        for who, n in (("ada", 2), ("ben", 1)):
+            conll(tmp_path / "columns" / "annotation" / f"doc{i}.txt" / f"{who}.conll", i, n)
+            brat(tmp_path / "brat" / f"doc{i}", who, i, n, "text")
+            brat(tmp_path / "parts" / ("train", "test")[i] / who, f"doc{i}", i, n, f"doc{i}")
+        conll(tmp_path / "columns" / "curation" / f"doc{i}.txt" / "CURATION_USER.conll", i, 2)
+    for folder, golds in (("columns", ["curation"]), ("brat", []), ("parts", [])):
+        corpus = lasca.read(tmp_path / folder)
+        assert (corpus.annotators, list(corpus.golds), corpus.n_sequences) == (("ada", "ben"), golds, 2)
+        assert votes(corpus)["ada"].count("O") < votes(corpus)["ben"].count("O")
+
+
+@pytest.mark.parametrize("pattern", ["{who}/doc{i}", "doc{i}/{who}", "doc{i}_{who}", "train{i}/{who}"])
+def test_json_with_a_file_for_each_document_and_annotator(tmp_path: Path, pattern: str) -> None:
+    for i in range(2):
+        for who, n in (("ada", 2), ("ben", 1)):
+            path = tmp_path / f"{pattern.format(i=i, who=who)}.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({"id": 1, "text": TEXTS[i], "label": SPANS[i][:n]}))
+    with pytest.raises(lasca.errors.FormatError, match="-r link=text"):  # every file counts from 1
+        lasca.read(tmp_path)
+    corpus = lasca.read(tmp_path, link="text")
+    assert (corpus.annotators, corpus.n_sequences) == (("ada", "ben"), 2)
+    assert votes(corpus)["ada"].count("O") < votes(corpus)["ben"].count("O")
+
+
+def test_parts_of_the_data_are_no_annotators(tmp_path: Path) -> None:
+    for i, part in enumerate(("train", "test")):
+        path = tmp_path / part / "ada.jsonl"
+        path.parent.mkdir()
+        path.write_text(json.dumps({"id": i, "text": TEXTS[i], "label": SPANS[i]}))
+    assert lasca.read(tmp_path).annotators == ("ada",)
+
+
+def test_layers_in_files_are_no_annotators(tmp_path: Path) -> None:
+    rows = {"ner": "B-PER I-PER O", "tense": "O O B-PAST"}
+    for i in range(8):
+        for layer, tags in rows.items():
+            words = ("Ada", f"Lee{i}", "left")
+            lines = "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags.split()))
+            (tmp_path / f"doc{i}_{layer}.conll").write_text(lines)
+    with pytest.raises(lasca.errors.FormatError, match=r"no label in common.*-r voters=ner"):
+        lasca.read(tmp_path)
+    assert lasca.read(tmp_path, voters="all").annotators == ("ner", "tense")
+    assert lasca.read(tmp_path, voters="ner").votes == (True, False)
+
+
+def test_a_second_copy_of_a_file_is_no_annotator(tmp_path: Path) -> None:
+    for name in ("ada", "ada (1)", "ben"):
+        doccano(tmp_path / f"{name}.jsonl", 2)
+    with pytest.raises(lasca.errors.FormatError, match="second copy of the file of 'ada'"):
+        lasca.read(tmp_path)
+    assert lasca.read(tmp_path, skip_bad=True).annotators == ("ada", "ben")
+    (tmp_path / "ada.jsonl").unlink()
+    assert lasca.read(tmp_path).annotators == ("ada (1)", "ben")
+
+
+def test_annotators_with_ids_of_their_own_are_linked_by_texts(tmp_path: Path) -> None:
+    for k, who in enumerate(("ada", "ben")):
+        rows = [{"id": 10 * k + i, "text": text, "label": SPANS[i][: k + 1]} for i, text in enumerate(TEXTS)]
+        (tmp_path / f"{who}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpus = lasca.read(tmp_path)
+    assert (corpus.annotators, corpus.n_sequences) == (("ada", "ben"), 2)
+    assert any("ids of their own" in note for note in corpus.load_report.notes)
+
+
+def test_files_called_train_and_test_are_no_annotators(tmp_path: Path) -> None:
+    for i, part in enumerate(("train", "test")):
+        (tmp_path / f"{part}.jsonl").write_text(json.dumps({"id": i, "text": TEXTS[i], "label": SPANS[i]}))
+    assert lasca.read(tmp_path).annotators == ("annotator",)

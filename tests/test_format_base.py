@@ -13,16 +13,20 @@ import pytest
 from lasca.errors import FormatError
 from lasca.formats.base import (
     Collector,
+    as_label,
+    as_name,
+    as_offset,
+    as_time,
     files_of,
     natural_key,
     parse_json,
     parse_json_items,
     parse_json_lines,
     pick,
+    text_id,
     unwrapped,
 )
 from lasca.formats.sources import loads
-from lasca.formats.texts import as_label, as_name, as_offset, as_time, text_id
 from mutations import source, sources
 
 # --- JSON ----------------------------------------------------------------------------------------------------------

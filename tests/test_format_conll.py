@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaWarning, ParameterError, StoreError
 from lasca.formats import READERS, conll_columns, read, write
@@ -383,3 +384,76 @@ def test_csv_of_tokens_and_annotators_without_a_header() -> None:
     corpus = read_any(source("x.csv", b"Ada,B-PER,B-PER\nleft,O,O\n\nRome,B-LOC,O\n"), "x.csv")
     assert corpus.annotators == ("1", "2")
     assert corpus.sequence(0) == ["Ada", "left"]
+
+
+def test_a_column_that_names_the_annotator_of_each_sequence(tmp_path: Path) -> None:
+    """As in the data of Yang et al. (2018): token, kind of character, tag, user."""
+    path = tmp_path / "train"
+    first, second = (
+        [("Ada", "abc", "B"), ("Lu", "abc", "E"), ("8", "num", "O")],
+        [("so", "abc", "O"), (".", "pun", "O")],
+    )
+    said = [(first, "17"), ([(*row[:2], "O") for row in first], "18"), (second, "17"), (second, "18"), (first, "17")]
+    path.write_text("".join("".join("\t".join((*row, who)) + "\n" for row in rows) + "\n" for rows, who in said))
+    corpus = lasca.read(path, column=3)
+    assert (corpus.annotators, corpus.n_sequences) == (("17", "18"), 3)  # 17 met the first text twice
+    table = corpus.to_table().to_pylist()
+    assert [row["label"] for row in table if row["annotator"] == "18"] == ["O"] * 5
+    assert any("Column 4 names the annotator" in note for note in corpus.load_report.notes)
+    header = tmp_path / "x.conll"
+    header.write_text(
+        "token\tlabel\tannotator\n" + path.read_text().replace("\tabc", "").replace("\tnum", "").replace("\tpun", "")
+    )
+    assert lasca.read(header).annotators == ("17", "18")
+    once = tmp_path / "dev"
+    once.write_text("Ada\tB-PER\tme\nleft\tO\tme\n\nBen\tB-PER\tyou\nleft\tO\tyou\n")
+    corpus = lasca.read(once)
+    assert (corpus.annotators, list(corpus.golds), corpus.labels) == ((), ["gold"], ("B-PER", "O"))
+    two = tmp_path / "two"  # two annotators, who happen to say the same of whole sequences
+    two.write_text("a\tX\tX\nb\tX\tX\n\nc\tY\tY\nd\tY\tY\n\n" * 4)
+    assert lasca.read(two, format="conll").annotators == ("1", "2")
+
+
+def test_texts_and_sentences_are_no_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    rows = "so nice a day\tgood\nit rained here\tbad\nshe left us\tbad\nwe met again\tgood\n"
+    for header in ("", "text\tlabel\n"):
+        path.write_text(header + rows)
+        with pytest.raises(FormatError, match="texts of several words"):
+            lasca.read(path, format="conll")
+    path = tmp_path / "x.txt"
+    path.write_text("The/DT cat/NN sat/VBD ./.\nA/DT dog/NN ran/VBD ./.\n")
+    with pytest.raises(FormatError, match="words with their tags"):
+        lasca.read(path)
+
+
+def test_annotators_may_stand_before_the_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("u1 Ada B-PER\nu1 left O\n\nu2 Ada O\nu2 left O\n\n")
+    with pytest.raises(FormatError, match="annotator,token,label if they are annotators"):
+        read(path)
+    corpus = read(path, columns="annotator,token,label")
+    assert (corpus.annotators, corpus.n_sequences, corpus.labels) == (("u1", "u2"), 1, ("B-PER", "O"))
+
+
+@pytest.mark.parametrize("sign", ["-", "_", "NA"])
+def test_signs_among_tags_are_asked_about(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text(f"token\tann\tben\nAda\tB-PER\t{sign}\nleft\tO\t{sign}\nRome\tB-LOC\tB-LOC\n")
+    with pytest.raises(FormatError, match=f"{sign} stands among IOB2 tags.*missing={sign}"):
+        read(path)
+    assert read(path, missing=sign).n_annotations == 4
+    path.write_text(path.read_text().replace(sign + "\n", "NaN\n"))
+    corpus = read(path)
+    assert (corpus.n_annotations, corpus.load_report.counts["labels nan, taken as missing"]) == (4, 2)
+
+
+def test_columns_called_as_layers_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    rows = "Ada\tB-PER\tB-PER\nleft\tO\tO\nOslo\tB-LOC\tB-CITY\n"
+    path.write_text("token\tner_coarse\tner_fine\n" + rows)
+    with pytest.raises(FormatError, match=r"called as layers.*-r column=2"):
+        read(path)
+    assert list(read(path, column=2).golds) == ["gold"]
+    path.write_text("token\tner_1\tner_2\n" + rows)
+    assert read(path).annotators == ("ner_1", "ner_2")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import huggingface
@@ -328,3 +329,37 @@ def test_other_columns_are_metadata_or_counted() -> None:
     corpus = huggingface.read(source("x.jsonl", json.dumps(row).encode()))
     assert list(corpus.metadata["genre"]) == ["news"]
     assert corpus.load_report.counts["columns left out (pos)"] == 1
+
+
+def test_entities_come_before_parts_of_speech(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    row = {"id": "1", "tokens": ["Ada", "left"], "upos": ["PROPN", "VERB"], "label": "news"}
+    path.write_text(json.dumps({**row, "ner": ["B-PER", "O"]}))
+    corpus = lasca.read(path)
+    assert corpus.labels == ("B-PER", "O")
+    assert any("those of ner" in note and "-r tags=upos" in note for note in corpus.load_report.notes)
+    assert lasca.read(path, tags="upos").labels == ("PROPN", "VERB")
+    path.write_text(json.dumps(row))
+    assert lasca.read(path).labels == ("PROPN", "VERB")
+    path.write_text(json.dumps({"tokens": ["Ada", "left"], "ner": [[0, 0, "PER"]]}))  # over numbers of tokens
+    with pytest.raises(FormatError, match="cannot be told"):
+        lasca.read(path)
+    path.write_text(json.dumps({"tokens": ["Ada", "left"], "labels": [["B-PER", "O"], ["O", "O"]]}))
+    with pytest.raises(FormatError, match="tags of several annotators"):
+        lasca.read(path)
+
+
+def test_rows_that_say_by_whom_they_were_annotated(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"id": 1, "tokens": ["Ada"], "ner_tags": [tag], "annotated_by": who} for tag, who in (("O", "a"), ("X", "b"))
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert lasca.read(path).annotators == ("a", "b")
+
+
+def test_rows_are_called_by_their_document_and_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"doc_id": d, "sent_id": 1, "tokens": ["Yes"], "ner_tags": ["O"], "annotator": "a"} for d in "xy"]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert list(lasca.read(path).sequence_ids) == ["x/1", "y/1"]

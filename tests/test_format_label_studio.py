@@ -11,7 +11,7 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaError, ParameterError
-from lasca.formats import label_studio, label_studio_write, write
+from lasca.formats import label_studio, write, write_spans
 from lasca.formats.base import files_of
 from lasca.formats.outcome import outcome
 from mutations import FEW, MANY, assert_only_lasca_errors, samples, source, sources
@@ -253,7 +253,7 @@ def test_what_was_read_and_written_is_the_same(tmp_path: Path, unit: str) -> Non
 def test_names_instead_of_codes_and_corpora_without_text() -> None:
     corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["x"]], {"a": [["B-PER", "O"], None]})
     codes = [corpus.labels.index("B-PER"), corpus.labels.index("O"), -1]
-    first, second = label_studio_write.tasks(corpus, outcome(corpus, codes))
+    first, second = write_spans.tasks(corpus, outcome(corpus, codes))
     assert first["data"] == {"text": "Ada ran"}
     assert first["predictions"][0]["result"][0]["value"]["end"] == 3
     assert "score" not in first["predictions"][0]
@@ -516,3 +516,23 @@ def test_pages_that_nobody_labelled_are_refused() -> None:
     task = {"id": 1, "data": {"html": "<p>Ada <b>ran</b></p>"}, "annotations": []}
     with pytest.raises(FormatError, match="the text is HTML"):
         label_studio.read(source("export.json", json.dumps([task]).encode()))
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_spans_in_several_texts_of_a_task_are_asked_about(quoted: bool) -> None:
+    texts = {"text": "Ada met Ben", "reply": "so in Rome it was"}
+    spans = [("text", "people", 0, 3, "PER"), ("reply", "places", 6, 10, "LOC")]
+    result = [
+        {"from_name": control, "to_name": key, "type": "labels",
+         "value": {"start": a, "end": b, "labels": [label], **({"text": texts[key][a:b]} if quoted else {})}}
+        for key, control, a, b, label in spans
+    ]  # fmt: skip
+    tasks = [{"id": 1, "data": texts, "annotations": [{"completed_by": 1, "result": result}]}]
+    files = source("x.json", json.dumps(tasks).encode())
+    with pytest.raises(FormatError, match=r"spans in several texts.*-r control=people -r text=text"):
+        label_studio.read(files)
+    for control, words in (("people", "Ada met Ben"), ("places", "so in Rome it was")):
+        key = {} if quoted else {"text": "text" if control == "people" else "reply"}
+        corpus = label_studio.read(files, control=control, **key)
+        assert " ".join(corpus.sequence(0)) == words
+        assert len(corpus.labels) == 2

@@ -20,8 +20,7 @@ from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import llm_batch, write
-from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.llm_batch_match import PlainText, Quoted, place_quotes
+from lasca.formats.llm_batch_answers import PlainText, Quoted, parse_answer, place_quotes
 from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
 

@@ -90,7 +90,7 @@ def test_without_annotators_it_is_a_gold() -> None:
         (b"text,start,end,label,annotator\nAda left,0,,PER,ann\n", "a span has no end"),
         (b"text,start,end,label,annotator\nAda left,0,3,PER,\n", "does not say who"),
         (b"text,start,end,label,annotator\nAda left,0,30,PER,ann\n", "outside its text"),
-        (b"text,start,end,label,entity\nso Ada left,3,5,PER,Ada\nso Bob left,3,5,PER,Bob\n", "do not stand at their"),
+        (b"text,start,end,label,entity\nso Ada left,2,5,PER,Ada\nso Bob left,4,8,PER,Bob\n", "do not stand at their"),
     ],
 )
 def test_messages(data: bytes, message: str) -> None:

@@ -367,3 +367,39 @@ def test_blanks_behind_the_delimiters() -> None:
     corpus = load("task, worker, label\nt1, ann, not so\nt1, ben, so\n")
     assert corpus.annotators == ("ann", "ben")
     assert corpus.labels == ("not so", "so")
+
+
+def test_the_columns_of_snow_et_al() -> None:
+    header = b"!amt_annotation_ids\t!amt_worker_ids\torig_id\tresponse\tgold\n"
+    data = header + b"1\tA1\t25\t1\t1\n2\tA2\t25\t0\t1\n3\tA1\t26\t0\t0\n"
+    corpus = long_table.read(source("rte.tsv", data))
+    assert long_table.sniff(source("rte.tsv", data)) > 0.3
+    assert (corpus.annotators, list(corpus.golds), corpus.n_sequences) == (("A1", "A2"), ["gold"], 2)
+
+
+def test_a_column_for_each_label_is_said_to_be_one() -> None:
+    data = b"text,rater_id,joy,fear,anger\nso nice,1,1,0,0\nso nice,2,0,0,1\nso bad,1,0,1,0\n"
+    with pytest.raises(FormatError, match=r"the name of the one that is 1 into one column"):
+        long_table.read(source("x.csv", data))
+
+
+@pytest.mark.parametrize("rows", ["long", "columns"])
+def test_sentences_that_are_counted_anew_in_each_document(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "x.csv"
+    cells = [(d, s, f"w{d}{s}{k}") for d in "ab" for s in "12" for k in "01"]
+    if rows == "long":
+        lines = ["doc_id,sent_id,token,annotator,label"]
+        lines += [f"{d},{s},{word},{who},O" for who in ("ada", "Ada ") for d, s, word in cells]
+    else:
+        lines = ["doc_id,sent_id,token,ada,ben", *(f"{d},{s},{word},O,B-X" for d, s, word in cells)]
+    path.write_text("\n".join(lines) + "\n")
+    corpus = read(path)
+    assert list(corpus.sequence_ids) == ["a/1", "a/2", "b/1", "b/2"]
+    assert [corpus.sequence(s) for s in range(2)] == [["wa10", "wa11"], ["wa20", "wa21"]]
+    assert any("only in case or spaces" in note for note in corpus.load_report.notes) == (rows == "long")
+
+
+def test_an_annotator_called_nan_is_none() -> None:
+    data = b"sequence,position,annotator,label\ns,0,ada,X\ns,0,nan,Y\n"
+    with pytest.raises(FormatError, match="a label without an annotator"):
+        long_table.read(source("x.csv", data))

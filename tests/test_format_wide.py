@@ -230,3 +230,23 @@ def test_columns_that_are_not_called_as_people_are_asked_about(names: tuple[str,
 @pytest.mark.parametrize("names", [("prompt_1", "prompt_2"), ("label a", "label b"), ("ann", "cleo")])
 def test_numbered_columns_are_read(names: tuple[str, str]) -> None:
     assert list(load(made(**{"text": TEXTS, names[0]: ANN, names[1]: BEN})).annotators) == list(names)
+
+
+@pytest.mark.parametrize(
+    "names", ["rater1_toxic,rater1_rude,rater2_toxic,rater2_rude", "toxic r1,rude r1,toxic r2,rude r2"]
+)
+def test_several_questions_to_each_person_are_asked_about(names: str) -> None:
+    names = names.replace(" r", " rater ")
+    data = f"text,{names}\nso nice a day,0,0,0,1\nso bad a day,1,1,1,0\n".encode()
+    with pytest.raises(FormatError, match="several groups of columns"):
+        wide_table.read(source("x.csv", data))
+    first = ",".join(name for name in names.split(",") if "toxic" in name)
+    assert len(wide_table.read(source("x.csv", data), annotators=first).annotators) == 2
+
+
+def test_columns_that_name_the_annotators_beside_their_labels_are_asked_about() -> None:
+    data = (
+        b"text,annotator_a,label_a,annotator_b,label_b\nso nice a day,ada,good,ben,bad\nso bad a day,cal,bad,ada,bad\n"
+    )
+    with pytest.raises(FormatError, match="annotators=label_a,label_b"):
+        wide_table.read(source("x.csv", data))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lasca
 from lasca.corpus import CrowdCorpus
-from lasca.truth import Truth, model_class
-
-MODELS = ("mv", "ds", "mace", "glad", "hmm-crowd", "bsc")
-"""Those that are quick; the contract suite (tests/test_truth_contract.py) fits all of them to small crowds."""
+from lasca.tagger import CrfTagger
+from lasca.truth import MODEL_NAMES, Truth, model_class, supporting
+from shard_cases import OPTIONS
 
 
 def one_token() -> CrowdCorpus:
@@ -46,13 +47,31 @@ def labels_never_used() -> CrowdCorpus:
     )
 
 
+def one_long_sequence() -> CrowdCorpus:
+    rng, n = np.random.default_rng(1), 100_000
+    truth = np.repeat(rng.choice(3, p=(0.1, 0.1, 0.8), size=n // 4), 4)
+    said = np.where(rng.random((3, n)) < 0.9, truth, rng.integers(3, size=(3, n))).T
+    return CrowdCorpus.from_codes(
+        tokens=[f"w{t}{i % 300}" for i, t in enumerate(truth)], offsets=np.array([0, n]),
+        labels=("B-X", "I-X", "O"), annotators=["ann", "bob", "cy"], annotation_token=np.repeat(np.arange(n), 3),
+        annotation_annotator=np.tile(np.arange(3), n), annotation_label=said.ravel(), sequence_ids=["s"],
+    )  # fmt: skip
+
+
 def everybody_disagrees() -> CrowdCorpus:
     return CrowdCorpus.from_sequences([["a", "b"]] * 4, {f"a{i}": [[f"L{i}", f"L{i}"]] * 4 for i in range(8)})
 
 
 CROWDS: dict[str, Callable[[], CrowdCorpus]] = {
     made.__name__: made
-    for made in (one_token, one_label_each, ten_thousand_annotators, labels_never_used, everybody_disagrees)
+    for made in (
+        one_token,
+        one_label_each,
+        ten_thousand_annotators,
+        labels_never_used,
+        one_long_sequence,
+        everybody_disagrees,
+    )
 }
 
 
@@ -69,12 +88,13 @@ def check(truth: Truth) -> None:
 
 
 @pytest.mark.parametrize("crowd", list(CROWDS))
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODEL_NAMES)
 def test_probabilities_hold(model: str, crowd: str) -> None:
-    check(model_class(model)().fit(CROWDS[crowd]()))
+    few = crowd == "one_long_sequence" or model in ("hc", "hc-seq")  # a few steps only: all of them would take long
+    check(model_class(model)(**(OPTIONS[model] if few else {})).fit(CROWDS[crowd]()))
 
 
-@pytest.mark.parametrize("crowd", ["one_token", "one_label_each", "everybody_disagrees"])
+@pytest.mark.parametrize("crowd", list(CROWDS))
 @pytest.mark.parametrize("method", ["two-truths", "rank-1", "vote-entropy"])
 def test_ambiguity_holds(method: str, crowd: str) -> None:
     corpus = CROWDS[crowd]()
@@ -87,7 +107,33 @@ def test_ambiguity_holds(method: str, crowd: str) -> None:
     assert (confusion >= 0).all()
 
 
-@pytest.mark.parametrize("model", ["mv", "ds", "mace"])
+@pytest.mark.parametrize("crowd", list(CROWDS))
+def test_taggers_hold(crowd: str) -> None:
+    corpus = CROWDS[crowd]()
+    truth = lasca.DawidSkene(max_iter=5).fit(corpus)
+    for options in ({}, {"soft": True}):
+        tagger = CrfTagger(max_iter=5, **options).fit(corpus, truth)
+        sentences = [corpus.sequence(i) for i in range(min(3, corpus.n_sequences))]
+        for proba in tagger.predict_proba([*sentences, ["unseen"], []]):
+            assert np.isfinite(proba).all()
+            assert (proba >= 0).all()
+            np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
+        assert [len(row) for row in tagger.predict(sentences)] == [len(words) for words in sentences]
+
+
+@pytest.mark.parametrize("crowd", list(CROWDS))
+def test_the_report_holds(crowd: str, tmp_path: Path) -> None:
+    lasca.run(CROWDS[crowd](), output=tmp_path / "out", model="ds", params={"max_iter": 5}, tagger={"max_iter": 3})
+    said = []
+    for file in (tmp_path / "out").rglob("*"):
+        if file.suffix in (".html", ".csv", ".json", ".jsonl"):
+            text = file.read_text(encoding="utf-8")
+            said += [(file.name, word) for word in re.findall(r"(?<![\w-])-?(?:nan|NaN|inf|Infinity)(?![\w-])", text)]
+    assert not said
+    assert (tmp_path / "out/report.html").exists()
+
+
+@pytest.mark.parametrize("model", supporting("soft"))
 def test_certainty_of_0_and_1_holds(model: str) -> None:
     corpus = CrowdCorpus.from_sequences(
         [["a", "b", "c"]] * 5, {"ann": [["X", "Y", "X"]] * 5, "bob": [["X", "X", "Y"]] * 5}

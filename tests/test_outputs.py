@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from safetensors import SafetensorError
 
-import lasca.cli.commands  # noqa: F401  registers the verbs
+import lasca.cli.commands
 from lasca import simulate
 from lasca.cli.app import main
 from lasca.corpus import CrowdCorpus
@@ -198,6 +198,19 @@ def _write(path: Path, text: str, **options: Any) -> None:
     with whole_folder(path, **options) as folder:
         for name in "abc":
             (folder / name).write_text(text)
+
+
+def test_colleagues_can_read_all_files_of_a_folder(tmp_path: Path) -> None:
+    corpus = lasca.simulate.demo_crowd("ner").select(sequences=range(10))
+    before = os.umask(0o022)
+    try:
+        lasca.DawidSkene().fit(corpus).save(tmp_path / "truth")
+        lasca.CrfTagger(max_iter=1).fit(corpus, lasca.MajorityVote().fit(corpus)).save(tmp_path / "tagger")
+    finally:
+        os.umask(before)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.rglob("*") if file.is_file()}
+    assert "weights.safetensors" in modes
+    assert set(modes.values()) == {0o644}
 
 
 def test_the_second_of_two_writers_is_told(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.crf.features import Weights
 from lasca.crf.optimise import improvement
 from lasca.files import write_sums
-from lasca.formats import brat, doccano, label_studio, label_studio_write
+from lasca.formats import brat, doccano, label_studio, write_spans
 from lasca.formats.outcome import outcome
 from lasca.kernels import gibbs
 from lasca.kernels import random as rnd
@@ -52,7 +52,7 @@ def test_offsets_in_utf16_of_a_span_with_an_emoji_in_it() -> None:
     words = text.split()
     corpus = CrowdCorpus.from_sequences([words], {"a": [["O", "B-X", "I-X", "I-X", "I-X", "O"]]})
     for unit, count in (("codepoint", len), ("utf16", lambda part: len(part.encode("utf-16-le")) // 2)):
-        (task,) = label_studio_write.tasks(corpus, outcome(corpus, corpus.annotation_label), unit=unit)
+        (task,) = write_spans.tasks(corpus, outcome(corpus, corpus.annotation_label), unit=unit)
         value = task["predictions"][0]["result"][0]["value"]
         before, inside = "😊 ", "Ada 😊 Lovelace 😊"
         assert value["text"] == inside

@@ -80,6 +80,9 @@ def test_the_commands_take_what_the_plug_in_brings(place: Path, crowd_file: Path
     assert "--param power=1" in record["command"]
     assert json.loads((out / "tagger" / "tagger.json").read_text("utf-8"))["kind"] == "lookup"
     assert (out / "report.html").stat().st_size > 10_000
+    (tmp_path / "text").write_text("Ada runs\n", encoding="utf-8")
+    for how in ("--text", "--spans"):  # its predict knows nothing of documents
+        assert "Ada" in python(place, "-m", "lasca", "tag", str(out / "tagger"), str(tmp_path / "text"), how)
 
 
 def test_truth_models_listen_to_the_text_models_of_the_plug_in(place: Path, crowd_file: Path, tmp_path: Path) -> None:
@@ -162,6 +165,10 @@ class Claims(Broken):
     supports = frozenset({"update"})
 
 
+class Deaf(Broken):
+    supports = frozenset({"soft"})
+
+
 class Nameless(Broken):
     summary = ""
 
@@ -174,7 +181,8 @@ class Nameless(Broken):
         (Dice, "must give the same"),
         (Counts, "predictions of models"),
         (Fixed, "of the labels are right"),
-        (Claims, "going on from an earlier truth"),
+        (Claims, "has no _update"),
+        (Deaf, "soft votes must count"),
         (Nameless, "summary"),
     ],
 )

@@ -426,3 +426,20 @@ def test_one_person_beside_models_is_asked_about_by_an_option_that_works(tmp_pat
     with pytest.raises(FormatError, match="-r annotators=human,gpt-4,claude"):
         lasca.read(path)
     assert lasca.read(path, annotators="human,gpt-4,claude").kinds == ("model", "model", "person")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"d1.txt": "Ada left", "d1.a1": "T1\tPER 0 3\tAda\n", "d1.a2": "R1\tX Arg1:T1 Arg2:T1\n"}, "join NAME.a1"),
+        ({"d1.txt": "Ada left", "d1.ann1": "T1\tPER 0 3\tAda\n", "d1.ann2": "T1\tLOC 0 3\tAda\n"}, "folder for each"),
+        ({"responses.txt": "A1 q1 0\nA2 q1 1\nA1 q2 1\nA3 q2 1\n"}, "header such as worker,item,label"),
+        ({"x.jsonl": '{"text": "a", "q": [], "q-suggestion": 1, "q-suggestion-metadata": {}}'}, "FeedbackDataset"),
+        ({"a.csv": "question,worker,answer\n1,w,a\n", "b.csv": "question,truth\n1,a\n"}, "make them alike"),
+    ],
+)
+def test_refusals_that_say_what_to_do(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match=message):
+        lasca.read(tmp_path)

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lasca import evaluate, schemes, simulate
+from lasca import DawidSkene, evaluate, schemes, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.report.annotators import expected_counts
 from lasca.report.headline import span_scores
+from lasca.report.labels import confusion_section
 from lasca.report.plots import heat, sparkline, trace_plot
 from lasca.report.render import clean, context, embedded_json, percent
 from lasca.review.queue import make_queue
@@ -77,6 +78,34 @@ def test_what_must_be_known_first_is_on_top() -> None:
     assert data["warnings"][1] == "x and y seem to be copies"
     page = case.page()
     assert page.index("Please note first") < page.index('class="lead"')
+
+
+def test_a_fit_that_stopped_early_says_so_wherever_warnings_are_shown() -> None:
+    corpus = simulate.demo_crowd("ner").select(sequences=np.arange(30))
+    truth = DawidSkene(max_iter=2).fit(corpus)
+    (said,) = (w for w in truth.warnings if "stopped before it converged (2 iterations)" in w)
+    assert case_of(corpus, "mv", "vote-entropy").data(record={"warnings": ["x", said]})["warnings"][0] == said
+    assert not any("converged" in w for w in DawidSkene().fit(corpus).warnings)
+
+
+def test_labels_that_hardly_compete_are_no_picture() -> None:
+    case = case_of(simulate.demo_crowd("ner").select(sequences=np.arange(20)), "mv", "vote-entropy")
+    T = case.corpus.n_labels
+    assert confusion_section(case.corpus, np.full((T, T), 1e-5), {})["top"] == []
+    assert len(confusion_section(case.corpus, np.full((T, T), 0.01), {})["top"]) == 8
+
+
+def test_who_has_labelled_everything_is_not_asked_for_more() -> None:
+    def commands(corpus: CrowdCorpus) -> list[str]:
+        return [step["command"] for step in case_of(corpus, "mv", "vote-entropy").data()["next_steps"]]
+
+    words, x = [["a", "b"]] * 2, [["B-X", "O"]] * 2
+    assert "lasca next OUT --budget 10 --annotators NEW,NAMES -o TASKS" in commands(
+        CrowdCorpus.from_sequences(words, {"x": x, "y": x})
+    )
+    assert "lasca next OUT --budget 10 -o TASKS" in commands(
+        CrowdCorpus.from_sequences(words, {"x": x, "y": [x[0], None]})
+    )
 
 
 def test_tokens_nobody_labelled_are_named() -> None:

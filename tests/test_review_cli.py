@@ -16,8 +16,9 @@ from lasca import formats
 from lasca.corpus import CrowdCorpus
 from lasca.review.decisions import Decision
 from lasca.review.finish import card_of
-from lasca.review.project import Project
+from lasca.review.project import Fit, Project
 from lasca.review.queue import make_queue, write_queue
+from lasca.truth import Truth
 from test_cli import run
 from test_review_server import run_folder
 
@@ -169,6 +170,40 @@ def test_accept_refuses_without_an_audit_and_promises_with_one(
     assert promise["audited"] == len(audits)
     assert promise["wrong"] == 0
     assert "at most 10 % of them are wrong, with 95 % confidence" in promise["words"]
+
+
+def test_where_all_is_decided_no_error_is_expected_and_nothing_is_left_to_accept(
+    lasca_: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = Project(folder)
+    corpus = project.corpus
+    spans = [
+        project.labels.of_sequence(project.truth.labels[a:b].tolist())
+        for a, b in zip(corpus.offsets[:-1].tolist(), corpus.offsets[1:].tolist())
+    ]
+    rows = zip(corpus.sequence_ids, np.diff(corpus.offsets).tolist(), spans)
+    project.log.add([Decision(id, 0, n, (tuple(found),)) for id, n, found in rows])
+    assert lasca_("accept", folder) == 0
+    assert "Nothing is left to accept: all of it was decided" in capsys.readouterr().out
+    assert lasca_("finish", folder, "-o", tmp_path / "final") == 0
+    card = json.loads((tmp_path / "final" / "card.json").read_text("utf-8"))
+    assert card["tokens_by_source"]["decided"] == corpus.n_tokens
+    assert (card["expected_errors"], card["spans_and_areas"]) == (0, 0)
+    assert "1 reviewer made 60 decisions and audited 0 items" in (tmp_path / "final" / "card.md").read_text("utf-8")
+
+
+def test_a_card_has_the_warnings_of_the_last_fit_and_of_the_rest_of_the_run(folder: Path) -> None:
+    project = Project(folder)
+    project.truth = replace_truth(project.truth, warnings=("98 tokens",))
+    project.record = {"warnings": ["98 tokens", "the list of ambiguous tokens may be far off"]}
+    fit = project.fit()
+    fit = Fit(fit.corpus, replace_truth(fit.truth, warnings=("99 tokens",)), fit.known, fit.key)
+    card = card_of(project, fit, fit.known.source)
+    assert card["warnings"] == ["99 tokens", "the list of ambiguous tokens may be far off"]
+
+
+def replace_truth(truth: Truth, **changes: Any) -> Truth:
+    return Truth(**{name: getattr(truth, name) for name in truth.__dataclass_fields__} | changes)
 
 
 def test_finish_says_where_every_label_comes_from(lasca_: Any, folder: Path, tmp_path: Path) -> None:

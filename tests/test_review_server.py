@@ -11,8 +11,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from lasca import simulate
+from lasca.cli.commands.review import promise_words
 from lasca.pipeline.folder import save_truth
 from lasca.review.decisions import Decision
+from lasca.review.finish import _written, card_of
 from lasca.review.project import Project
 from lasca.review.promise import Unit
 from lasca.review.server import Address, make_app
@@ -168,6 +170,27 @@ def test_what_an_audit_found_is_not_made_good_by_deciding_it_again(folder: Path)
     assert third.id not in (first.id, second.id)  # what was decided before is not audited
     asked = {(item.area.sequence, item.area.start) for item in project.queue(fit).items}
     assert not asked & {(u.sequence, u.start) for u in (first, second)}
+
+
+def test_a_skipped_audit_is_asked_again_and_those_behind_it_wait(folder: Path) -> None:
+    page = Client(folder)
+    first, second = [row["item"] for row in page.get("queue", n=1000)["items"] if row["reason"] == "audit"][:2]
+    page.post("decide", {"who": "a", "item": first, "readings": []})
+    spans = page.get("item", item=second)["candidates"][0]["spans"]
+    state = page.post("decide", {"who": "a", "item": second, "readings": [spans]})["state"]
+    assert (state["audited"], state["waiting"]) == (1, 1)
+    project = Project(folder)
+    fit = project.fit()
+    assert project.audited(fit) == []
+    promise = project.promise(fit, error=0.1, confidence=0.95)
+    assert "1 more do not count until the one that was skipped before them is answered" in promise_words(promise)
+    assert "no audit counts" in _written(card_of(project, fit, fit.known.source))
+    total = page.get("queue", who="a")["total"]
+    assert page.get("queue", who="a", first=total - 1)["items"][0]["item"] == first
+    spans = page.get("item", item=first)["candidates"][0]["spans"]
+    state = page.post("decide", {"who": "a", "item": first, "readings": [spans]})["state"]
+    assert (state["audited"], state["waiting"]) == (2, 0)
+    assert len(project.audited(fit)) == 2
 
 
 def test_skipped_items_come_back_on_search_and_borders_may_leave_the_area(folder: Path) -> None:

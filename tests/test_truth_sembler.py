@@ -16,7 +16,7 @@ from lasca.corpus.votes import cut_into_blocks
 from lasca.engine import Threads, added
 from lasca.errors import LascaError, ParameterError
 from lasca.truth.base import Votes
-from lasca.truth.joint import JointLearner, _seen, _with_features, independent_moves
+from lasca.truth.joint import JointLearner, _seen, independent_moves
 from lasca.truth.sembler import Sembler, SemblerLearner, SemblerState
 from truth_cases import crowd, triples
 
@@ -54,7 +54,7 @@ class Trial:
     def of(cls, learner: JointLearner, corpus: CrowdCorpus) -> Trial:
         features = crf.Extractor(templates="word[-1..1] bias").fit(corpus.tokens, corpus.offsets)
         cut = cut_into_blocks(Votes.of(corpus), 4, by_tokens=True)
-        blocks = [_with_features(block, features) for block in cut]
+        blocks = [replace(b, beside=features.only(slice(b.first, b.last), b.offsets)) for b in cut]
         assert len(blocks) > 3
         assert not blocks[0].voted.any()
         ready = replace(learner, space=crf.ParameterSpace.of_seen(*added(_seen(learner, block) for block in blocks)))

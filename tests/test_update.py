@@ -111,7 +111,8 @@ def test_the_command_says_what_changed_and_decisions_go_along(
     formats.write(new, tmp_path / "new.json", "label-studio")
     words: list[Any] = ["update", folder, tmp_path / "new.json", "-o", tmp_path / "two"]
     assert lasca(*map(str, words), monkeypatch=monkeypatch) == 0
-    said = capsys.readouterr().out
+    said, noted = capsys.readouterr()
+    assert "note: The format was detected: label-studio." in noted
     assert "20 new sequences" in said
     assert "only the new texts were inferred" in said
     assert f"New annotators: 1 ({simulate.demo_crowd('ner').annotators[0]})" in said

@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = [
     "CorpusError", "DatasetError", "FormatError", "LascaError", "LascaWarning", "ModelError", "ParameterError",
-    "PluginError", "StoreError", "excerpt", "typed",
+    "PluginError", "StoreError", "count", "excerpt", "typed",
 ]  # fmt: skip
 
 
@@ -20,6 +20,11 @@ def excerpt(value: object, limit: int = 80) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = "".join(ch if ch.isprintable() else repr(ch)[1:-1] for ch in text[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def count(n: int, one: str, many: str | None = None) -> str:
+    """Write how many of something there are: 1 token, 2 tokens."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def typed(option: str) -> str:

@@ -53,6 +53,10 @@ def whole_folder(path: str | Path, *, overwrite: bool = False, record: str = SUM
         yield scratch
         if record == SUMS:
             write_sums(scratch)
+            for file in scratch.rglob(
+                "*.safetensors"
+            ):  # safetensors keeps its files to their owner; projects are shared
+                file.chmod((scratch / SUMS).stat().st_mode & 0o777)
         swap(scratch, target, overwrite=overwrite, record=record)
     except StoreError as error:
         if scratch is None or not str(error.where).startswith(str(scratch)):

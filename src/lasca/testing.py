@@ -243,7 +243,10 @@ def _check_support(model: TruthModel) -> None:
         _refused(lambda: _fresh(model).fit(soft), "a model that does not support soft votes refuses them")
     else:
         with _while("fitting with soft votes"):
-            _check_shapes(_fresh(model).fit(soft), soft, "soft votes")
+            heard = _fresh(model).fit(soft)
+            _check_shapes(heard, soft, "soft votes")
+        far = np.abs(heard.proba - _fresh(model).fit(corpus).proba)[: corpus.n_tokens // 2].max()
+        _need(far > 1e-4, "soft votes must count (`votes.soft`): a model that does not hear them must not support them")
     old, new = corpus.select(sequences=np.arange(25)), corpus.select(sequences=np.arange(25, corpus.n_sequences))
     with _while("going on from an earlier truth"):
         before = _fresh(model).fit(old)

@@ -26,6 +26,7 @@ __all__ = ["UNITS", "Quote", "check_unit", "from_codepoint", "graphemes", "infer
 
 UNITS = ("codepoint", "utf16", "grapheme", "utf8")
 CLEAR, FEW = 0.9, 5  # share of spans, and number of them, that must bear out what nobody expects
+QUOTED = 2  # number of them, where the words are quoted
 MANY = 1000  # spans that are asked
 ENDS = {
     (0, 1): "their ends are on the last character and not behind it",
@@ -206,7 +207,11 @@ def infer_ends(
                 start, end = start + len(there) - len(there.lstrip()), end - len(there) + len(there.rstrip())
                 hits[shift] += start in known[text][0] and end in known[text][1]
     best = max(ENDS, key=lambda shift: (hits[shift], -blank[shift]))
-    if len(spans) < FEW or hits[0, 0] > (1 - CLEAR) * len(spans) or hits[best] < CLEAR * len(spans):
+    if (
+        len(spans) < (QUOTED if by_quote else FEW)
+        or hits[0, 0] > (1 - CLEAR) * len(spans)
+        or hits[best] < CLEAR * len(spans)
+    ):
         return 0, 0, None
     how = "the quoted texts" if by_quote else "the borders of words"
     return *best, f"offsets are read as {how} of {hits[best]:,} of {len(spans):,} spans show: {ENDS[best]}"

@@ -251,8 +251,9 @@ def fields_of(fitted: PairFit, found: PairCounts, every: int, sizes: Ints) -> di
     middle = np.searchsorted(np.cumsum(sizes), (np.array([sizes.sum() - 1, sizes.sum()]) // 2), side="right")
     if middle.mean() < 3:
         warnings.append(
-            "most tokens have two annotations: second readings and common slips cannot be told apart, and the "
-            "probabilities may be far off; three annotations or more per token are needed"
+            "most tokens that several annotators labelled have two annotations: second readings and common slips "
+            "cannot be told apart, and what is said to be ambiguous may be far off; three annotations or more per "
+            "token are needed"
         )
     return {
         "share": float(p.kinds[1]),

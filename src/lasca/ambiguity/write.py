@@ -22,8 +22,8 @@ from lasca.ambiguity.record import Ambiguity
 from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
 from lasca.files import whole_folder, write_json, write_lines
-from lasca.formats.label_studio_write import tasks
 from lasca.formats.outcome import outcome
+from lasca.formats.write_spans import tasks
 from lasca.formats.write_tables import people_table
 from lasca.truth import Truth
 from lasca.truth.parts import TruthOfBlock
@@ -64,8 +64,8 @@ def _row(
         "sequence": corpus.sequence_ids[s],
         "position": i - first,
         "token": corpus.tokens[i],
-        "before": _last(corpus.tokens[first:i], width),
-        "after": _first(corpus.tokens[i + 1 : last], width),
+        "before": _last(corpus.tokens[max(first, i - width - 1) : i], width),  # sequences may be whole books
+        "after": _first(corpus.tokens[i + 1 : min(last, i + width + 2)], width),
         "score": float(found.score[i]),
         "truth": corpus.labels[label],
         "probability": float(truth.proba[i, label]),
@@ -77,12 +77,12 @@ def _row(
 
 
 def _first(words: Sequence[str], width: int) -> str:
-    text = " ".join(words[: width + 1])
+    text = " ".join(words)
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _last(words: Sequence[str], width: int) -> str:
-    text = " ".join(words[-width - 1 :])
+    text = " ".join(words)
     return text if len(text) <= width else "…" + text[len(text) - width + 1 :]
 
 

@@ -112,7 +112,10 @@ def show_table(
     note = f"… and {left:,} more{where}" if left else None
     rows = rows[:most]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
-    table = Table(title=title, title_justify="left", caption=note, caption_justify="left", header_style="bold")
+    table = Table(
+        title=title, title_justify="left", caption=note, caption_justify="left", header_style="bold",
+        show_header=any(columns),
+    )  # fmt: skip
     for name, is_number in zip(columns, numeric):
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
@@ -134,10 +137,8 @@ def show_load_report(report: LoadReport) -> None:
     """Say on stderr what the reader did that the user may not expect."""
     for note in report.notes:
         say("note: " + excerpt(note, 700), "cyan")
-    for kind, n in report.counts.items():
-        shown = report.examples.get(kind, ())
-        example = f" – for example {excerpt(shown[0], 160)}" if shown else ""
-        say(f"{kind}: {n:,}{example}", "dim")
+    for what, n, example in report.in_words():
+        say(f"{what}: {n:,}" + (f" – for example {excerpt(example, 160)}" if example else ""), "dim")
 
 
 def show_warnings(warnings: Iterable[str], of: str = "") -> None:

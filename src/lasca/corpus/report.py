@@ -9,6 +9,14 @@ from typing import Any
 
 __all__ = ["LoadReport"]
 
+IN_WORDS = {
+    "trimmed": "blanks at the ends of spans left out",
+    "expanded": "spans that cut a token taken for the whole token",
+    "shrunk": "spans that cut a token taken without it",
+    "overlapping": "spans left out because they overlap another",
+}
+"""What counts say that are known by a short name."""
+
 
 @dataclass(frozen=True)
 class LoadReport:
@@ -32,6 +40,13 @@ class LoadReport:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LoadReport.from_dict, (self.to_dict(),)
+
+    def in_words(self) -> list[tuple[str, int, str]]:
+        """Return what was counted as people read it: what, how often, and the first example ("": none)."""
+        return [
+            (IN_WORDS.get(kind, kind), n, next(iter(self.examples.get(kind, ())), ""))
+            for kind, n in self.counts.items()
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

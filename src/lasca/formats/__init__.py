@@ -16,7 +16,7 @@ from lasca.errors import ParameterError
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.choose import Reader, Writer, read_any, reader_of, writer_of
-from lasca.formats.layers import Layers
+from lasca.formats.layers import Layers, refuse_layers
 from lasca.plugins import Registry
 
 __all__ = ["READERS", "WRITERS", "Layers", "Reader", "SourceFile", "Writer", "files_of", "read", "read_layers", "write"]
@@ -58,11 +58,11 @@ WRITERS: Registry[Writer] = Registry(
     {
         name: Writer(name, f"lasca.formats.{module}", function, bool(sheets))
         for name, (module, function, *sheets) in {
-            "conll": ("write_conll", "write"),
+            "conll": ("write_tables", "write_conll"),
             "jsonl": ("rows", "write_jsonl"),
             "parquet": ("rows", "write_parquet"),
             "huggingface": ("write_huggingface", "write"),
-            "label-studio": ("label_studio_write", "write"),
+            "label-studio": ("write_spans", "write_tasks"),
             "doccano": ("write_spans", "write_doccano", "of sheets"),
             "prodigy": ("write_spans", "write_prodigy", "of sheets"),
             "brat": ("write_spans", "write_brat", "of sheets"),
@@ -106,6 +106,8 @@ def read(
         READERS, source, format, repair=repair, scheme=scheme, options=options, skip_bad=skip_bad, encoding=encoding
     )
     if voters is None:
+        if not isinstance(found, Layers):
+            refuse_layers(found)
         return found  # type: ignore[no-any-return]
     if isinstance(found, Layers):
         layers: Any = Layers({name: _voting(corpus, voters) for name, corpus in found.items()})

@@ -6,9 +6,11 @@ it finds, and returns `collector.corpus()`. Whatever it leaves out, changes or g
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,9 @@ from lasca.formats.sources import (
     unwrapped,
 )
 
-__all__ = ["SCORES", "Collector", "Counts", "SourceFile", "elsewhere", "files_of", "natural_key", "owners",
-           "parse_json", "parse_json_items", "parse_json_lines", "pick", "unwrapped"]  # fmt: skip
+__all__ = ["SCORES", "Collector", "Counts", "SourceFile", "as_label", "as_name", "as_offset", "as_score", "as_time",
+           "elsewhere", "files_of", "first", "id_of", "listed", "natural_key", "owners", "parse_json",
+           "parse_json_items", "parse_json_lines", "pick", "text_id", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file
@@ -281,3 +284,89 @@ def _source(files: Sequence[SourceFile]) -> str:
     if len(files) == 1 or "!" in first.shown:
         return first.shown.split("!")[0]
     return first.shown[: -len(first.name)].rstrip("/\\") or first.shown
+
+
+# --- values that files hold ---------------------------------------------------------------------------------------
+
+
+def text_id(text: str) -> str:
+    """Return an id for a text that came without one: the same text has the same id in every file."""
+    return "text-" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def id_of(known: object, text: str, what: str, where: str) -> str:
+    """Return the id a file gives, which must be a name; without one, that of the text."""
+    return text_id(text) if known is None else as_name(known, what, where)
+
+
+def first(row: Mapping[str, Any], keys: Iterable[str], but: Sequence[object] = (None,)) -> Any:
+    """Return what stands under the first of these keys that holds anything (`but` is nothing); None if none does."""
+    return next((row[key] for key in keys if row.get(key) not in but), None)
+
+
+def listed(row: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    """Return the list under a key, which may be absent, or say that it is none."""
+    value = row.get(key)
+    if value is not None and not isinstance(value, list):
+        raise FormatError(f"{key!r} must be a list", path=where, got=repr(value))
+    return value or []
+
+
+def as_offset(value: object, what: str, where: str) -> int:
+    """Return an offset as an int, or say where it is not one."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise FormatError(f"{what} must be a whole number of at least 0", path=where, got=repr(value))
+    return value
+
+
+def as_score(value: object) -> float | None:
+    """Return a score as a number; None if there is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def as_label(value: object, where: str) -> str:
+    """Return a label as a non-empty string (old exports have numbers), or say where it is not one."""
+    return as_name(value, "a label", where)
+
+
+def as_name(value: object, what: str, where: str) -> str:
+    """Return a name or id as a non-empty string: strings and whole numbers are."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**100:
+        return str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise FormatError(f"{what} must be a name or a number", path=where, got=repr(value))
+    return value.strip()
+
+
+TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S")
+
+
+def as_time(value: Any) -> str | None:
+    """Return a time stamp (ISO 8601, seconds since 1970, or as MTurk writes it) so that strings sort by time."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value / 1000 if value > 1e11 else value
+        return _utc(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < 1e11 else None
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        return _utc(datetime.fromisoformat(value.strip()))
+    except ValueError:
+        plain = re.sub(r" [A-Z]{3,4}(?= \d{4}$)", "", value.strip())
+    for pattern in TIMES:
+        try:
+            return _utc(datetime.strptime(plain, pattern))
+        except ValueError:
+            continue
+    return None
+
+
+def _utc(time: datetime) -> str | None:
+    try:
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).isoformat(timespec="microseconds")
+    except OverflowError:
+        return None

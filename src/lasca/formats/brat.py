@@ -23,9 +23,9 @@ from typing import Unpack
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, pick, unwrapped
+from lasca.formats.base import Collector, SourceFile, as_label, as_offset, pick, unwrapped
 from lasca.formats.names import owner_role, speaker
-from lasca.formats.texts import Answer, Mark, Spans, TextPool, as_label, as_offset
+from lasca.formats.texts import Answer, Mark, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

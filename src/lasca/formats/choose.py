@@ -19,7 +19,7 @@ from lasca.formats.layers import Layers
 from lasca.formats.outcome import Sheet, outcome, sheets_of
 from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
-from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect_corpus, mixed_schemes, repair_corpus
+from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect, detect_corpus, mixed_schemes, repair_corpus
 from lasca.schemes.corpora import LOWER, PLAIN
 
 __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
@@ -29,6 +29,8 @@ NAMED = "format=… (on the command line: -f …)"
 SOFT = ("lasca", "table")  # formats that hold soft votes
 ASKS = 0.4  # a reader that is so sure takes the files to ask about them
 MANY = 100  # files that are tried in other dresses
+SIGNS = ("-", "_", "NA", "N/A", "n/a", "None", "none", "null", "NULL")  # of something left out
+BY_NAMES = ("auto", "brat", "webanno", "conll-folder", "doccano", "prodigy", "huggingface")  # see `file_names`
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
@@ -182,7 +184,7 @@ def read_any(
     else:
         files = _files(source) if encoding is None else [_recoded(file, encoding) for file in _files(source)]
         detected = format == "auto"
-        dress, files = _by_names(files) if format in ("auto", "brat", "webanno", "conll-folder") else ("", files)
+        dress, files = _by_names(files) if format in BY_NAMES else ("", files)
         if detected:
             format, files, said = _chosen(readers, files, str(source))
             dress = f"{dress} {said}".strip()
@@ -243,21 +245,22 @@ def _finished(
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
     note += f" {dress}" if dress else ""
     _refuse_free_text(corpus, str(source))
-    silent = [
-        name
-        for name, kind, votes in zip(corpus.annotators, corpus.kinds, corpus.votes)
-        if kind == "model" and not votes
-    ]
+    told = [note, *corpus.load_report.notes]
+    who = zip(corpus.annotators, corpus.kinds, corpus.votes)
+    silent = ", ".join(name for name, kind, votes in who if kind == "model" and not votes)
     if silent:
-        told = f"Models do not vote unless asked (voters=all; on the command line: -r voters=all): {', '.join(silent)}"
-        corpus = replace(
-            corpus, load_report=replace(corpus.load_report, notes=(*corpus.load_report.notes, excerpt(told, 300)))
-        )
+        said = f"Models do not vote unless asked (voters=all; on the command line: -r voters=all): {silent}"
+        told.append(excerpt(said, 300))
+    alike: dict[str, list[str]] = {}
+    for name in corpus.annotators:
+        alike.setdefault(" ".join(name.casefold().split()), []).append(repr(excerpt(name, 40)))
+    if twins := [" and ".join(names) for names in alike.values() if len(names) > 1]:
+        told.append(f"Annotators whose names differ only in case or spaces are different ones: {'; '.join(twins[:4])}.")
     report = corpus.load_report
     named = LoadReport(
-        report.source or str(source)[:200], report.format or format, report.counts, report.examples, report.notes
+        report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(told)
     )
-    return _tags(replace(corpus, load_report=replace(named, notes=(note, *named.notes))), repair, scheme)
+    return _tags(replace(corpus, load_report=named), repair, scheme)
 
 
 def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
@@ -383,6 +386,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
     found = detect_corpus(corpus)
     if found is None:
+        _refuse_signs(corpus)
         corpus = _told_odd(corpus)
         return _told(corpus if scheme is None else _converted(corpus, scheme))
     annotations, golds = count_illegal(corpus)
@@ -395,6 +399,20 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
     corpus = replace(corpus, load_report=noted)
     return _told(corpus if scheme is None else convert_corpus(corpus, scheme))
+
+
+def _refuse_signs(corpus: CrowdCorpus) -> None:
+    """Refuse labels that are tags but for one sign: it may say that nobody labelled the token, or that it is O."""
+    signs = set(corpus.labels) & set(SIGNS)
+    tags = detect(set(corpus.labels) - signs)
+    if signs and tags not in (None, "IO"):
+        sign = min(signs)
+        raise FormatError(
+            f"{sign} stands among {tags} tags: it may say that there is no label, or that there is nothing to mark",
+            path=corpus.load_report.source,
+            hint="Leave the cell empty (in CoNLL columns: ?) if there is no label, write O if there is nothing to mark"
+            + (f"; missing={sign} reads it as no label" if corpus.load_report.format.startswith("conll") else ""),
+        )
 
 
 def _converted(corpus: CrowdCorpus, scheme: str) -> CrowdCorpus:

@@ -16,13 +16,14 @@ York     I-LOC  ?     I-LOC I-ORG
 (see `conll_lines`). The header is optional: it names the column of tokens, `token` or `word`; before that there may be
 numbers of tokens and a column of sequences (`sentence_id`), by which the rows are grouped; a name that says so (`gold`,
 `majority`, `gpt-4`) is a gold or a model; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_`
-leaves a column out. Without a header, `columns` names the columns, or `golds` names the first label columns and the
-rest are annotators "1", "2", …; a file of two columns is one gold. Numbers of tokens in the first column, from 0, from
-1 or running on, are left out.
-Without either, columns are annotators only if their labels overlap. CoNLL-2003, CoNLL-X, CoNLL-U and WebAnno TSV 2
-hold different things in their columns: one of them is the gold, the entities or chunks in the last one, the parts of
-speech of CoNLL-U, or the one that `column` names (by number from 1, or as "upos", "xpos", …). Lines of CoNLL-U that are
-no tokens (3-4, 3.1) are counted.
+leaves a column out, and `annotator` is one that names who labelled each sequence. Without a header, `columns` names the
+columns, or `golds` names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one
+gold. Numbers of tokens in the first column, from 0, from 1 or running on, are left out.
+Without either, columns are annotators only if their labels overlap. A column that says one thing of each whole sequence
+holds no labels of tokens; where the same text stands under several such names, these are the annotators. CoNLL-2003,
+CoNLL-X, CoNLL-U and WebAnno TSV 2 hold different things in their columns: one of them is the gold, the entities or
+chunks in the last one, the parts of speech of CoNLL-U, or the one that `column` names (by number from 1, or as "upos",
+"xpos", …). Lines of CoNLL-U that are no tokens (3-4, 3.1) are counted.
 Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
@@ -38,16 +39,29 @@ from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.conll_lines import PLACE, Block, Table, layout_of, numbered, overlapping, read_table
-from lasca.formats.names import LAYERS, NAMES, START, TOKEN_NAMES, is_person, plain_name, role_of
+from lasca.formats.conll_lines import NOTHING, PLACE, Block, Table, layout_of, numbered, overlapping, read_table
+from lasca.formats.names import (
+    LAYERS,
+    NAMES,
+    START,
+    TOKEN_NAMES,
+    are_people,
+    is_person,
+    owner_role,
+    plain_name,
+    role_of,
+)
+from lasca.formats.tabular import NAN
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "conll"
 OWN = (".conll", ".conllx", ".conllu", ".iob", ".iob2", ".bio", ".bioes", ".col", ".cols")
-OTHERS = (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ann", ".xml", ".xmi", ".html")
+OTHERS = (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ann", ".a1", ".a2", ".xml", ".xmi", ".html")
 ROLES = ("gold", "model", "annotator")
+WITH_TAG = re.compile(r".+[/_|][^\s/_|]+")  # cat/NN
+WHO = ("annotator", "annotator_id", "worker", "worker_id", "user_id")  # a column that names them
 EXTRAS = ("confidence", "ambiguous", "candidates")  # what our writer puts behind an inferred label
 ENOUGH = 8  # rows in which annotators of whatever name have labels in common
 LONG = 4  # tokens from which on a text that stands twice is no chance
@@ -88,7 +102,11 @@ def read(
         ids = numbered(table)
         if ids:
             _only_words(table, file, collector)
+        if columns is None:
+            _refuse_sentences(table, file)
         note, named = _columns(table, file, columns, wanted, column)
+        if columns is None:
+            _refuse_texts(table, file, named)
         if columns is None and table.header is None and sum(role == "annotator" for role, _ in named) > 0:
             note = "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
         if note:
@@ -97,10 +115,12 @@ def read(
         left_out = sum(role == "" for role, _ in named[before:])
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
+        seen: dict[tuple[str, str, int], str] = {}
         for number, block in enumerate(table.blocks):
             block = _unstacked(block, named, file, collector, overlap) if ids else block
-            empty = (missing, "", "_") if ids else (missing, "")
-            _add(collector, file, block, f"{prefix}{number}", named, empty, table.n_documents > 0)
+            empty = (missing, "", *NAN, *(["_"] if ids else []))
+            id, own = _by_whom(block, f"{prefix}{number}", named, seen)
+            _add(collector, file, block, id, own, empty, table.n_documents > 0)
     if len({PurePosixPath(file.name).name for file in files}) < len(files):
         collector.note(
             "Files of one name in different folders were read as different texts; if each folder is an annotator's, "
@@ -108,6 +128,20 @@ def read(
         )
     _tell_repeated(collector)
     return collector.corpus(order="given")
+
+
+def _by_whom(
+    block: Block, id: str, columns: list[Column], seen: dict[tuple[str, str, int], str]
+) -> tuple[str, list[Column]]:
+    """Return the id of a text that stands once for each annotator, and the columns of this one; `seen` is kept."""
+    who = next((k for k, (role, _) in enumerate(columns) if role == "who"), None)
+    if who is None:
+        return id, columns
+    name, words = block.rows[0][1][who], "\n".join(block.column(columns.index(("token", ""))))
+    times = next(k for k in range(len(seen) + 1) if (words, name, k) not in seen)  # one may meet a text again
+    seen[words, name, times] = seen.setdefault((words, "", times), id)
+    given = (owner_role(name), name)
+    return seen[words, name, times], [given if role in ROLES else (role, _) for role, _ in columns]
 
 
 def _tell_repeated(collector: Collector) -> None:
@@ -128,6 +162,39 @@ def _tell_repeated(collector: Collector) -> None:
         )
 
 
+def _refuse_texts(table: Table, file: SourceFile, columns: list[Column]) -> None:
+    """Refuse rows of whole texts: they are not the tokens of one sequence."""
+    token = columns.index(("token", ""))
+    if table.header is not None and plain_name(table.header[token]) != "text":
+        return  # so they are called
+    words = [cells[token] for block in table.blocks for _, cells in block.rows]
+    if 2 * sum(" " in word.strip() for word in words) > len(words):
+        raise file.error(
+            "the first column holds texts of several words, and not tokens: the labels are those of whole texts",
+            table.blocks[0].line,
+            got=words[0],
+            hint="Give it a header, text and label, and a column annotator, or a column of labels for each of them "
+            "(text, annotator_1, annotator_2)",
+        )
+
+
+def _refuse_sentences(table: Table, file: SourceFile) -> None:
+    """Refuse lines that are whole sentences of words with their tags, `cat/NN` or `cat_NN`."""
+    rows = [cells for block in table.blocks for _, cells in block.rows]
+    if (
+        table.header is None
+        and table.n_columns > 2
+        and all(WITH_TAG.fullmatch(cell) for cells in rows for cell in cells)
+    ):
+        raise file.error(
+            "every line is a sentence of words with their tags",
+            table.blocks[0].line,
+            got=" ".join(rows[0][:4]),
+            hint="Write a line per word, the word and its tag with a tab between them, and a blank line after each "
+            "sentence",
+        )
+
+
 def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:
     """Leave out the lines of CoNLL-U that are no tokens: joined ones (3-4) and empty nodes (3.1)."""
     for block in table.blocks:
@@ -139,6 +206,31 @@ def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:
             collector.count("lines that are no tokens (3-4 or 3.1)", len(block.rows) - len(kept), example)
             block.rows[:] = kept
     table.blocks[:] = [block for block in table.blocks if block.rows]
+
+
+def _of_sequences(table: Table, column: int) -> bool:
+    """Say whether a column says one thing of each whole sequence, such as its annotator, and no label of tokens."""
+    if any(len(set(block.column(column))) > 1 for block in table.blocks):
+        return False
+    values = {block.rows[0][1][column] for block in table.blocks}
+    long = sum(len(block.rows) > 1 for block in table.blocks)
+    return long > 1 and values.isdisjoint(NOTHING) and detect(values) is None
+
+
+def _whole(table: Table, token: int) -> list[int]:
+    """Return the columns about whole sequences: there are others beside them, of other labels."""
+    found = [k for k in range(token + 1, table.n_columns) if _of_sequences(table, k)]
+    rest = [k for k in range(token + 1, table.n_columns) if k not in found]
+    labels = {cell for block in table.blocks for k in rest for cell in block.column(k)} if found else set()
+    return [k for k in found if rest and labels.isdisjoint(block.rows[0][1][k] for block in table.blocks)]
+
+
+def _names_annotators(table: Table, token: int, column: int) -> bool:
+    """Say whether most texts stand several times, under several of the names in a column."""
+    seen: dict[tuple[str, ...], set[str]] = {}
+    for block in table.blocks:
+        seen.setdefault(tuple(block.column(token)), set()).add(block.rows[0][1][column])
+    return 2 * sum(len(names) > 1 for names in seen.values()) >= len(seen)
 
 
 def _unstacked(block: Block, named: list[Column], file: SourceFile, collector: Collector, overlap: str) -> Block:
@@ -176,13 +268,20 @@ def _columns(
         raise file.error(f"the file has {n} columns where `columns` names {len(columns)}", table.blocks[0].line)
     names = list(columns) if columns is not None else table.header
     if names is None and (column is not None or not golds):
-        layout = layout_of(table, file, column)
+        token = int(numbered(table))
+        whole = _whole(table, token)
+        layout = layout_of(table, file, column, but=whole)
         result = [("", "")] * n
         result[layout.token] = ("token", "")
         for i, k in enumerate(layout.labels):
             name = golds[0] if len(golds) == 1 else "gold"
             result[k] = ("annotator", str(i + 1)) if layout.annotators else ("gold", name)
-        return layout.note, result
+        who = [k for k in whole if not layout.annotators and _names_annotators(table, token, k)]
+        if not who:
+            return layout.note, result
+        result[who[0]] = ("who", "")
+        note = layout.note.replace("the gold is", "the labels are those of")
+        return f"{note} Column {who[0] + 1} names the annotator of each sequence.".strip(), result
     if names is None:
         token = int(numbered(table))
         labels = n - 1 - token
@@ -192,14 +291,19 @@ def _columns(
         result += [("annotator", str(i + 1)) for i in range(labels - len(golds))]
         return "", [("", "")] * token + [("token", ""), *result]
     token = _token_column(names)
-    result = [("", "")] * token + [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
+    result = [("who" if plain_name(name) in WHO else "", "") for name in names[:token]]
+    result += [("token", ""), *(_named(name, golds) for name in names[token + 1 :])]
+    for k in (k for k, (role, _) in enumerate(result) if role == "who" and not _of_sequences(table, k)):
+        result[k] = ("annotator", names[k]) if k > token else ("", "")
     if columns is None and column is None:
         result = _without_layers(table, names, result)
+        _refuse_layers(table, file, names, result)
     if columns is None and (column is not None or _different(table, names, result)):
         layout = layout_of(table, file, column, token)
         if not layout.annotators:
-            result = [("", "")] * n
+            before, result = result, [("", "")] * n
             result[token], result[layout.labels[0]] = ("token", ""), ("gold", golds[0] if len(golds) == 1 else "gold")
+            result = [("who", "") if c == ("who", "") else new for c, new in zip(before, result)]
             return layout.note, result
     absent = [name for name in golds if ("gold", name) not in result]
     if absent:
@@ -223,7 +327,7 @@ def _token_column(names: Sequence[str]) -> int:
 
 def _without_layers(table: Table, names: Sequence[str], roles: list[Column]) -> list[Column]:
     """Leave out what else a header names beside annotators (pos, lemma, comment): it shares no labels with them."""
-    said = [k for k, (role, _) in enumerate(roles) if role not in ("", "token")]
+    said = [k for k, (role, _) in enumerate(roles) if role not in ("", "token", "who")]
     plain = [k for k in said if roles[k] == ("annotator", names[k])]
     called = sum(is_person(names[k]) for k in plain) > 1
     layers = [k for k in plain if plain_name(names[k]) in LAYERS or (called and not is_person(names[k]))]
@@ -234,10 +338,24 @@ def _without_layers(table: Table, names: Sequence[str], roles: list[Column]) -> 
     return [("", "") if k in apart else column for k, column in enumerate(roles)]
 
 
+def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: list[Column]) -> None:
+    """Refuse columns that are all called as layers (ner_coarse, ner_fine), though their labels overlap."""
+    plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
+    called = [names[k] for k in plain]
+    layers = all(set(plain_name(name).split("_")) & set(LAYERS) for name in called) and not are_people(called)
+    if len(plain) > 1 and layers and overlapping(table, plain):  # else it is asked elsewhere
+        raise file.error(
+            f"the columns {', '.join(excerpt(name, 30) for name in called)} are called as layers of one annotation",
+            table.blocks[0].line,
+            hint=f"Name the column: column={plain[0] + 1} (on the command line: -r column={plain[0] + 1}). If they are "
+            "annotators, name them all: columns=token,ann,ben,…",
+        )
+
+
 def _different(table: Table, names: Sequence[str], roles: Sequence[Column]) -> bool:
     """Say whether the header names layers (pos, ner) or one label, and not annotators."""
     plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
-    if not plain or len(plain) < sum(role not in ("", "token") for role, _ in roles):
+    if not plain or len(plain) < sum(role not in ("", "token", "who") for role, _ in roles):
         return False  # there is a gold or a model beside them, or a role was said outright
     if len(plain) == 1:
         return plain_name(names[plain[0]]) in (*NAMES["label"], *LAYERS)
@@ -251,6 +369,8 @@ def _named(cell: str, golds: tuple[str, ...]) -> Column:
         return "gold", cell
     if cell in ("_", "", *EXTRAS):
         return "", ""
+    if plain_name(cell) in WHO:
+        return "who", ""
     if cell == "label":
         return "gold", "gold"
     for role in ROLES:
@@ -273,13 +393,15 @@ def _add(
     if documents:
         metadata.setdefault("document", str(block.document))
     where = f"{file.shown}:{block.line}"
-    if id in collector.sequences:
+    words = block.column(columns.index(("token", "")))
+    if id in collector.sequences and ("who", "") not in columns:
         raise file.error(f"a second sequence has the id {excerpt(id)!r}", block.line)
-    words = block.column(next(k for k, (role, _) in enumerate(columns) if role == "token"))
     collector.sequence(id, words, metadata=metadata, where=where)
     for index, (role, name) in enumerate(columns):
-        if role not in ("token", ""):
-            labels = [None if cell in missing else cell for cell in block.column(index)]
+        if role not in ("token", "who", ""):
+            cells = block.column(index)
+            collector.count("labels nan, taken as missing", sum(cell in NAN for cell in cells), where)
+            labels = [None if cell in missing else cell for cell in cells]
             known = any(label is not None for label in labels)
             collector.count("missing labels", labels.count(None) if known else 0, where)
             collector.annotate(id, name, labels, role=role, where=where)

@@ -268,7 +268,8 @@ def read(
     for file, (folder, role, name, document) in zip(files, places):
         entry = documents.setdefault((folder, document), Document(folder, document))
         if (role, name) in entry.texts:
-            raise file.error(f"{role} {name!r} has a second file for document {document!r}")
+            what = f"{role} {name!r} has a second file for document {document!r}"
+            raise file.error(what, hint="Each annotator needs a folder, or a file, of a name of its own")
         entry.texts[role, name] = _parse(file, missing, column)
     typed = typed_suffix(documents.values())
     reader = DocumentReader(collector, typed, partial, typed_labels)
@@ -391,4 +392,4 @@ def _common(first: list[str], second: list[str]) -> float:
     return len(pieces & there) / len(pieces)
 
 
-_OTHERS = (".ann", ".json", ".jsonl", ".csv", ".parquet", ".arrow", ".xmi", ".xml")
+_OTHERS = (".ann", ".a1", ".a2", ".ann1", ".ann2", ".json", ".jsonl", ".csv", ".parquet", ".arrow", ".xmi", ".xml")

@@ -11,7 +11,9 @@ The columns of a file without a header are several annotators' labels, or layers
 only if their labels overlap, and two columns that never say the same of a token are levels of nested names rather than
 two people. The columns of CoNLL-2003 (token, part of speech, chunk, entity), CoNLL-X and CoNLL-U (a
 number first) or WebAnno TSV 2 hold different things: then one of them is read, as a gold. Which one is clear for
-entities and chunks in the last column, and for parts of speech in CoNLL-X and CoNLL-U; else it is asked for.
+entities and chunks in the last column, and for parts of speech in CoNLL-X and CoNLL-U; else it is asked for. A column
+that says one thing of every whole sequence holds no labels of tokens; where the same text stands under several such
+names, these are the annotators.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from itertools import combinations, pairwise
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
-from lasca.formats.names import NAMES, TOKEN_NAMES, named, plain_name
+from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, TOKEN_NAMES, named, plain_name
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "layout_of", "numbered", "overlapping", "read_table", "split_spaces",
-           "text_lines"]  # fmt: skip
+__all__ = ["Block", "Layout", "Table", "layout_of", "numbered", "overlapping", "read_table",
+           "split_spaces", "text_lines"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
@@ -133,12 +135,15 @@ def _grouped(table: Table, file: SourceFile) -> Table:
         at = next((k for k in range(token) if _goes_on([cells[k] for _, cells in table.blocks[0].rows])), None)
     if at is None:
         return table
-    place = named((table.header or [])[:token], NAMES["position"])
+    before = (table.header or [])[:token]
+    place, over = named(before, NAMES["position"]), named(before, DOCUMENTS)
+    over = over if plain_name(before[at]) in SENTENCES else None  # sentences may be counted anew in each document
     groups: dict[str, Block] = {}
-    value = ""
+    value, document = "", ""
     for block in table.blocks:
         for line, cells in block.rows:
-            value = cells[at].strip() or value
+            document = document if over is None else cells[over].strip() or document
+            value = f"{document}/{cells[at].strip()}".removeprefix("/") if cells[at].strip() else value
             groups.setdefault(value, Block(comments={"sent_id": value}, document=block.document)).rows.append(
                 (line, cells)
             )
@@ -287,10 +292,12 @@ def numbered(table: Table) -> bool:
     return longest > 1
 
 
-def layout_of(table: Table, file: SourceFile, column: int | str | None, token: int | None = None) -> Layout:
+def layout_of(
+    table: Table, file: SourceFile, column: int | str | None, token: int | None = None, but: Sequence[int] = ()
+) -> Layout:
     """Return what the columns are; `column` (a number from 1, or a name) chooses one of several layers.
 
-    `token` is the column of tokens where a header names it.
+    `token` is the column of tokens where a header names it; those in `but` hold no labels of tokens.
     """
     ids = numbered(table)
     token = int(ids) if token is None else token
@@ -299,13 +306,15 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
         if at == token:
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
-    rest = list(range(token + 1, table.n_columns))
+    rest = [k for k in range(token + 1, table.n_columns) if k not in but]
     if table.header is None and not ids and len(rest) > 1 and _stands_still(table):
         raise file.error(
             "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
             table.blocks[0].line,
             got=" ".join(table.blocks[0].rows[0][1]),
-            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner)",
+            hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner), or "
+            "annotator,token,label if they are annotators"
+            + ("; if it is a table, give it a header such as item,worker,label" if _is_bare(table) else ""),
         )
     if len(rest) == 1 and not ids:
         if table.header is None and _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):
@@ -339,7 +348,8 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
             + "; ".join(f"{k + 1}{names[k]}: {_few(sets[k])}" for k in full),
             table.blocks[0].line,
             hint=f"Name the column: column={best} (on the command line: -r column={best}). If they are "
-            f"several annotators' labels of the same kind, name them all: columns={'_,' if ids else ''}token,ann,ben,…",
+            f"several annotators' labels of the same kind, name them all: columns={'_,' if ids else ''}token,ann,ben,…"
+            + ("; if it is a table, give it a header such as worker,item,label" if _is_bare(table) else ""),
         )
     others = ", ".join(f"{k + 1}: {_few(sets[k], 3)}" for k in full if k != chosen)
     what = f"{chosen + 1}{f' ({COLUMNS[chosen]})' if ids and table.n_columns == len(COLUMNS) else ''}"
@@ -350,6 +360,11 @@ def layout_of(table: Table, file: SourceFile, column: int | str | None, token: i
     return Layout(token, (chosen,), False, note)
 
 
+def _is_bare(table: Table) -> bool:
+    """Say whether these may be the rows of a table without header: three cells, and nothing between the rows."""
+    return table.header is None and len(table.blocks) == 1 and table.n_columns == 3
+
+
 def _n_marks(table: Table, column: int) -> int:
     """Return how many spans begin in a column of tags."""
     return sum(cells[column][:2] in ("B-", "S-", "U-") for block in table.blocks for _, cells in block.rows)
@@ -357,7 +372,8 @@ def _n_marks(table: Table, column: int) -> int:
 
 def _stands_still(table: Table) -> bool:
     pairs = [(a[0], b[0]) for block in table.blocks[:500] for (_, a), (_, b) in pairwise(block.rows)]
-    return len(pairs) > 2 and sum(a == b for a, b in pairs) > 0.6 * len(pairs)
+    still = sum(a == b for a, b in pairs)
+    return (len(pairs) > 2 and still > 0.6 * len(pairs)) or (len(pairs) == still == 2)
 
 
 def _named(table: Table, file: SourceFile, column: int | str, ids: bool) -> int:
@@ -429,7 +445,8 @@ def _chosen(table: Table, full: Sequence[int], sets: dict[int, set[str]], ids: b
 
 
 def _tagged(labels: set[str]) -> bool:
-    return any("-" in label for label in labels) and detect({*labels, "O"}) is not None
+    bare = {"B", "I"} <= labels <= set("BIESLUM")
+    return bare or (any("-" in label for label in labels) and detect({*labels, "O"}) is not None)
 
 
 def _disjoint(a: set[str], b: set[str]) -> bool:

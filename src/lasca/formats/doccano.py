@@ -31,17 +31,17 @@ from typing import Any, Unpack
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, owners, parse_json_items, pick
 from lasca.formats.documents import Verdict
 from lasca.formats.names import has_places, speaker
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
+from lasca.formats.sources import JSON
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "doccano"
 
 KEYS = ("label", "labels", "entities", "annotations")
-SUFFIXES = (".json", ".jsonl", ".ndjson")
 OTHERS = ("_input_hash", "_task_hash", "tokens", "spans", "annotation_sets", "versions", "responses")  # other tools'
 USER = ("username", "user", "annotator", "annotator_id", "worker", "worker_id")
 OWN = ("id", "doc_id", "text", "data", *USER, *KEYS, "cats", "relations")
@@ -53,7 +53,7 @@ PLACES = ("start", "end", "start_offset", "end_offset", "points", "x", "y")
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are doccano's: objects with a text and a list of spans or labels."""
-    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    mine = [file for file in files if file.name.lower().endswith(JSON) or len(files) == 1]
     filled = [file for file in mine if not file.is_empty()]
     if not filled or not all(file.records for file in filled):
         return 0.0
@@ -86,8 +86,8 @@ def read(files: list[SourceFile], *, empty: str = "missing", **spans: Unpack[Spa
     """Read one file per annotator. `empty` says what a document without any span is: "missing" or "all-O"."""
     check_choice("empty", empty, ("missing", "all-O"))
     pool = TextPool(files, NAME, **spans)
-    mine = pick(files, SUFFIXES, pool.collector)
-    names = owners(mine)
+    mine = pick(files, JSON, pool.collector)
+    names = owners(mine, parts=True)
     said: dict[str, list[Said]] = {}
     for file in mine:
         lines = _Lines(file, names[file.shown], pool.collector, empty)

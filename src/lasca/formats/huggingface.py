@@ -32,11 +32,11 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, typed
-from lasca.formats.base import Collector, SourceFile
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_score, id_of, listed
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, as_score, id_of, listed
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "from_dataset", "read", "sniff"]
 
@@ -63,8 +63,14 @@ def _sniff_row(row: dict[str, Any]) -> float:
     if not words or any(key in row for key in ("_input_hash", "spans", "lasca")):
         return 0.0
     there = [row[name] for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR) if name in row]
-    objects = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in there)
-    return 0.9 if there and not objects else 0.2
+    spans = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in there)
+    spans = spans or all(isinstance(v, list) and v and all(map(_is_span, v)) for v in there)
+    return 0.9 if there and not spans else 0.2
+
+
+def _is_span(entry: object) -> bool:
+    """Say whether an entry is a span over numbers of tokens, and not a tag or the tags of an annotator."""
+    return isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], int) and isinstance(entry[2], str)
 
 
 def _sniff_table(file: SourceFile) -> float:

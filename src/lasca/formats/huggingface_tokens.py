@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
-from lasca.formats.base import Collector
+from lasca.formats.base import Collector, as_name, as_time, first
 from lasca.formats.huggingface_load import Rows
-from lasca.formats.names import speaker
-from lasca.formats.texts import as_name, as_time, first
+from lasca.formats.names import DOCUMENTS, SENTENCES, speaker
 
 __all__ = ["Columns", "TokenRows"]
 
@@ -23,9 +22,11 @@ __all__ = ["Columns", "TokenRows"]
 class Columns:
     """What the columns are called."""
 
-    TAGS: ClassVar = ("ner_tags", "tags", "labels", "pos_tags", "chunk_tags", "upos", "label")
-    BY_ANNOTATOR: ClassVar = ("labels", "annotations")
-    ANNOTATOR: ClassVar = ("annotator", "annotator_id", "worker", "worker_id", "user", "user_id")
+    TAGS: ClassVar = (
+        "ner_tags", "ner", "tags", "labels", "label", "chunk_tags", "chunk", "pos_tags", "upos", "pos", "xpos"
+    )  # fmt: skip
+    BY_ANNOTATOR: ClassVar = ("labels", "annotations", "tags", "ner_tags", "pos_tags")
+    ANNOTATOR: ClassVar = ("annotator", "annotator_id", "annotated_by", "worker", "worker_id", "user", "user_id")
     TEXT: ClassVar = ("text", "sentence")
     TIME: ClassVar = ("time", "timestamp", "updated_at", "created_at")
 
@@ -68,6 +69,8 @@ class TokenRows:
             tokens = _tokens(row, where)
             by_annotator = next((n for n in Columns.BY_ANNOTATOR if _is_by_annotator(row.get(n))), None)
             known = first(row, ("id", "sequence_id"))
+            if known is None and (sentence := first(row, SENTENCES)) is not None:
+                known = "/".join(str(part) for part in (first(row, DOCUMENTS), sentence) if part is not None)
             if known is not None:
                 id = as_name(known, "the id of a row", where)
             else:
@@ -128,7 +131,15 @@ class TokenRows:
             if wanted not in part.names:
                 raise ParameterError("tags", wanted, "a column: " + ", ".join(part.names))
             return wanted if wanted in row and wanted != by_annotator else None
-        found = next((n for n in Columns.TAGS if n in row and n != by_annotator), None)
+        there = [n for n in Columns.TAGS if n in row and n != by_annotator]
+        usual = [n for n in there if not isinstance(row[n], str | int | float)] or there  # plain: of the whole text
+        found = usual[0] if usual else None
+        if len(usual) > 1 and by_annotator is None:
+            others = ", ".join(usual[1:])
+            self.collector.note(
+                f"The tags are those of {found}; tags=… reads another column ({others}; on the command line: "
+                f"-r tags={usual[1]})."
+            )
         if found is None and by_annotator is None:
             raise FormatError(
                 "a row has no column of tags",
@@ -243,7 +254,10 @@ def _label(value: object, names: tuple[str, ...] | None, column: str, where: str
     if isinstance(value, str) and value.strip():
         return value.strip()
     if isinstance(value, bool) or not isinstance(value, int):
-        raise FormatError("a tag must be a string or a number", path=where, got=repr(value))
+        hint = None
+        if isinstance(value, list):
+            hint = 'If these are the tags of several annotators, name them: "labels": {"ann": […], "ben": […]}'
+        raise FormatError("a tag must be a string or a number", path=where, got=repr(value), hint=hint)
     if names is None:
         raise FormatError(
             f"the tags in {column!r} are numbers, and the file does not say what they stand for",

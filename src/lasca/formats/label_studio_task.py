@@ -15,9 +15,9 @@ from typing import Any
 
 from lasca import align
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.base import Collector
+from lasca.formats.base import Collector, as_name, as_offset, as_score, as_time, first, listed, text_id
 from lasca.formats.documents import Verdict
-from lasca.formats.texts import Answer, Mark, Said, as_name, as_offset, as_score, as_time, first, listed, text_id
+from lasca.formats.texts import Answer, Mark, Said
 
 __all__ = ["Tally", "Task", "is_minimal", "kind_of"]
 
@@ -74,6 +74,7 @@ class Task:
         self.spans = [r["value"] for r in self.results if kind_of(r) == "span" and self._wanted(r)]
         self.starts: list[int] | None = None  # where each paragraph of a dialogue begins
         self.key, self.text = self._text()
+        self._refuse_other_texts()
         self.id = self.id or text_id(self.text)
 
     def _wanted(self, result: dict[str, Any]) -> bool:
@@ -124,10 +125,11 @@ class Task:
             if not self._is_text(named):
                 raise FormatError(f"there is no text {named!r} in this task", path=self.where, got=", ".join(self.data))
             return named
-        if self._is_text("text"):
-            return "text"
         own = {*OWN, *filter(self._is_choice, self.data)} if self.minimal else ()
         found = [key for key in self.data if self._is_text(key) and key not in own]
+        if "text" in found:
+            fit = [key for key in found if self.tally.control is not None and self._quotes_fit(self.data[key])]
+            return fit[0] if len(fit) == 1 else "text"
         sources = {r.get("source") for r in self.results if isinstance(r, dict) and kind_of(r) in ("span", "document")}
         hinted = [key for key in found if f"${key}" in sources]
         found = hinted if len(hinted) == 1 else found
@@ -146,6 +148,23 @@ class Task:
             hint=f"Name its key: text=… (on the command line: {typed(f'text={longest}')})",
         )
 
+    def _refuse_other_texts(self) -> None:
+        """Refuse spans of several texts of one task: those of the others do not stand in this one."""
+        spans = [r for r in self.results if kind_of(r) == "span" and self._wanted(r)]
+        of = {str(r["to_name"]): str(r.get("from_name")) for r in reversed(spans) if r.get("to_name") is not None}
+        if len(of) < 2 or sum(map(self._is_text, self.data)) < 2 or self._quotes_fit(self.text, all_quoted=True):
+            return
+        shown = "; ".join(
+            f"{excerpt(name, 40)}: control {excerpt(control, 40)}" for name, control in sorted(of.items())
+        )
+        control = of.get(self.key) or min(of.values())
+        raise FormatError(
+            f"this task has spans in several texts ({shown})",
+            path=self.where,
+            hint="Read one after the other: name its control, and where nothing is quoted its text, control=… and "
+            f"text=… (on the command line: {typed(f'control={control}')} {typed(f'text={self.key}')})",
+        )
+
     def _is_choice(self, key: str) -> bool:
         """Say whether what stands under a key of a JSON-MIN row was chosen by the annotator."""
         return self.minimal and (key in self.tally.choices or (self.tally.documents and key == self.tally.control))
@@ -156,8 +175,8 @@ class Task:
             return bool(value.strip()) and not is_reference(value)
         return not self.minimal and paragraphs_of(value) is not None
 
-    def _quotes_fit(self, text: object) -> bool:
-        if not isinstance(text, str):
+    def _quotes_fit(self, text: object, *, all_quoted: bool = False) -> bool:
+        if not isinstance(text, str) or (all_quoted and not all(isinstance(s.get("text"), str) for s in self.spans)):
             return False
         return all(span["text"] in text for span in self.spans if isinstance(span.get("text"), str))
 

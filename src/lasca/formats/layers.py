@@ -12,13 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus, LoadReport
-from lasca.errors import CorpusError, ParameterError
+from lasca.errors import CorpusError, FormatError, ParameterError, excerpt, typed
 from lasca.formats.outcome import merged, outcome, sheets_of
 
-__all__ = ["Layers"]
+__all__ = ["Layers", "refuse_layers"]
+
+BY_FILES = ("conll-folder", "brat", "doccano", "spacy")  # formats in which annotators are called by files or folders
+ENOUGH = 8  # tokens that somebody marked
 
 
 @dataclass(frozen=True)
@@ -64,3 +68,31 @@ class Layers(Mapping[str, CrowdCorpus]):
         made = {name: outcome(corpus, None if labels is None else labels[name]) for name, corpus in self.items()}
         parts = [sheets_of(corpus, made[name]) for name, corpus in self.items()]
         WRITERS[format].write_sheets([merged(list(same)) for same in zip(*parts)], path, **options)
+
+
+def refuse_layers(corpus: CrowdCorpus) -> None:
+    """Refuse annotators called by files who have no label in common: they may be layers of one annotation.
+
+    Whoever says who votes (`voters`) has answered that.
+    """
+    people = [a for a, votes in enumerate(corpus.votes) if votes]
+    if corpus.load_report.format not in BY_FILES or len(people) < 2:
+        return
+    outside = {k for k, label in enumerate(corpus.labels) if label in ("O", "o")}
+    types = np.array([label.split("-", 1)[-1] for label in corpus.labels])
+    said: dict[str, set[str]] = {}
+    for a in people:
+        codes = corpus.annotation_label[corpus.annotation_annotator == a]
+        marks = codes[~np.isin(codes, list(outside))]
+        if len(marks) < ENOUGH or len(marks) == len(codes):
+            return  # too few to tell, or no spans
+        said[corpus.annotators[a]] = set(types[np.unique(marks)].tolist())
+    if sum(map(len, said.values())) > len(set().union(*said.values())):
+        return
+    shown = "; ".join(f"{excerpt(name, 40)}: {', '.join(sorted(own)[:3])}" for name, own in list(said.items())[:4])
+    raise FormatError(
+        f"the annotators have no label in common, and may be layers of one annotation ({shown})",
+        path=corpus.load_report.source,
+        hint="If they are annotators all the same, set voters=all (on the command line: -r voters=all); if they are "
+        f"layers, read one of them, or let it alone vote ({typed(f'voters={next(iter(said))}')})",
+    )

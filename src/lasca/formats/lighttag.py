@@ -20,9 +20,9 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, parse_json, pick
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, listed, parse_json, pick
 from lasca.formats.documents import Verdict
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of, listed
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

@@ -35,8 +35,18 @@ from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.corpus.build import sorted_by_token
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, SourceFile, parse_json_lines, pick
-from lasca.formats.llm_batch_answers import Answered, LogProbs, answers_of, label_rows, parse_answer, quoted_spans
-from lasca.formats.llm_batch_match import Place, PlainText, Quoted, place_quotes
+from lasca.formats.llm_batch_answers import (
+    Answered,
+    LogProbs,
+    Place,
+    PlainText,
+    Quoted,
+    answers_of,
+    label_rows,
+    parse_answer,
+    place_quotes,
+    quoted_spans,
+)
 from lasca.formats.llm_batch_write import custom_id, span_types, text_of
 
 __all__ = ["NAME", "read", "sniff"]

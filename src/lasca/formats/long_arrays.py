@@ -53,10 +53,12 @@ class Arrays(Counts):
                 raise error(what, row, got=column.values[broken], hint="Check the quotes")
         who, said = self.who, self.said
         self.count("labels nan, taken as missing", int(said.forget(NAN)))
+        who.forget(NAN)
         self.role = self._roles()
         unnamed = np.flatnonzero(who.empty & ~said.empty)
         if len(unnamed):
-            raise error("a label without an annotator", int(unnamed[0]), got=said.at(int(unnamed[0])))
+            hint = "Name the annotator, or take the row out"
+            raise error("a label without an annotator", int(unnamed[0]), got=said.at(int(unnamed[0])), hint=hint)
         self.count("rows without label", int((said.empty & ~who.empty).sum()))
         given = np.flatnonzero(~said.empty)
         sure = self._sure(given, certain)

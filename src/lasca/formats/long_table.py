@@ -9,15 +9,16 @@ s1,2,Lovelace,,
 ```
 
 Columns are found by their usual names (`sequence` or `sentence`, `position` or `index`, `token` or `word`, `annotator`
-or `worker`, `label` or `tag`; see `NAMES`), or named by options. `token` may be absent (tokens are then `_`). Positions
-sort as numbers; where there are none, each annotator's rows of a sequence stand in the order of the file. Several files
-without a column of annotators are one annotator's each, and so is a single one with `annotator="file"`. crowd-kit's
-`task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks without a number behind a colon are
-sequences of one token, and so are rows about a whole `text` without any id. A row without label says that there is such
-a token. A column `role` ("annotator", "model", "gold") tells golds and models from annotators; a column whose name
-begins with "gold" is a gold, and one that is called so otherwise (`truth`, `majority`) if it holds nothing but such
-labels. Other columns are metadata where they say the same of a whole sequence (`document`), metadata of tokens where
-they say the same of a token, and counted where they do neither.
+or `worker`, `label` or `tag`; see `NAMES`), or named by options. Where sentences and documents have a column each, a
+sequence is called "DOCUMENT/SENTENCE", because sentences may be counted anew in each document. `token` may be absent
+(tokens are then `_`). Positions sort as numbers; where there are none, each annotator's rows of a sequence stand in the
+order of the file. Several files without a column of annotators are one annotator's each, and so is a single one with
+`annotator="file"`. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks
+without a number behind a colon are sequences of one token, and so are rows about a whole `text` without any id. A row
+without label says that there is such a token. A column `role` ("annotator", "model", "gold") tells golds and models
+from annotators; a column whose name begins with "gold" is a gold, and one that is called so otherwise (`truth`,
+`majority`) if it holds nothing but such labels. Other columns are metadata where they say the same of a whole sequence
+(`document`), metadata of tokens where they say the same of a token, and counted where they do neither.
 The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
@@ -41,7 +42,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import SourceFile, owners
 from lasca.formats.long_arrays import Arrays
-from lasca.formats.names import NAMES, has_places, named, plain_name, role_of
+from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, has_places, named, plain_name, role_of
 from lasca.formats.names import QUOTES as QUOTED
 from lasca.formats.tabular import (
     HOLDS_ROWS,
@@ -156,7 +157,8 @@ def _joined(tables: list[_Table]) -> Any:
     names = tables[0].table.column_names
     for other in tables[1:]:
         if other.table.column_names != names:
-            raise other.error(f"the columns differ from those of {tables[0].shown}", got=other.table.column_names)
+            what, hint = f"the columns differ from those of {tables[0].shown}", "Read one of them, or make them alike"
+            raise other.error(what, got=", ".join(other.table.column_names), hint=hint)
     columns = [
         pa.concat_arrays([chunk for t in tables for chunk in as_strings(t.table.column(name)).chunks]) for name in names
     ]
@@ -184,6 +186,7 @@ def _corpus(
     notes: Sequence[str] = (),
 ) -> CrowdCorpus:
     names = _columns(source, wanted)
+    source = _within_documents(source, names)
     gold_names = _gold_columns(source, names, (golds,) if isinstance(golds, str) else tuple(golds))
     if not len(source.table):
         raise source.error("there is no row in the table")
@@ -197,6 +200,23 @@ def _corpus(
         arrays.count("cells with a line break", n, example)
     others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
     return arrays.corpus(source.shown, NAME, others)
+
+
+SLASH = pa.scalar("/", pa.large_string())
+
+
+def _within_documents(source: _Table, names: dict[str, str]) -> _Table:
+    """Call sentences by their documents, too, if these have a column: they may be counted anew in each of them."""
+    at, there = names.get("sequence", ""), [n for n in source.table.column_names if n not in names.values()]
+    found = named(there, DOCUMENTS)
+    if found is None or plain_name(at) not in SENTENCES:
+        return source
+    documents = pc.fill_null(as_strings(source.table.column(there[found])), "")
+    if pc.any(pc.match_substring(documents, " ")).as_py():
+        return source  # texts, not ids
+    ids = pc.binary_join_element_wise(documents, as_strings(source.table.column(at)), SLASH)
+    names["sequence"] = f"{there[found]}/{at}"
+    return replace(source, table=source.table.append_column(names["sequence"], ids))
 
 
 def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:
@@ -264,11 +284,17 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
     plain = [name for name in rest if name not in ids and not pa.types.is_nested(table.column(name).type)]
     counts = {name: len(table.column(name).unique()) for name in plain}
     few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
+    flags = [n for n in few if {str(v) for v in table.column(n).unique().to_pylist()} <= {"0", "1", "True", "False"}]
+    few = flags if len(flags) > 2 else few
     likely = {"sequence": ids, "label": few, "annotator": [name for name in rest if plain_name(name) in BY]}
     options = [f"{part}={next(iter(likely.get(part, ())), 'NAME')}" for part in missing]
     said = f"Name the columns: {', '.join(options)} (on the command line: {' '.join(map(typed, options))})"
     if "label" in missing and len(few) > 1:
         said += f"; the labels may stand in {excerpt(', '.join(few), 200)}"
+        if few is flags:
+            said += (
+                ", a column for each of them: to read all at once, write the name of the one that is 1 into one column"
+            )
     return said + ("; if the whole file is one annotator's, annotator=file" if missing[0] == "annotator" else "")
 
 

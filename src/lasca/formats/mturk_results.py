@@ -31,10 +31,10 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.base import Collector, SourceFile, pick
+from lasca.formats.base import Collector, SourceFile, as_name, as_offset, as_time, first, id_of, pick
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.sources import loads
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_name, as_offset, as_time, first, id_of
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["END", "LAYERS", "NAMES", "QUOTES", "START", "TOKEN_NAMES", "are_people", "has_places", "is_person", "named",
-           "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
+__all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
+           "has_places", "is_person", "named", "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
@@ -18,13 +18,18 @@ NAMES: Mapping[str, tuple[str, ...]] = {
                  "word_idx", "word_index", "idx", "i"),
     "token": ("token", "word", "form", "text", "sentence", "document"),
     "annotator": ("annotator", "annotator_id", "annotator_name", "worker", "worker_id", "workerid", "performer",
-                  "performer_id", "user", "user_id", "username", "rater", "rater_id", "coder", "coder_id"),
-    "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating"),
-    "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id"),
+                  "performer_id", "user", "user_id", "username", "rater", "rater_id", "coder", "coder_id", "judge",
+                  "judge_id", "labeler", "labeller", "annotated_by", "amt_worker_ids"),
+    "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
+    "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id",
+             "orig_id"),
     "role": ("role",),
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
     "probability": ("probability", "proba", "prob"),
 }  # fmt: skip
+SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
+DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
+"""Where sentences and documents have a column each, sentences may be counted anew in every document."""
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
 START = ("start", "begin", "start_offset", "startoffset", "start_char", "char_start", "start_position", "start_idx")
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
@@ -41,7 +46,11 @@ _MODEL = re.compile(
     r"(?:^|[^a-z])(?:preds?|llms?|(?:ro|al|de|distil|camem|bio|sci)?berta?)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
-_FIRST_NAME = re.compile(r"(?:Ro|Al)?[Bb]erta?")
+_FIRST_NAME = re.compile(
+    r"(?:Ro|Al)?[Bb]erta?|"
+    r"(?:Claude|Gemma) (?!Opus|Sonnet|Haiku|Instant|Code|AI\b|Label|Pred|Annot|Model|Tag)[A-Z][\w'.-]+"
+)
+"""Of people: Albert, Claude Dupont. (Whoever is called Claude and nothing else counts as a model.)"""
 _GOLD = re.compile(
     r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicated|consensus|expert", re.IGNORECASE
 )
@@ -54,7 +63,7 @@ _DECIDED = re.compile(
 
 def plain_name(name: str) -> str:
     """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points."""
-    return re.sub(r"[\s.-]+", "_", name.strip().lower())
+    return re.sub(r"[\s.-]+", "_", name.strip().lstrip("!").lower())
 
 
 def named(header: Sequence[str], usual: Sequence[str]) -> int | None:

@@ -27,15 +27,9 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
-from lasca.formats.documents import Verdict
-from lasca.formats.names import NAMES, speaker
-from lasca.formats.texts import (
-    Answer,
-    Mark,
-    Said,
-    Spans,
-    TextPool,
+from lasca.formats.base import (
+    Collector,
+    SourceFile,
     as_label,
     as_name,
     as_offset,
@@ -43,12 +37,18 @@ from lasca.formats.texts import (
     as_time,
     id_of,
     listed,
+    owners,
+    parse_json_items,
+    pick,
 )
+from lasca.formats.documents import Verdict
+from lasca.formats.names import NAMES, speaker
+from lasca.formats.sources import JSON
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "prodigy"
-SUFFIXES = (".jsonl", ".json", ".ndjson")
 UNNAMED = re.compile(r"(?:^|-)\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d$")  # a session's time for its name
 DECISION = "review"
 WHOLE = "LASCA reads texts that were annotated as a whole (ner.manual, ner.correct, spans.manual, review)"
@@ -58,7 +58,7 @@ KNOWN = ("text", "tokens", "spans", "answer", "meta", "relations", "versions", "
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are Prodigy's: lines with "_input_hash", or spans with tokens."""
-    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    mine = [file for file in files if file.name.lower().endswith(JSON) or len(files) == 1]
     return max((_looks_like(row) for file in mine for row in file.records), default=0.0)
 
 
@@ -83,8 +83,8 @@ def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[S
     """
     pool = TextPool(files, NAME, **spans)
     lines = _Lines(pool.collector)
-    mine = pick(files, SUFFIXES, pool.collector)
-    names = owners(mine)
+    mine = pick(files, JSON, pool.collector)
+    names = owners(mine, parts=True)
     said: dict[str, list[Said]] = {}
     for file in mine:
         rows = list(parse_json_items(file))

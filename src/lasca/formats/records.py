@@ -27,18 +27,17 @@ from typing import Any, Unpack
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, parse_json_items, pick
 from lasca.formats.documents import Verdict
-from lasca.formats.llm_batch_answers import parse_answer, quoted_spans
-from lasca.formats.llm_batch_match import PlainText, place_quotes
+from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, first, id_of
+from lasca.formats.sources import JSON
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 from lasca.schemes import OUTSIDE
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "records"
-SUFFIXES = (".json", ".jsonl", ".ndjson")
 TEXT = ("text", "sentence", "content", "body", "document", "document_text", "note_text", "tweet", "comment",
         "displayed_text")  # fmt: skip
 TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
@@ -57,7 +56,7 @@ Voice = tuple[str, str, Any]  # role, name, what was said
 
 def sniff(files: Sequence[SourceFile]) -> float:
     """Say how sure it is: records that say who said what of a text."""
-    mine = [file for file in files if file.name.lower().endswith(SUFFIXES)]
+    mine = [file for file in files if file.name.lower().endswith(JSON)]
     rows = [row for file in mine for row in file.records]
     if not rows or any(key in row for row in rows for key in OTHERS):
         return 0.0
@@ -77,7 +76,7 @@ def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: U
     pool = TextPool(files, NAME, **spans)
     records = _Records(pool.collector)
     said: dict[str, list[Said]] = {}
-    for file in pick(files, SUFFIXES, pool.collector):
+    for file in pick(files, JSON, pool.collector):
         said[file.shown] = [s for line, row in parse_json_items(file) for s in records.said(file, line, row)]
     if not records.n_tags:
         return pool.corpus_of(said, "question", question)

@@ -19,10 +19,10 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
-from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_time, id_of, parse_json_items, pick, text_id
 from lasca.formats.documents import Verdict
 from lasca.formats.sources import loads
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, as_name, as_time, id_of, text_id
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

@@ -24,9 +24,11 @@ from lasca.errors import FormatError
 from lasca.files import SUMS
 from lasca.formats.names import owner_role
 
-__all__ = ["SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items", "parse_json_lines",
-           "unwrapped"]  # fmt: skip
+__all__ = ["JSON", "PARTS", "SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items",
+           "parse_json_lines", "unwrapped"]  # fmt: skip
 
+JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
+PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
 MAX_FILE = 2 * 2**30
 MAX_ZIP = 4 * 2**30
 MAX_MEMBERS = 1_000_000
@@ -34,6 +36,7 @@ MAX_RATIO, UNSUSPECTED = 100, 64 * 2**20
 """A zip that unpacks to more than 64 MB and more than a hundred times its size is a bomb: text is packed to a tenth."""
 PEEK = 20  # records of a file of JSON, by which formats are told apart
 DECODER = json.JSONDecoder(parse_constant=lambda name: None)
+COPY = re.compile(r"(.+?)(?: ?\(\d+\)|[ _-]+(?:copy|backup|old|checkpoint)(?: ?\(?\d+\)?)?)", re.IGNORECASE)
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 BLANK = re.compile(r"[ \t\r\n]*")
 
@@ -261,18 +264,34 @@ def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:
     return stripped
 
 
-def owners(files: Sequence[SourceFile]) -> dict[str, tuple[str, str]]:
-    """Return name and role of whom each file (as it is shown) is called by: itself, or its folder if all are alike.
+def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tuple[str, str]]:
+    """Return name and role of whom each file (as it is shown) is called by: itself, or its folder if names repeat.
 
     Of several files some may be golds or models by their names; the name of a single one says nothing of its author.
+    With `parts`, files called train, test and the like are one annotator's, whose name nobody knows.
     """
     paths = [PurePosixPath(file.name).with_suffix("").parts for file in files]
     names = [path[-1].strip() or "unknown" for path in paths]
-    if len(set(names)) == 1:
+    folders = [path[-2] if len(path) > 1 else "" for path in paths]
+    if {folder.lower() for folder in folders} <= set(PARTS):
+        pass  # parts of what these people did
+    elif 1 < len(set(names)) < len(set(paths)) and all(folders) and len(set(folders)) > 1:
+        names = folders  # a file for each document: see `file_names`
+    elif len(set(names)) == 1:
         shared = next((k for k, parts in enumerate(zip(*paths)) if len(set(parts)) > 1), len(paths[0]) - 1)
         folders = ["/".join(path[shared:-1]).removesuffix(".zip") for path in paths]
         others = folders if all(folders) else [PurePosixPath(file.name).name for file in files]
         names = others if len(set(others)) == len(files) > 1 else names
+    if parts and len(files) > 1 and {name.lower() for name in names} <= set(PARTS):
+        names = ["annotator"] * len(files)
+    for file, name in zip(files, names):
+        copied = COPY.fullmatch(name)
+        if copied is not None and copied[1] in names:
+            raise FormatError(
+                f"this looks like a second copy of the file of {copied[1]!r}, and would count as another annotator",
+                path=file.shown,
+                hint="Keep one of them; if it is another annotator's, give it that name",
+            )
     roles = [owner_role(name) if len(files) > 1 else "annotator" for name in names]
     return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
 

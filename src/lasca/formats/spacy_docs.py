@@ -21,9 +21,9 @@ from typing import Any, Unpack
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, owners, parse_json
+from lasca.formats.base import Collector, SourceFile, as_label, owners, parse_json, text_id
 from lasca.formats.documents import Verdict
-from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool, as_label, text_id
+from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

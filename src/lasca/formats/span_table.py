@@ -22,10 +22,10 @@ from typing import Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
-from lasca.formats.base import SourceFile, natural_key, owners
+from lasca.formats.base import SourceFile, as_time, id_of, natural_key, owners
 from lasca.formats.names import END, NAMES, QUOTES, START, named, speaker
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
-from lasca.formats.texts import Answer, Mark, Spans, TextPool, as_time, id_of
+from lasca.formats.texts import Answer, Mark, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 

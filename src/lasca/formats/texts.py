@@ -6,25 +6,31 @@ count, checks the quoted texts, decides on one tokenisation per text, and hands 
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, TypedDict, Unpack, cast
+from typing import TypedDict, Unpack, cast
 
 from lasca import align
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
-from lasca.formats.base import SCORES, Collector, SourceFile, elsewhere, natural_key
+from lasca.formats.base import (
+    SCORES,
+    Collector,
+    SourceFile,
+    as_label,
+    as_offset,
+    as_score,
+    elsewhere,
+    natural_key,
+    text_id,
+)
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.layers import Layers
 
-__all__ = ["Answer", "Mark", "Said", "SpanOptions", "Spans", "TextPool", "as_label", "as_name", "as_offset", "as_score",
-           "as_time", "first", "id_of", "listed", "text_id"]  # fmt: skip
+__all__ = ["Answer", "Mark", "Said", "SpanOptions", "Spans", "TextPool"]
 
 LINKS = ("id", "text")
 
@@ -271,16 +277,25 @@ class TextPool:
 
     def _linked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Give labels of documents the ids under which their texts are known, if texts are what links."""
-        ids = self._links({(verdict.id, verdict.text) for verdict in verdicts})
+        ids = self._links({(verdict.id, verdict.text, verdict.name) for verdict in verdicts})
         return [replace(verdict, id=ids.get(verdict.text, verdict.id)) for verdict in verdicts]
 
-    def _links(self, known: set[tuple[str, str]]) -> dict[str, str]:
-        """Return the id of every text if texts are what links; texts under several ids are counted in any case."""
-        by_text: dict[str, list[str]] = {}
-        for id, text in known:
-            by_text.setdefault(text, []).append(id)
+    def _links(self, known: set[tuple[str, str, str]]) -> dict[str, str]:
+        """Return the id of every text if texts are what links; texts under several ids are counted in any case.
+
+        Texts link, too, where ids cannot: each is one annotator's own, and the others have its text under another.
+        """
+        by_text: dict[str, set[str]] = {}
+        people: dict[str, set[str]] = {}
+        for id, text, name in known:
+            by_text.setdefault(text, set()).add(id)
+            people.setdefault(id, set()).update({name} - {""})
         repeated = sorted(sorted(ids, key=natural_key) for ids in by_text.values() if len(ids) > 1)
-        linked = self.options.link == "text"
+        shared = [ids for ids in repeated if len(set().union(*(people[id] for id in ids))) == len(ids)]
+        own = all(len(names) < 2 for names in people.values()) and 2 * len(shared) > len(by_text)
+        linked = self.options.link == "text" or own
+        if own and self.options.link != "text":
+            self.collector.note("Every annotator has ids of their own: what has the same text is taken for the same.")
         if repeated:
             example = f"{repeated[0][0]} and {repeated[0][1]}"
             self.collector.count("texts joined over their ids" if linked else "repeated texts", len(repeated), example)
@@ -289,10 +304,14 @@ class TextPool:
                 f"{len(repeated):,} texts stand under several ids: link=text makes them one (on the command line: "
                 "-r link=text)."
             )
-        return {text: min(ids, key=lambda id: (natural_key(id), id)) for text, ids in by_text.items() if linked}
+        if not linked:
+            return {}
+        named = {text: min(ids, key=lambda id: (natural_key(id), id)) for text, ids in by_text.items()}
+        held = Counter(named.values())  # an id may stand for several texts, in files that count for themselves
+        return {text: id if held[id] == 1 else text_id(text) for text, id in named.items()}
 
     def _link(self) -> None:
-        known = {(id, entry.answer.text) for id, group in self.by_id.items() for entry in group}
+        known = {(id, entry.answer.text, entry.answer.name) for id, group in self.by_id.items() for entry in group}
         ids = self._links(known)
         if not ids:
             return
@@ -435,86 +454,3 @@ def _report_of_all(base: Collector, reports: Sequence[LoadReport]) -> LoadReport
             counts[kind] = counts.get(kind, 0) + n - base.counts.get(kind, 0)
     merged = LoadReport.merged(reports)
     return replace(reports[0], counts=counts, examples=merged.examples)
-
-
-def text_id(text: str) -> str:
-    """Return an id for a text that came without one: the same text has the same id in every file."""
-    return "text-" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
-
-
-def id_of(known: object, text: str, what: str, where: str) -> str:
-    """Return the id a file gives, which must be a name; without one, that of the text."""
-    return text_id(text) if known is None else as_name(known, what, where)
-
-
-def first(row: Mapping[str, Any], keys: Iterable[str], but: Sequence[object] = (None,)) -> Any:
-    """Return what stands under the first of these keys that holds anything (`but` is nothing); None if none does."""
-    return next((row[key] for key in keys if row.get(key) not in but), None)
-
-
-def listed(row: Mapping[str, Any], key: str, where: str) -> list[Any]:
-    """Return the list under a key, which may be absent, or say that it is none."""
-    value = row.get(key)
-    if value is not None and not isinstance(value, list):
-        raise FormatError(f"{key!r} must be a list", path=where, got=repr(value))
-    return value or []
-
-
-def as_offset(value: object, what: str, where: str) -> int:
-    """Return an offset as an int, or say where it is not one."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value):
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise FormatError(f"{what} must be a whole number of at least 0", path=where, got=repr(value))
-    return value
-
-
-def as_score(value: object) -> float | None:
-    """Return a score as a number; None if there is none."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def as_label(value: object, where: str) -> str:
-    """Return a label as a non-empty string (old exports have numbers), or say where it is not one."""
-    return as_name(value, "a label", where)
-
-
-def as_name(value: object, what: str, where: str) -> str:
-    """Return a name or id as a non-empty string: strings and whole numbers are."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**100:
-        return str(value)
-    if not isinstance(value, str) or not value.strip():
-        raise FormatError(f"{what} must be a name or a number", path=where, got=repr(value))
-    return value.strip()
-
-
-TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S")
-
-
-def as_time(value: Any) -> str | None:
-    """Return a time stamp (ISO 8601, seconds since 1970, or as MTurk writes it) so that strings sort by time."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if value > 1e11 else value
-        return _utc(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < 1e11 else None
-    if not isinstance(value, str) or not value.strip():
-        return None
-    try:
-        return _utc(datetime.fromisoformat(value.strip()))
-    except ValueError:
-        plain = re.sub(r" [A-Z]{3,4}(?= \d{4}$)", "", value.strip())
-    for pattern in TIMES:
-        try:
-            return _utc(datetime.strptime(plain, pattern))
-        except ValueError:
-            continue
-    return None
-
-
-def _utc(time: datetime) -> str | None:
-    try:
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-        return aware.astimezone(UTC).isoformat(timespec="microseconds")
-    except OverflowError:
-        return None

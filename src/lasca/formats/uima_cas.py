@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lasca import align
-from lasca.formats.base import SourceFile, parse_json
-from lasca.formats.texts import as_offset
+from lasca.formats.base import SourceFile, as_offset, parse_json
 from lasca.formats.webanno_tsv import CasSpan, Document, Layer, Sentence
 
 __all__ = ["is_cas_json", "is_xmi", "parse_cas"]

@@ -176,6 +176,7 @@ TOOLS = {
     "BioC": {"source", "documents"},
     "Rasa": {"rasa_nlu_data"},
     "Labelbox": {"data_row", "projects"},
+    "Labelbox (of old)": {"Labeled Data", "Label"},
     "LUIS": {"luis_schema_version", "utterances"},
     "Azure Language Studio": {"projectFileVersion", "assets"},
     "Google AutoML": {"text_snippet", "annotations"},
@@ -233,13 +234,16 @@ def other_tool(file: SourceFile) -> str | None:
     if any(own <= keys for own in IMAGES):
         return f"{file.shown} holds regions of images ({_keys(file.records[0])}). LASCA reads labels of texts"
     tool = next((name for name, own in TOOLS.items() if own <= keys), None)
+    if any(key.endswith("-suggestion-metadata") for key in keys):
+        tool = "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_datasets)"
     tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
     if tool is not None:
         return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
-    if file.name.lower().endswith((".ann", ".a1", ".a2")) and is_standoff(file):
+    if re.search(r"\.(?:ann\d*|a[12])$", file.name.lower()) and is_standoff(file):
         return (
             f"{file.shown} holds annotations of brat without their text: give the folder in which NAME.ann and "
-            "NAME.txt stand side by side (join NAME.a1 and NAME.a2 into NAME.ann)"
+            "NAME.txt stand side by side (join NAME.a1 and NAME.a2 into NAME.ann; put what several annotators made, "
+            ".ann1 and .ann2, into a folder for each of them, as NAME.ann)"
         )
     if b"<typeSystemDescription" in head:
         return f"{file.shown} is a UIMA type system: give the XMI documents themselves"

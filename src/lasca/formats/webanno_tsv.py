@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from lasca import align
 from lasca.errors import FormatError
-from lasca.formats.base import SourceFile
-from lasca.formats.texts import Mark, as_offset
+from lasca.formats.base import SourceFile, as_offset
+from lasca.formats.texts import Mark
 
 __all__ = ["CasSpan", "Document", "Layer", "Sentence", "crossing", "marks_of", "parse"]
 

@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
@@ -44,6 +45,8 @@ WORDS = 2  # spaces in a cell that is a text
 FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
 UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
 UNDECIDED = ("-", "?", "_")  # in a gold, where nobody ever said so: SNLI's "no gold label"
+COUNT = re.compile(r"(?:^|_)(?:idx|index|count|num)$")  # a column of numbers, and no labels
+ENDS = re.compile(r"[\s_.:-]+|(?<=[a-z])(?=\d)")  # before the part of a name that tells columns apart
 SEVERAL = re.compile(r"\s*[,;|+]\s*")  # between the labels of a cell that holds several
 
 
@@ -101,6 +104,8 @@ class _Table:
                 given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
             if len(people) < 2:
                 raise self._unclear([given] if len(given) > 1 else [])
+            if asked := self.by_question(people):
+                raise self._unclear(asked)
             if self.questions(people) or not are_people([self.header[k] for k in people]):
                 raise self._unclear([people])
         unclear = {cell for k in given for cell in self.labels[k]} & set(UNCLEAR)
@@ -116,7 +121,12 @@ class _Table:
         called = [group for group in groups if sum(is_person(self.header[k]) for k in group) > 1]
         if len(groups) != 1 and len(called) != 1:
             raise self._unclear(called or groups)
-        return (called or groups)[0]
+        chosen = (called or groups)[0]
+        ends = [{ENDS.split(self.header[k].lower())[-1] for k in group} for group in (chosen, *groups)]
+        beside = [group for group, own in zip(groups, ends[1:]) if group != chosen and own == ends[0]]
+        if beside:  # annotator_a, label_a: who it was, and what they said
+            raise self._unclear([*beside, chosen])
+        return chosen
 
     def text(self) -> int | None:
         """Return the column of the texts: the one that is named, that is called so, or that alone holds words."""
@@ -147,7 +157,9 @@ class _Table:
     def groups(self, used: tuple[int | None, ...]) -> list[list[int]]:
         """Return the groups of columns that speak of the same thing: their labels are few, and overlap."""
         most = max(MOST, len(self.rows) // 2)
-        places = [k for k, name in enumerate(self.header) if plain_name(name) in (*START, *END)]
+        places = [
+            k for k, n in enumerate(self.header) if plain_name(n) in (*START, *END) or COUNT.search(plain_name(n))
+        ]
         used = (*used, *places)
         rest = [k for k, labels in enumerate(self.labels) if k not in used and 0 < len(labels) <= most]
         groups: list[list[int]] = []
@@ -174,6 +186,22 @@ class _Table:
         """Say whether a cell holds several labels: each part of it stands alone elsewhere."""
         known = {label for k in (*layout.annotators, *layout.golds) for label in self.labels[k]}
         return all(part in known for part in SEVERAL.split(cell))
+
+    def by_question(self, columns: Sequence[int]) -> list[list[int]]:
+        """Return the columns of each question if all people answered several: rater1_toxic, rater1_rude, …"""
+        parts = {k: re.split(r"[\s_.:-]+", self.header[k].strip().lower()) for k in columns}
+        least = min(map(len, parts.values()))
+        for cut, person in product((*range(1, least), *range(1 - least, 0)), (0, 1)):
+            groups: dict[str, list[int]] = {}
+            people = set()
+            for k, name in parts.items():
+                ends = "_".join(name[:cut]), "_".join(name[cut:])
+                people.add(ends[person])
+                groups.setdefault(ends[1 - person], []).append(k)
+            whole = len(people) > 1 and all(len(group) == len(people) for group in groups.values())
+            if len(groups) > 1 and whole and any(map(is_person, people)):
+                return list(groups.values())
+        return []
 
     def questions(self, columns: Sequence[int]) -> bool:
         """Say whether these columns may be questions (yes and no) or counts, rather than what people said."""

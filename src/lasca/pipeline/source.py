@@ -44,8 +44,9 @@ def one_corpus(found: Any) -> CrowdCorpus:
         raise ParameterError(
             "overlap",
             "layers",
-            f"another one here, because there are {len(found)} layers, each a corpus of its own. Write them with: "
-            "lasca convert DATA layers --to lasca -r overlap=layers – then take one: layers/NAME",
+            "longest or first to have one corpus, which leaves out the spans that overlap others and counts them. "
+            f"Here are {len(found)} layers, each a corpus of its own: write them with lasca convert DATA layers --to "
+            "lasca -r overlap=layers, then take one after the other, layers/NAME",
         )
     corpus: CrowdCorpus = found
     return corpus

@@ -89,7 +89,9 @@ def update(
     joined = join(project.corpus, new)
     model = same_model(project.truth)
     truth, how = go_on(model, project.truth, joined, progress)
-    said = {"how": how, "source": new.load_report.source} | changes(project.corpus, project.truth, joined, truth)
+    said = {"how": how, "source": new.load_report.source, "load_report": new.load_report.to_dict()} | changes(
+        project.corpus, project.truth, joined, truth
+    )
     said["decisions"] = len(project.standing())
     if project.record:
         files = new.load_report.source or "NEW"

@@ -14,10 +14,10 @@ import numpy as np
 from lasca import evaluate
 from lasca.arrays import Floats
 from lasca.corpus import CrowdCorpus
-from lasca.errors import CorpusError
+from lasca.errors import CorpusError, count
 from lasca.report import plots
 from lasca.report.plots import MAX_LABELS, confusion_map, label_order
-from lasca.report.render import clean, count, joined, percent
+from lasca.report.render import clean, joined, percent
 from lasca.truth import Truth
 
 __all__ = ["alternative_section", "annotator_section", "cluster_section"]

@@ -89,8 +89,7 @@ def _load(corpus: CrowdCorpus) -> dict[str, Any]:
         "format": clean(report.format),
         "notes": [clean(note, 400) for note in report.notes],
         "counts": [
-            {"what": clean(kind), "n": n, "example": clean(next(iter(report.examples.get(kind, ())), ""), 200)}
-            for kind, n in report.counts.items()
+            {"what": clean(what), "n": n, "example": clean(example, 200)} for what, n, example in report.in_words()
         ],
     }
 
@@ -169,6 +168,9 @@ def _verdict(quantities: list[dict[str, Any]], found: Mapping[str, Any]) -> str:
         good = worst <= GOOD_RHAT and least >= GOOD_ESS
         verdict = "The chains agree" if good else "The chains do not agree well: take more sweeps"
         return f"{verdict} (largest R-hat {worst:.3f}, smallest effective sample size {least:.0f})."
+    if isinstance(members := found.get("members"), list):
+        done = sum(bool(member.get("converged")) for member in members)
+        return f"Of the {len(members)} models that are averaged, {done} converged."
     if "converged" in found:
         return "The inference converged." if found["converged"] else "The inference stopped before it converged."
     return ""

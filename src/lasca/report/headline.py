@@ -10,7 +10,8 @@ from scipy.special import betaincinv
 
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.report.render import clean, context, count, percent
+from lasca.errors import count
+from lasca.report.render import clean, context, percent
 from lasca.review.queue import REASONS, Queue, said
 from lasca.review.spans import Labels, said_by_everybody
 from lasca.truth import Truth
@@ -88,8 +89,6 @@ def _read(corpus: CrowdCorpus, n: int) -> str:
 def warnings_on_top(corpus: CrowdCorpus, truth: Truth, said: list[str]) -> list[str]:
     """Return what a reader must know before anything else, the worst first, then the other warnings."""
     first = []
-    if truth.diagnostics.get("converged") is False:
-        first.append("The inference stopped before it converged: take the numbers below as a first impression.")
     labels = Labels.of(corpus)
     given = set(labels.kind[np.unique(corpus.annotation_label)].tolist())
     inferred = set(labels.kind[np.unique(truth.labels)].tolist())
@@ -97,8 +96,8 @@ def warnings_on_top(corpus: CrowdCorpus, truth: Truth, said: list[str]) -> list[
     if never:
         shown = ", ".join(never[:6]) + (f" and {len(never) - 6} more" if len(never) > 6 else "")
         first.append(f"Given by somebody but never inferred: {shown}.")
-    copies = [w for w in said if "cop" in w.lower()]
-    return [*first, *copies, *(w for w in said if w not in copies)]
+    worst = [w for w in said if "before it converged" in w or "repeat each other" in w or "cop" in w.lower()]
+    return [*first, *worst, *(w for w in said if w not in worst)]
 
 
 def span_scores(corpus: CrowdCorpus, truth: Truth) -> dict[int, dict[str, Any]] | None:
@@ -184,8 +183,10 @@ def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:
     per_token = corpus.n_annotations / max(int((np.diff(corpus.token_start) > 0).sum()), 1)
     if per_token < 3:
         budget = 10 ** max(1, int(math.log10(max(corpus.n_sequences, 10))))
+        everybody = corpus.n_annotations == corpus.n_annotators * corpus.n_tokens  # then somebody new is needed
+        who = " --annotators NEW,NAMES" if everybody else ""
         steps.append(
-            {"why": "Get more votes where they help most", "command": f"lasca next OUT --budget {budget} -o TASKS"}
+            {"why": "Get more votes where they help most", "command": f"lasca next OUT --budget {budget}{who} -o TASKS"}
         )
     steps.append({"why": "Write final labels with a data card", "command": "lasca finish OUT -o FINAL"})
     return steps

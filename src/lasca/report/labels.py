@@ -18,7 +18,7 @@ from lasca.arrays import Floats
 from lasca.corpus import CrowdCorpus
 from lasca.report import plots
 from lasca.report.plots import MAX_LABELS, heat, label_order
-from lasca.report.render import clean, context
+from lasca.report.render import MAX_SIDE, clean, context
 from lasca.truth import Truth
 
 __all__ = ["ambiguous_section", "confusion_section", "gold_section", "label_section"]
@@ -118,7 +118,7 @@ def confusion_section(corpus: CrowdCorpus, matrix: Floats, examples: dict[str, l
         "rows": rows,
         "highest": highest,
         "labels_left_out": corpus.n_labels - len(order),
-        "top": [{"pair": [i, j], "value": float(values[i, j])} for i, j in strongest if values[i, j] > 0],
+        "top": [{"pair": [i, j], "value": float(values[i, j])} for i, j in strongest if values[i, j] >= SHOWN_FROM],
     }
 
 
@@ -219,8 +219,9 @@ def _row(
 ) -> dict[str, Any]:
     token = int(ambiguity.tokens[k])
     sequence = int(corpus.token_sequence[token])
-    at = token - int(corpus.offsets[sequence])
-    before, after = context(corpus.sequence(sequence), at)
+    begin, end = corpus.offsets[sequence : sequence + 2].tolist()
+    near = max(begin, token - MAX_SIDE - 1)  # not all of the sequence, which may be a whole book
+    before, after = context(corpus.tokens[near : min(end, token + MAX_SIDE + 2)], token - near)
     votes = slice(int(corpus.token_start[token]), int(corpus.token_start[token + 1]))
     said = list(zip(corpus.annotation_annotator[votes].tolist(), corpus.annotation_label[votes].tolist()))
     label = int(truth.labels[token])
@@ -229,7 +230,7 @@ def _row(
         "b": before,
         "a": after,
         "i": clean(corpus.sequence_ids[sequence], 60),
-        "p": at + 1,
+        "p": token - begin + 1,
         "s": round(float(ambiguity.score[token]), 3),
         "z": label,
         "q": round(float(truth.proba[token, label]), 3),

@@ -19,7 +19,9 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-__all__ = ["clean", "context", "count", "embedded_json", "joined", "number", "percent", "render"]
+from lasca.errors import count
+
+__all__ = ["MAX_SIDE", "clean", "context", "embedded_json", "joined", "number", "percent", "render"]
 
 MAX_TOKEN = 80
 MAX_SIDE = 130
@@ -77,11 +79,6 @@ def percent(value: float | None, digits: int = 1) -> str:
     if 100 - step < 100 * value < 100:
         return f"over {100 - step:g} %"
     return f"{100 * value:.{digits}f} %"
-
-
-def count(n: int, one: str, many: str | None = None) -> str:
-    """Write how many of something there are: 1 token, 2 tokens."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def joined(parts: Sequence[str]) -> str:

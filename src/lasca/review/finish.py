@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import beta
 
 from lasca import __version__, evaluate, formats
+from lasca.errors import count
 from lasca.files import whole_folder
 from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
@@ -110,7 +111,11 @@ def card_of(
     people = sorted({d.who for s in standing for d in s.opinions})
     several, same = project.log.agreement()
     voted = np.diff(corpus.token_start) > 0
-    areas = find_items(fit.corpus, fit.truth, everything=True)
+    base = fit.corpus.offsets
+    areas = [
+        a for a in find_items(fit.corpus, fit.truth, everything=True)
+        if not (fit.known.source[base[a.sequence] + a.start : base[a.sequence] + a.stop] > 0).all()
+    ]  # fmt: skip
     audited = project.audited(fit)
     wrong = sum(w for _, w in audited)
     alpha = evaluate.agreement(corpus.crowd()).krippendorff_alpha
@@ -129,13 +134,14 @@ def card_of(
         "reviewers": len(people),
         "decisions": sum(not s.decision.audit for s in standing),
         "audits": sum(s.decision.audit for s in standing),
+        "audits_that_do_not_count": project.waiting(fit),
         "second_opinions": {"areas": several, "same": same},
         "tokens_by_source": {name: int((source == i).sum()) for i, name in enumerate(SOURCES)},
         "expected_errors": round(float(sum(a.errors for a in areas)), 2),
         "spans_and_areas": len(areas),
         "audited_error_rate": None,
         "promise": None if promise is None else dict(promise),
-        "warnings": list(dict.fromkeys([*_warnings(project.truth, names), *_warnings(fit.truth, names)])),
+        "warnings": list(dict.fromkeys([*_warnings(fit.truth, names), *_of_the_run(project)])),
     }
     if audited:
         n = len(audited)
@@ -147,6 +153,11 @@ def card_of(
     if names:
         card["names"] = {"annotators": list(corpus.annotators), "reviewers": people}
     return card
+
+
+def _of_the_run(project: Project) -> list[str]:
+    """Return what the run warned of beside the truth, which is another one now."""
+    return [str(text) for text in project.record.get("warnings", ()) if text not in project.truth.warnings]
 
 
 def _warnings(truth: Truth, names: bool) -> list[str]:
@@ -165,25 +176,27 @@ def _written(card: Mapping[str, Any]) -> str:
         return "`" + str(value).replace("`", "'").replace("\n", " ") + "`"
 
     by = card["tokens_by_source"]
-    second = card["second_opinions"]
+    second, waiting = card["second_opinions"], card["audits_that_do_not_count"]
     lines = [
         "# Data card",
         "",
         f"Made by LASCA {card['lasca']} with the model {code(card['model'])}.",
         "",
-        f"- {card['sequences']:,} sequences, {card['tokens']:,} tokens, "
+        f"- {count(card['sequences'], 'sequence')}, {count(card['tokens'], 'token')}, "
         f"{card['tokens_nobody_labelled']:,} of which nobody labelled",
-        f"- {card['annotators']:,} annotators, {card['votes_per_token']} votes per token, "
+        f"- {count(card['annotators'], 'annotator')}, {card['votes_per_token']} votes per token, "
         f"Krippendorff's alpha {card['agreement_krippendorff_alpha']}",
-        f"- {card['reviewers']:,} reviewers made {card['decisions']:,} decisions and audited {card['audits']:,} items",
-        f"- {second['areas']:,} areas have second opinions, {second['same']:,} of which agree",
+        f"- {count(card['reviewers'], 'reviewer')} made {count(card['decisions'], 'decision')} and audited "
+        f"{count(card['audits'], 'item')}"
+        + (f", {waiting:,} of which do not count because one before them was skipped" if waiting else ""),
+        f"- second opinions: {second['areas']:,}, {second['same']:,} of which agree",
         "- tokens by source: " + ", ".join(f"{name} {n:,}" for name, n in by.items()),
         f"- errors the model expects in what was not decided: {card['expected_errors']} in "
         f"{card['spans_and_areas']:,} areas (an expectation of the model, not a measurement)",
     ]
     rate = card["audited_error_rate"]
     if rate is None:
-        lines.append("- nothing was audited: how many errors there are was not measured")
+        lines.append("- no audit counts: how many errors there are was not measured")
     else:
         low, high = (f"{100 * rate[end]:.1f}" for end in ("low", "high"))
         lines.append(

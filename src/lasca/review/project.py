@@ -298,6 +298,15 @@ class Project:
             found.append((u, judge(fit.corpus, fit.truth, labels, self.units, u, decision)))
         return found
 
+    def waiting(self, fit: Fit) -> int:
+        """Return how many audits do not count yet, because one that was drawn before them was skipped."""
+        done = {d.shown.get("unit") for d in self.standing() if d.audit}
+        if not done:
+            return 0
+        is_open = self.open_units(fit)
+        answered = [self.units[u].id in done for u in self.audits if is_open[u]]
+        return sum(answered) - answered.index(False) if False in answered else 0
+
     def next_audits(self, n: int, fit: Fit) -> list[Unit]:
         """Return the units that are to be audited next; none that was decided in the queue."""
         done = {d.shown.get("unit") for d in self.standing() if d.audit}
@@ -318,7 +327,7 @@ class Project:
         audited = self.audited(fit)
         number = self.log.look(fit.key) if audited else 1
         certainty = certainty_of(fit.corpus, fit.truth, self.units, Labels.of(fit.corpus))
-        return make_promise(
+        promise = make_promise(
             certainty,
             audited,
             error=error,
@@ -327,3 +336,4 @@ class Project:
             sure=self.audits,
             fit=number,
         )
+        return replace(promise, waiting=self.waiting(fit))

@@ -97,6 +97,8 @@ class Promise:
     """The certainty from which on units are accepted."""
     more: int | None
     """How many more audited items would do if all of them were right; 0 where something is promised."""
+    waiting: int = 0
+    """Audits that do not count yet, because one that was drawn before them was skipped."""
 
 
 def units_of(

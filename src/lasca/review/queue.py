@@ -294,15 +294,19 @@ def rows(corpus: CrowdCorpus, items: Sequence[Item], *, votes: bool = True, widt
 
 def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) -> dict[str, Any]:
     area = item.area
-    words = corpus.sequence(area.sequence)
+    base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
+    start, stop = base + area.start, base + area.stop
+    words = corpus.tokens[start:stop]  # not all of the sequence, which may be a whole book
+    before = " ".join(corpus.tokens[max(base, start - width - 2) : start])
+    after = " ".join(corpus.tokens[stop : min(end, stop + width + 2)])
     candidates: list[dict[str, Any]] = []
     for i in area.offered:
         reading = area.readings[i]
-        candidate: dict[str, Any] = {"spans": [list(span) for span in reading], "words": said(words, reading)}
+        own = tuple((s - area.start, e - area.start, kind) for s, e, kind in reading)
+        candidate: dict[str, Any] = {"spans": [list(span) for span in reading], "words": said(words, own)}
         if votes:
             candidate |= {"probability": round(area.weights[i], 4), "votes": len(area.voters[i])}
         candidates.append(candidate)
-    before, after = " ".join(words[: area.start]), " ".join(words[area.stop :])
     return {
         "rank": rank,
         "item": item.id,
@@ -310,7 +314,7 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
         "start": area.start,
         "stop": area.stop,
         "before": before if len(before) <= width else "…" + before[len(before) - width + 1 :],
-        "words": " ".join(words[area.start : area.stop]),
+        "words": " ".join(words),
         "after": after if len(after) <= width else after[: width - 1] + "…",
         "question": item.question,
         "reason": item.reason,

@@ -107,6 +107,7 @@ class Session:
                 "decided": len(done["all"]),
                 "mine": len(done["mine"]),
                 "audited": sum(name.startswith("audit ") for name in done["all"]),
+                "waiting": self.project.waiting(self._fit),
                 "open": len(self._open - done["all"]),
                 "errors": round(max(self._queue.errors - self._errors_done(done["all"]), 0.0), 1),
                 "gain": round(next(gains, 0.0), 2),
@@ -141,11 +142,17 @@ class Session:
             done = self._done(who)
             wanted = [w for w in words.casefold().split() if w]
             found: list[Item] = []
+            again: list[
+                Item
+            ] = []  # an audit that is skipped keeps those behind it from counting: it is asked once more
             for name, item in self._order:
-                if (name in done["all"]) != second or name in done["mine"] or (name in done["skipped"] and not wanted):
+                if (name in done["all"]) != second or name in done["mine"]:
                     continue
-                if all(w in self._searched(item) for w in wanted):
+                if name in done["skipped"] and not wanted:
+                    again += [item] if item.reason == "audit" else []
+                elif all(w in self._searched(item) for w in wanted):
                     found.append(item)
+            found += again
             more: list[dict[str, Any]] = []
             if second:  # decided in an earlier fit: no longer in the queue, asked about all the same
                 known = {self._name(item) for item in found}

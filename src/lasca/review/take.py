@@ -127,7 +127,7 @@ def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[
         return tuple(dict.fromkeys(candidate(number) for number in text.split("+")))
     spans = [_SPAN.fullmatch(part) for part in text.split(";")]
     if any(span is None for span in spans):
-        raise wrong('Write a number, 0, "1+2", or spans as START-STOP:TYPE; …')
+        raise wrong('Write a number, 0, "1+2", or spans as START-STOP:TYPE; …; what is not decided is left empty')
     return (tuple(sorted((int(m[1]), int(m[2]), (m[3] or "").strip()) for m in spans if m is not None)),)
 
 

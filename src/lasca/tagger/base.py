@@ -112,7 +112,7 @@ class Tagger(Estimator):
     reads_unlabelled = False
     """Whether `_learn` makes something of unlabelled sentences; other taggers learn from their own labels there."""
     reads_context = False
-    """Whether `_best` and `_marginals` make something of the documents that sentences are from."""
+    """Whether it makes something of the documents that sentences are from; only then `predict` is told of them."""
     soft: bool = False
     paths: int = 0
     certain: float = 0.0
@@ -275,6 +275,10 @@ class Tagger(Estimator):
             flat = [names[c] for c in self._best(*block).tolist()]
             out.extend(flat[a:b] for a, b in pairwise(block[1].tolist()))
         return out
+
+    def told_of(self, documents: Any) -> dict[str, Any]:
+        """Return what `predict` takes beside sentences: their documents, if this tagger reads them."""
+        return {"documents": documents} if self.reads_context else {}
 
     def _blocks(self, sentences: Sequence[Sequence[str]], documents: Any) -> Iterator[tuple[Any, ...]]:
         """Give tokens and offsets of blocks of sentences, and their documents to a tagger that reads them."""

@@ -175,7 +175,7 @@ def _kinds(labels: tuple[str, ...]) -> str:
 
 def _scores(tagger: Any, title: str, corpus: CrowdCorpus, name: str) -> list[str]:
     expert = corpus.label_names(corpus.golds[name])
-    found = tagger.predict([corpus.sequence(s) for s in range(corpus.n_sequences)], documents=corpus.documents)
+    found = tagger.predict([corpus.sequence(s) for s in range(corpus.n_sequences)], **tagger.told_of(corpus.documents))
     tokens = evaluate.tokens(expert, found)
     lines = [f"- {title}, gold {name!r}, {tokens.n_tokens:,} tokens: accuracy {100 * tokens.accuracy:.2f} %"]
     if schemes.detect(tagger.labels) is not None:

@@ -48,9 +48,9 @@ def tag_texts(
     while part := list(islice(feed, batch)):
         places = [_places(text, cut) for text in part]
         sentences = [[text[a:b] for a, b in row] for text, rows in zip(part, places) for row in rows]
-        documents = [number for number, rows in enumerate(places) for _ in rows]
-        labels = iter(tagger.predict(sentences, documents=documents))
-        proba = iter(tagger.predict_proba(sentences, documents=documents))
+        more = tagger.told_of([number for number, rows in enumerate(places) for _ in rows])
+        labels = iter(tagger.predict(sentences, **more))
+        proba = iter(tagger.predict_proba(sentences, **more))
         column = {name: i for i, name in enumerate(tagger.labels)}
         typed = schemes.detect(tagger.labels) is not None
         for text, rows in zip(part, places):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from lasca.truth.tempering import advised, tempered
 __all__ = ["Agreement", "Averaging", "Ending", "Keep", "Runs", "Said", "Shared", "Verdict"]
 
 Proba = npt.NDArray[np.float32]
+Kept = TypeVar("Kept")
 NOBODY = np.zeros(0, np.int64)
 
 
@@ -111,7 +112,7 @@ class Keep:
     folder: Path | None
     name: str
 
-    def __call__(self, number: int, said: Said) -> Said | Path:
+    def __call__(self, number: int, said: Kept) -> Kept | Path:
         """Return what the block is to hold."""
         if self.folder is None:
             return said

@@ -22,7 +22,7 @@ from lasca.engine import Engine, Threads, Work, added
 from lasca.errors import ModelError
 from lasca.estimator import Estimator, Progress, choice, flag, number, other, seeds, threads, tolerance, whole
 from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
-from lasca.truth.checks import check_truth
+from lasca.truth.checks import check_end, check_truth
 from lasca.truth.finish import Finish, Tally, counted_confusion, joined
 from lasca.truth.result import Clusters, Truth
 
@@ -124,7 +124,8 @@ class TruthModel(Estimator, ABC):
             posterior = model._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
         if posterior.tally is None:
             posterior = _finished_whole(votes, posterior, is_fresh=history is None)
-        return _truth(self, corpus, votes, replace(posterior, warnings=posterior.warnings + ignored))
+        said = check_end(posterior.diagnostics) + posterior.warnings + ignored
+        return _truth(self, corpus, votes, replace(posterior, warnings=said))
 
     @abstractmethod
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
@@ -190,7 +191,7 @@ class TruthModel(Estimator, ABC):
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
         """Run the inference from an earlier truth on; for models that support "update"."""
-        raise NotImplementedError
+        raise NotImplementedError(f'{self.name} says that it supports "update", but has no _update')
 
     def _check_support(self, votes: Votes, history: Truth | None) -> None:
         """Refuse by name what this model cannot take."""

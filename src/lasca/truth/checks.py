@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from lasca.truth.finish import Tally
 
-__all__ = ["HELD", "check_average", "check_truth"]
+__all__ = ["HELD", "check_average", "check_end", "check_truth"]
 
 OFTEN = 0.01
 """A label is given often if this share of the marks (of the votes, where there is no O) is for it."""
@@ -65,6 +65,16 @@ def _rates(labels: Sequence[str], tally: Tally, n_voted: int) -> list[str]:
     return said
 
 
+def check_end(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say that a model stopped before it converged; of an average of members `check_average` says so."""
+    if diagnostics.get("converged") is not False or "members" in diagnostics:
+        return ()
+    return (
+        f"the inference stopped before it converged ({diagnostics.get('iterations', 'all')} iterations): take the "
+        "numbers as a first impression, or raise max_iter",
+    )
+
+
 def check_average(
     late: int, held: Sequence[str], families: Mapping[tuple[str, ...], float], sums: Sequence[int]
 ) -> tuple[str, ...]:
@@ -77,7 +87,7 @@ def check_average(
     said: list[str] = []
     n_voted, n_against, n_marked, n_apart = sums
     if late:
-        said.append(f"not converged after {late} iterations: raise max_iter")
+        said.extend(check_end({"converged": False, "iterations": late}))
     for names, weight in families.items():
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         said.append(
@@ -85,8 +95,8 @@ def check_average(
         )
     if held:
         said.append(
-            f"the votes alone would have most annotators miss most of {', '.join(held)}; its share was held at what "
-            "annotators support"
+            f"taken alone, the votes would say that most annotators miss most of this: {', '.join(held)}. Nobody "
+            "supports that, so its share was held near what annotators gave"
         )
     if n_against > OVERRULED * n_voted:
         said.append(f"the text overrules the most frequent vote on {n_against:,} tokens ({n_against / n_voted:.1%})")

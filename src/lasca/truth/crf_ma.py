@@ -174,7 +174,7 @@ class CrfMaLearner(JointLearner):
         own, tokens = spoken(block)
         if len(own) < len(block):
             crf.marginals(block.beside, self.weights(state), out=out)
-        out[tokens] = self.expect(state, GivenPaths.of(own) if local is None else local.view)[1]
+        out[tokens] = self.expect(state, self.seen(block, local))[1]
         return None, ()
 
 
@@ -197,7 +197,7 @@ class CrfMa(JointModel):
 
     name = "crf-ma"
     summary = "Rodrigues et al. 2014: one annotator of a sequence is right, and right labels follow a CRF on the text"
-    supports = frozenset({"engine"})
+    supports = frozenset({"engine", "shards"})
 
     templates: str = other(
         "features of the text; 'auto': 'ner' for a tag scheme, else 'pos'",

@@ -5,7 +5,7 @@ stays where the block is. The M step of the CRF's weights is a few iterations of
 is one more visit (`Slope`), which returns value and gradient of the block's expected log likelihood. Sequences of which
 nothing is said or known take no part in EM.
 
-The features of the text are found in the whole corpus and lie beside the blocks.
+The features of the text lie beside the blocks; which there are is counted block by block first (`Reading`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from lasca import crf, schemes
 from lasca.arrays import Array, Floats, Ints, Proba, borders, followers, readonly
-from lasca.corpus import CrowdCorpus, KnownLabels
+from lasca.corpus import CrowdCorpus, KnownLabels, Strings
+from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.crf.features import seen_with
 from lasca.engine import Work, added
 from lasca.kernels.tables import crossed
 from lasca.kernels.vectors import add_penalty, dot
 from lasca.learn import EmRun
+from lasca.truth.average import Keep
 from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.chain import with_words
+from lasca.truth.majority import MajorityVote
 
 __all__ = [
     "JointLearner",
@@ -51,10 +58,10 @@ class Slope:
 
 @dataclass(frozen=True, eq=False)
 class JointLocal:
-    """What is kept of a block: how the model sees it, and what is believed of its tokens."""
+    """What is kept of a block: what is believed of its tokens; in memory also how the model sees it."""
 
-    view: Any
     targets: Proba
+    view: Any = field(default=None, metadata={"kept": False})
     loss: crf.Objective | None = field(default=None, metadata={"kept": False})
     """Made when it is first asked for."""
 
@@ -96,15 +103,19 @@ class JointLearner(ABC):
     def visit(self, state: Any, block: Block, local: JointLocal | None) -> tuple[tuple[Any, ...], JointLocal]:
         """Do the E step of a block and keep what it believes; or ask what the CRF makes of that (`Slope`)."""
         assert self.space is not None
+        view = self.seen(block, local)
         if isinstance(state, Slope):
             assert local is not None
-            loss = local.loss or crf.Objective(local.view.features, local.targets, self.space)
+            loss = local.loss or crf.Objective(view.features, local.targets, self.space)
             gradient = np.empty(self.size)
             return (loss(state.theta, gradient), gradient), replace(local, loss=loss)
-        view = self.view(block) if local is None else local.view
         statistics, proba, moves = self.expect(state, view)
         targets = proba.astype(np.float32, copy=False)
-        return (moves - independent_moves(targets, view.features.offsets), *statistics), JointLocal(view, targets)
+        return (moves - independent_moves(targets, view.features.offsets), *statistics), JointLocal(targets, view)
+
+    def seen(self, block: Block, local: JointLocal | None) -> Any:
+        """Return the view of a block, the one that was kept if there is one."""
+        return self.view(block) if local is None or local.view is None else local.view
 
     def step(self, state: Any, work: Work) -> tuple[Any, float]:
         """Return the next state and the objective of this one."""
@@ -152,28 +163,69 @@ class JointModel(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if votes.n_labels == 1:  # there is nothing to be wrong about
-            return Posterior(np.ones((votes.n_tokens, 1), dtype=np.float32))
+            alone = MajorityVote()
+            alone.engine, alone.place = self.engine, self.place
+            return replace(alone._infer(corpus, votes, progress), diagnostics={})
+        with TemporaryDirectory(prefix="lasca-") as temporary:
+            return self._fitted(corpus, votes, Path(temporary), progress)
+
+    def _fitted(self, corpus: CrowdCorpus, votes: Votes, temporary: Path, progress: Progress) -> Posterior:
         templates = self.templates
         if templates == "auto":
             templates = "pos" if schemes.detect(corpus.labels) is None else "ner"
-        features = crf.Extractor(templates=templates).fit(corpus.tokens, corpus.offsets)
-        blocks = [_with_features(block, features) for block in blocks_of(votes)]
-        learner = self._learner(corpus)
+        votes, _ = with_words(corpus, votes)
+        blocks, learner = blocks_of(votes), self._learner(corpus)
+        reading = Reading.of(
+            corpus, crf.Extractor(templates=templates), self.place.scratch if self.place else temporary
+        )
+        with self._work(None, blocks) as work:
+            (counted,) = added(work.map(_counted, reading))
+            reading.extractor.settle(counted)
+            found = work.map(_extracted, reading)
+        blocks = [replace(block, beside=own) for block, own in zip(blocks, found)]
         with self._work(learner, blocks) as work:
             seen, moves = added(work.map(_seen, learner))
         learner = replace(learner, space=crf.ParameterSpace.of_seen(seen, moves))
         run, posterior, _ = self._learned(learner, blocks, votes, progress, **{self._way: True})
-        diagnostics = dict(posterior.diagnostics) | {"n_features": features.n_features}
+        diagnostics = dict(posterior.diagnostics) | {"n_features": reading.extractor.n_features}
         return self._described(run, replace(posterior, diagnostics=diagnostics))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Finds features in the words of a block."""
+
+    extractor: crf.Extractor
+    words: Strings | None
+    """The words that tokens are codes of; None: those of the shards."""
+    keep: Keep
+
+    @classmethod
+    def of(cls, corpus: Any, extractor: crf.Extractor, folder: Path) -> Reading:
+        """Know the words of a corpus; of one in shards, features are kept in files of a folder."""
+        on_disk = isinstance(corpus, ShardedCorpus)
+        words = corpus.words if on_disk else corpus.tokens.codes()[1]
+        extractor.know(list(words))
+        return cls(extractor, None if on_disk else words, Keep(folder if on_disk else None, "features"))
+
+    def text(self, block: Block) -> tuple[list[str], Ints]:
+        """Return the tokens of a block, and the borders of its sequences."""
+        words, code = block.place.corpus.words if self.words is None else self.words, block.votes.words
+        assert code is not None
+        return words.arrow.take(pa.array(code[block.first : block.last])).to_pylist(), block.offsets
+
+
+def _counted(reading: Reading, block: Block) -> tuple[Any]:
+    return (reading.extractor.count(*reading.text(block)),)
+
+
+def _extracted(reading: Reading, block: Block) -> Any:
+    return reading.keep(block.number, reading.extractor.transform(*reading.text(block)))
 
 
 def _seen(learner: JointLearner, block: Block) -> tuple[Any, ...]:
     view = learner.view(block)
     return seen_with(view.features, view.allowed())
-
-
-def _with_features(block: Block, features: crf.Features) -> Block:
-    return replace(block, beside=features.only(slice(block.first, block.last), block.offsets))
 
 
 def blocks_of(votes: Votes) -> list[Block]:

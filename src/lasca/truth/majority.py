@@ -9,14 +9,17 @@ probabilities. `diagnostics` counts the ties and the tokens without votes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from lasca.arrays import Codes, Floats, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.estimator import check_choice, other
-from lasca.kernels.counts import vote_shares
 from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.dawid_skene import blocks_of
+from lasca.truth.finish import Finish
 from lasca.truth.special import shares_of, special_tokens
 
 __all__ = ["MajorityVote"]
@@ -24,28 +27,35 @@ __all__ = ["MajorityVote"]
 TIES = ("frequency", "first")
 
 
-def shares_of_votes(votes: Votes) -> Proba:
-    """Return the shares of each token's votes, (n_tokens, n_labels); label frequencies where nobody voted.
+@dataclass(frozen=True)
+class Frequencies:
+    """What all blocks must know: the share of each label among all votes, and which of tied labels wins."""
 
-    A soft vote counts by its probabilities. Only what is allowed has a share where something is known.
-    """
-    if votes.soft is not None or votes.known is not None:
-        block = Block(votes, 0, votes.n_tokens)
-        shares = shares_of(block, special_tokens(block))
-        shares[~votes.voted] = label_frequency(votes)
-        return shares.astype(np.float32)
-    proba = np.empty((votes.n_tokens, votes.n_labels), dtype=np.float32)
-    vote_shares(votes.start, votes.label, proba)
-    proba[np.diff(votes.start) == 0] = label_frequency(votes)
-    return proba
+    share: Floats
+    rank: Floats
 
 
-def label_frequency(votes: Votes) -> Floats:
-    """Return the share of each label among all votes."""
-    n = np.bincount(votes.label, minlength=votes.n_labels).astype(np.float64)
-    if votes.soft is not None:
-        n += votes.soft.proba.sum(axis=0, dtype=np.float64)
-    return np.asarray(n / max(votes.n_votes, 1))
+class Counting:
+    """The learner, which learns nothing but how frequent labels are."""
+
+    def summarise(self, block: Block) -> tuple[Floats]:
+        """Return how many votes each label has; a soft vote counts by its probabilities."""
+        votes = block.votes
+        given = votes.label[votes.start[block.first] : votes.start[block.last]]
+        n = np.bincount(given, minlength=votes.n_labels).astype(np.float64)
+        if votes.soft is not None:
+            n += votes.soft.proba[block.part(votes.soft)].sum(axis=0, dtype=np.float64)
+        return (n,)
+
+    def describe(self, state: Frequencies, block: Block, local: None, out: Proba) -> tuple[Codes, tuple[int, int]]:
+        """Write the shares of each token's votes, of what is allowed where something is known, and label frequencies
+        where nobody voted; return the winners, how many tokens are tied, and how many have no votes.
+        """
+        voted = block.voted
+        out[:] = shares_of(block, special_tokens(block))
+        out[~voted] = state.share
+        tied = (out == out.max(axis=1, keepdims=True)).sum(axis=1) > 1
+        return winners(out, state.rank), (int((tied & voted).sum()), int((~voted).sum()))
 
 
 def winners(proba: Proba, rank: Floats) -> Codes:
@@ -59,7 +69,7 @@ class MajorityVote(TruthModel):
 
     name = "mv"
     summary = "majority vote: the label most annotators gave"
-    supports = frozenset({"known", "soft"})
+    supports = frozenset({"known", "soft", "engine", "shards"})
 
     ties: str = other(
         "who wins: the tied label with most votes in the corpus (then label order), the first label, or always one",
@@ -69,14 +79,12 @@ class MajorityVote(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         ties = check_choice("ties", self.ties, (*TIES, *corpus.labels))
-        proba = shares_of_votes(votes)
-        if ties in TIES:
-            rank = label_frequency(votes) if ties == "frequency" else np.zeros(votes.n_labels)
-        else:
-            rank = np.array([label == ties for label in corpus.labels], dtype=np.float64)
-        labels = winners(proba, rank)
-        unvoted = ~votes.voted
-        tied = (proba == proba.max(axis=1, keepdims=True)).sum(axis=1) > 1
+        with self._work(Counting(), blocks_of(votes)) as work:
+            (n,) = work.summary()
+            share = n / votes.n_votes
+            rank = share if ties == "frequency" else np.array([float(label == ties) for label in corpus.labels])
+            if ties == "first":
+                rank = np.zeros(len(share))
+            posterior, (tied, unvoted) = self._finished(work, Frequencies(share, rank), Finish(with_counts=True))
         progress(1.0, "votes counted")
-        diagnostics = {"ties": int((tied & ~unvoted).sum()), "tokens_without_votes": int(unvoted.sum())}
-        return Posterior(proba, labels=labels, diagnostics=diagnostics)
+        return replace(posterior, diagnostics={"ties": tied, "tokens_without_votes": unvoted})

@@ -146,7 +146,7 @@ class RaykarLearner(JointLearner):
         if not voted.all():
             alone = replace(block.beside, offsets=np.arange(len(block) + 1))
             crf.marginals(alone, self.weights(state), out=out)
-        out[voted] = self.expect(state, self.view(block) if local is None else local.view)[1]
+        out[voted] = self.expect(state, self.seen(block, local))[1]
         return None, ()
 
 
@@ -155,7 +155,7 @@ class Raykar(JointModel):
 
     name = "raykar"
     summary = "Raykar et al. 2010: confusion matrices, and a token classifier in the place of label frequencies"
-    supports = frozenset({"known", "engine"})
+    supports = frozenset({"known", "engine", "shards"})
 
     templates: str = other(
         "features of a token and its neighbours; 'auto': 'ner' for a tag scheme, else 'pos'",

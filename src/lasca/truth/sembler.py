@@ -147,7 +147,7 @@ class Sembler(JointModel):
 
     name = "sembler"
     summary = "Sembler: votes and a CRF fitted to them by turns"
-    supports = frozenset({"known", "engine"})
+    supports = frozenset({"known", "engine", "shards"})
 
     templates: str = other("features of the text", "the name of a set of templates, see `lasca.crf`", default="basic")
     l2: float = number("penalty of the CRF", default=1.0, low=0, open_low=True)
@@ -166,7 +166,8 @@ class Sembler(JointModel):
         return SemblerLearner(corpus.n_annotators, corpus.n_labels, self.l2, self.crf_iter, self.smoothing)
 
     def _described(self, run: EmRun[Any], posterior: Posterior) -> Posterior:
-        rho, T = run.state.rho, posterior.proba.shape[1]
+        assert posterior.tally is not None
+        rho, T = run.state.rho, posterior.tally.own.shape[1]
         wrong = ((1 - rho) / (T - 1))[:, None, None]
         confusion = np.where(np.eye(T, dtype=np.bool_), rho[:, None, None], wrong)
         return replace(posterior, confusion=confusion, diagnostics={**posterior.diagnostics, "rho": rho.tolist()})

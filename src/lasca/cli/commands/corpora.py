@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,19 +47,28 @@ def inspect(
         }
         print_json(told.get("", {"layers": told}))
         return
-    for name, corpus in layers.items():
-        if name:
-            out.print(f"Layer {name}", markup=False, style="bold")
-        _show(corpus)
+    _show(next(iter(layers.values())), layers)
     show_load_report(found.load_report)
+    if not any(corpus.n_annotations or corpus.soft is not None for corpus in layers.values()):
+        say("warning: nobody labelled anything in it, so that there is nothing to infer", "yellow")
 
 
-def _show(corpus: CrowdCorpus) -> None:
+OF_A_LAYER = ("annotations per token", "labels", "Krippendorff's alpha", "Gwet's AC1")
+
+
+def _show(corpus: CrowdCorpus, layers: Mapping[str, CrowdCorpus]) -> None:
+    """Show a corpus; of several layers over the same tokens the first, and what differs in a table."""
     facts = _facts(corpus)
     out.print(f"[bold]{corpus.load_report.format or 'corpus'}[/bold]")
-    show_table("What is in it", ("", ""), list(facts["summary"].items()))
+    same = {k: v for k, v in facts["summary"].items() if len(layers) == 1 or k not in OF_A_LAYER}
+    show_table("What is in it", ("", ""), list(same.items()))
     rows = [(a["name"], a["role"], a["annotations"], a["sequences"]) for a in facts["annotators"]]
     show_table("Annotators", ("name", "role", "annotations", "sequences"), rows, most=MAX_ROWS)
+    if len(layers) > 1:
+        summaries = {name: _facts(layer)["summary"] for name, layer in layers.items()}
+        rows = [(name, *(summary[what] for what in OF_A_LAYER)) for name, summary in summaries.items()]
+        show_table("Layers, each a corpus of its own", ("layer", *OF_A_LAYER), rows, most=MAX_ROWS)
+        return
     golds = list(corpus.golds)
     labels = [(entry["label"], entry["votes"], *(entry["golds"][g] for g in golds)) for entry in facts["labels"]]
     show_table("Labels", ("label", "votes", *golds), labels, most=MAX_ROWS)

@@ -12,7 +12,7 @@ import typer
 
 from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import at_work, out, print_json, progress_bar, say
+from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report
 from lasca.cli.options import settings
 from lasca.errors import LascaError, ParameterError, StoreError, excerpt
 
@@ -118,19 +118,26 @@ def accept(
             {
                 "words": words, "error": error, "confidence": confidence, "accepted": len(promise.accepted),
                 "items": promise.total, "audited": promise.audited, "wrong": promise.wrong,
-                "certainty": promise.certainty, "more": promise.more,
+                "certainty": promise.certainty, "more": promise.more, "waiting": promise.waiting,
                 "accepted_items": [project.units[u].id for u in promise.accepted],
             }
         )  # fmt: skip
     else:
         out.print(words, markup=False, soft_wrap=True)
-    if not promise.accepted:
+    if promise.total and not promise.accepted:
         raise typer.Exit(1)
 
 
 def promise_words(promise: Any) -> str:
     """Say in a sentence what is promised, or what is missing."""
     seen = f"{promise.audited:,} of {promise.total:,} items were audited, {promise.wrong:,} of them were wrong"
+    if promise.waiting:
+        seen += (
+            f"; {promise.waiting:,} more do not count until the one that was skipped before them is answered, "
+            "which is at the end of the list"
+        )
+    if not promise.total:
+        return "Nothing is left to accept: all of it was decided"
     if promise.accepted:
         return (
             f"{len(promise.accepted):,} of {promise.total:,} items can be accepted without a look: at most "
@@ -193,8 +200,8 @@ def next_votes(
     import numpy as np
 
     from lasca.files import check_output, whole_folder, write_json, write_lines
-    from lasca.formats.label_studio_write import tasks
     from lasca.formats.outcome import outcome
+    from lasca.formats.write_spans import tasks
     from lasca.formats.write_tables import people_table
     from lasca.review.assign import assign
     from lasca.review.project import Project
@@ -229,7 +236,9 @@ def next_votes(
         write_json(place / "label-studio.json", given)
     total = sum(a.gain for a in made)
     out.print(f"{len(made):,} votes handed out; they are expected to remove {total:.1f} errors", markup=False)
-    if len(made) < budget:
+    if not made and names is None:
+        say("the annotators have labelled whatever is not sure: name new people with --annotators anna,ben")
+    elif len(made) < budget:
         say(
             "there are no more: those who are asked have labelled the rest, or it is sure, or they have --most; "
             "--annotators names new people"
@@ -251,6 +260,7 @@ def update(
 
     Models that keep statistics to go on from infer only new texts; the others are run anew. Decisions go along.
     """
+    from lasca.corpus import LoadReport
     from lasca.pipeline.update import update as go_on
 
     with progress_bar("lasca update") as report:
@@ -261,6 +271,7 @@ def update(
     if json:
         print_json(said)
         return
+    show_load_report(LoadReport.from_dict(said["load_report"]))
     for line in update_words(said):
         out.print(line, markup=False, soft_wrap=True)
     say(f"wrote {output}; go on with: lasca review {output}")

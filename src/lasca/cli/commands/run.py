@@ -152,12 +152,14 @@ def show_run(done: Run, output: Path) -> None:
     from lasca.report.headline import headline
     from lasca.review.queue import make_queue
 
-    words = headline(done.corpus, done.truth, make_queue(done.corpus, done.truth, done.ambiguity))
+    queue = make_queue(done.corpus, done.truth, done.ambiguity)
+    words = headline(done.corpus, done.truth, queue)
     for name in ("read", "sure", "person"):
         out.print(words[name], markup=False)
     show_warnings(done.record["warnings"])
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
-    out.print(f"Next: lasca review {output}", markup=False, soft_wrap=True)
+    following = f"lasca review {output}" if len(queue) else f"lasca finish {output} -o FINAL"
+    out.print(f"Next: {following}", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -319,14 +319,14 @@ class _Tagging:
         return n
 
     def _write_columns(self, part: list[list[str]], file: TextIO) -> None:
-        documents = list(accumulate(int(tokens[0] == "-DOCSTART-") for tokens in part))
-        labels = self.model.predict(part, documents=documents)
+        more = self.model.told_of(list(accumulate(int(tokens[0] == "-DOCSTART-") for tokens in part)))
+        labels = self.model.predict(part, **more)
         if not self.proba:
             for tokens, names in zip(part, labels):
                 file.write("".join(f"{token}\t{name}\n" for token, name in zip(tokens, names)) + "\n")
             return
         column = {name: i for i, name in enumerate(self.model.labels)}
-        for tokens, names, rows in zip(part, labels, self.model.predict_proba(part, documents=documents)):
+        for tokens, names, rows in zip(part, labels, self.model.predict_proba(part, **more)):
             lines = (f"{t}\t{name}\t{row[column[name]]:.4f}\n" for t, name, row in zip(tokens, names, rows))
             file.write("".join(lines) + "\n")
 

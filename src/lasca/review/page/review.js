@@ -152,7 +152,8 @@
     byId("bar").style.width = `${100 * share}%`;
     const parts = [`${found.decided.toLocaleString("en")} decided`, `${found.open.toLocaleString("en")} open`,
       `about ${Math.round(found.errors).toLocaleString("en")} errors left`, `the next removes about ${found.gain.toFixed(1)}`];
-    if (found.audited) parts.push(`${found.audited} audited`);
+    if (found.audited) parts.push(`${found.audited} audited` +
+      (found.waiting ? ` (${found.waiting} count once the skipped one before, last in the list, is answered)` : ""));
     if (found.second.areas) parts.push(`second opinions ${found.second.same}/${found.second.areas} agree`);
     if (found.refit) parts.push("refitting …");
     else if (found.version > 1) parts.push(`ranked anew ${found.version - 1}×`);
