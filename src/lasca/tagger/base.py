@@ -24,13 +24,13 @@ from lasca.tagger.prepare import (
     blocks_of,
     chosen_tokens,
     chosen_weights,
-    documents_of,
     labelled_sequences,
     scheme_constraint,
     targets_of,
     vote_score_of,
     weighted_paths,
 )
+from lasca.truth.text_models import document_codes
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -166,7 +166,7 @@ class Tagger(Estimator):
             paths = weighted_paths(share, targets, offsets, self.paths, rule)
         names = tuple(corpus.labels)
         borders = block_borders(corpus, used)
-        texts = documents_of(corpus)[used]
+        texts = document_codes(corpus)[used]
         examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled, borders, texts)
         self._learn(examples, progress)
         if unlabelled and not self.reads_unlabelled:
@@ -213,12 +213,14 @@ class Tagger(Estimator):
         labels: Sequence[str],
         *,
         sequence_weights: Array | None = None,
+        documents: Array | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit to plain arrays: what a text model of a truth model wants.
 
         Sequence s has tokens offsets[s] to offsets[s + 1]. `targets` are labels per token (−1 = unknown), or
-        probabilities (n_tokens, n_labels); sequences without any known label are left out.
+        probabilities (n_tokens, n_labels); sequences without any known label are left out. `documents` says from which
+        document each sequence is, to taggers that read neighbours together.
         """
         self._check()
         given, ends = np.asarray(targets), np.asarray(offsets, dtype=np.int64)
@@ -233,7 +235,8 @@ class Tagger(Estimator):
         found, active = active_labels(given[rows], len(labels))
         weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
         inside = np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64)
-        self._learn(Examples(kept, inside, found, tuple(labels), active, weights), progress)
+        texts = None if documents is None else np.asarray(documents)[used]
+        self._learn(Examples(kept, inside, found, tuple(labels), active, weights, documents=texts), progress)
         return self
 
     def _check(self) -> None:

@@ -47,7 +47,6 @@ __all__ = [
     "chosen_tokens",
     "chosen_weights",
     "constraint_of",
-    "documents_of",
     "label_pairs",
     "labelled_sequences",
     "scheme_constraint",
@@ -105,16 +104,6 @@ def chosen_tokens(corpus: CrowdCorpus, used: Array) -> tuple[list[str], Array, A
     if not used.all():
         tokens = [token for token, keep in zip(tokens, rows.tolist()) if keep]
     return tokens, np.concatenate([[0], np.cumsum(lengths[used])]).astype(np.int64), rows
-
-
-def documents_of(corpus: CrowdCorpus) -> Array:
-    """Return the document of each sequence, or the sequence itself."""
-    column = corpus.metadata.get("document")
-    if column is not None:
-        codes, names = column.codes()
-        if len(names) > 1:
-            return np.asarray(codes, dtype=np.int64)
-    return np.arange(corpus.n_sequences)
 
 
 def block_tokens(n_tokens: int) -> int:

@@ -23,7 +23,8 @@ from lasca import __version__, evaluate, schemes
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_int, generator
 from lasca.tagger.base import Tagger
-from lasca.tagger.prepare import documents_of, vote_score_of
+from lasca.tagger.prepare import vote_score_of
+from lasca.truth.text_models import document_codes
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -62,7 +63,7 @@ def choose_tagger(
     check_int("folds", folds, low=2)
     if not candidates:
         raise ParameterError("candidates", candidates, "taggers by name")
-    documents = documents_of(corpus)
+    documents = document_codes(corpus)
     n_documents = int(documents.max(initial=-1)) + 1
     if n_documents < folds:
         raise ModelError(f"{folds} folds need as many documents", got=n_documents, hint="Give fewer folds")
@@ -187,7 +188,7 @@ def _kinds(labels: tuple[str, ...]) -> str:
 def _scores(tagger: Any, title: str, corpus: CrowdCorpus, name: str) -> list[str]:
     expert = corpus.label_names(corpus.golds[name])
     found = tagger.predict(
-        [corpus.sequence(s) for s in range(corpus.n_sequences)], **tagger.told_of(documents_of(corpus))
+        [corpus.sequence(s) for s in range(corpus.n_sequences)], **tagger.told_of(document_codes(corpus))
     )
     tokens = evaluate.tokens(expert, found)
     lines = [f"- {title}, gold {name!r}, {tokens.n_tokens:,} tokens: accuracy {100 * tokens.accuracy:.2f} %"]
