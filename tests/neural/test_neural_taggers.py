@@ -18,7 +18,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.files import write_sums
 from lasca.tagger import BiLstmCrfTagger, TransformerTagger, load_tagger, tag_texts
-from lasca.tagger.neural.training import windows
+from lasca.tagger.neural.training import batches, windows
 from lasca.truth.text_models import text_model
 from test_tagger import CITIES, NAMES, VERBS, FakeTruth, corpus, sentences
 
@@ -262,6 +262,14 @@ def test_windows_are_neighbours_of_one_document() -> None:
         assert max(lengths[window].sum() for window in found) <= 150
         assert all(len(set(texts[window].tolist())) == 1 for window in found)
     assert len({str(found) for found in drawn}) == 3
+
+
+def test_long_sequences_make_small_batches() -> None:
+    units = [[i] for i in range(60)]
+    for words, size in ((10, 12), (25, 12), (100, 3), (1000, 1)):
+        found = batches(units, np.full(60, words), 12, np.random.default_rng(0))
+        assert {len(batch) for batch in found} == {size}
+        assert sorted(i for batch in found for unit in batch for i in unit) == list(range(60))
 
 
 def test_long_sentences_are_read_in_parts(encoder: Path) -> None:

@@ -52,7 +52,7 @@ class BiLstmCrfTagger(NeuralTagger):
         state_size: size of the LSTM's state in each direction.
         dropout: share of inputs and states left out in training.
         epochs: passes over the data.
-        batch_size: sentences per step.
+        batch_size: sentences per step; sequences of more than 25 words, on average, count as several.
         learning_rate: of AdamW; it rises over the first tenth of all steps and falls to 0.
         weight_decay: of AdamW.
         held_out: share of sequences kept aside to stop early; votes on them are the judge.

@@ -49,7 +49,7 @@ class TransformerTagger(NeuralTagger):
         certain: labels less probable than this are taken as unknown.
         dropout: share of the encoder's output left out in training.
         epochs: passes over the data.
-        batch_size: sentences per step.
+        batch_size: sentences per step; sequences of more than 25 words, on average, count as several.
         learning_rate: of the encoder; it rises over the first tenth of all steps and falls to 0.
         head_rate: learning rate of what is new: head, moves, embeddings of how words are written.
         weight_decay: of AdamW.
