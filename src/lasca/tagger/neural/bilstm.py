@@ -75,7 +75,7 @@ class BiLstmCrfTagger(NeuralTagger):
     state_size: int = 128
     dropout: float = 0.5
     epochs: int = 15
-    batch_size: int = 32
+    batch_size: int = 16
     learning_rate: float = 3e-3
     weight_decay: float = 1e-4
     held_out: float = 0.0
