@@ -74,8 +74,8 @@ class BiLstmCrfTagger(NeuralTagger):
     word_size: int = 100
     state_size: int = 128
     dropout: float = 0.5
-    epochs: int = 15
-    batch_size: int = 16
+    epochs: int = 10
+    batch_size: int = 8
     learning_rate: float = 3e-3
     weight_decay: float = 1e-4
     held_out: float = 0.0
