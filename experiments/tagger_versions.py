@@ -6,7 +6,7 @@
 PICO: the 106 abstracts with gold, 70 % of them (drawn with seed 0) to learn from, the rest to score by strict span F1;
 learned from gold and from the crowd's token majority (ties to O). Tweets: learned from T-DGA's gold 1, token accuracy
 and macro-F1 over the labels of the gold on RITTER-TEST and on the tweets of INHOUSE that T-DGA does not hold. Only
-calls that 0.1.0 knew are used, so that both versions run the same script; --neural adds what came later (tweets alone).
+calls that 0.1.0 knew are used, so that both versions run the same script; --neural adds what came later.
 The data are found by LASCA_DATA, else ../shared/data.
 """
 
@@ -84,9 +84,6 @@ def main() -> None:
     for name, make in taggers(options.neural).items():
         cells = []
         for source in golds:
-            if "Tagger(M" in name or "BiLstm" in name:
-                cells.append("–")
-                continue
             tagger = make().fit(abstracts, source)
             score = evaluate.spans([gold[i] for i in other], tagger.predict([tokens[i] for i in other]))
             cells.append(f"{100 * score.f1:.2f}")

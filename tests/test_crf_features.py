@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +32,8 @@ def flat(sentences: list[list[str]]) -> tuple[list[str], np.ndarray]:
 
 def texts(extractor: crf.Extractor, features: crf.Features) -> list[list[str]]:
     names = extractor.feature_names()
-    return [
-        sorted(
-            names[f]
-            for b in row
-            for f in features.bundle_feature[features.bundle_start[b] : features.bundle_start[b + 1]]
-        )
-        for row in features.slots
-    ]
+    starts, ids = features.lists()
+    return [sorted(names[f] for f in ids[a:b]) for a, b in pairwise(starts)]
 
 
 def test_features_are_what_templates_say() -> None:

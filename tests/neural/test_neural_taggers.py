@@ -18,7 +18,8 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.files import write_sums
 from lasca.tagger import BiLstmCrfTagger, TransformerTagger, load_tagger, tag_texts
-from lasca.tagger.neural.training import windows
+from lasca.tagger.neural.training import batches, windows
+from lasca.truth.text_models import text_model
 from test_tagger import CITIES, NAMES, VERBS, FakeTruth, corpus, sentences
 
 TEXT = [["Otto", "Schmidt", "likes", "Oslo", "."], [], ["Rome"]]
@@ -53,6 +54,7 @@ def make(kind: str, encoder: Path, **more: Any) -> Any:
     return TransformerTagger(encoder, **{**settings, **more})
 
 
+TAGGER_FILES = {"bilstm": BiLstmCrfTagger.files, "transformer": TransformerTagger.files}
 KINDS = pytest.mark.parametrize("kind", ["bilstm", "transformer"])
 
 
@@ -101,9 +103,7 @@ def test_saved_and_loaded(kind: str, encoder: Path, tmp_path: Path) -> None:
     assert sorted(loaded.known_words) == sorted(tagger.known_words)
     for a, b in zip(loaded.predict_proba(text), tagger.predict_proba(text)):
         assert a.tobytes() == b.tobytes()
-    assert {f.name for f in (tmp_path / "t").iterdir()} <= {
-        "tagger.json", "weights.safetensors", "SHA256SUMS", "tokenizer.json", "model-card.md",
-    }  # fmt: skip
+    assert {f.name for f in (tmp_path / "t").iterdir()} == {"tagger.json", "SHA256SUMS", *tagger.files}
     with pytest.raises(StoreError, match="not empty"):
         tagger.save(tmp_path / "t")
 
@@ -122,9 +122,17 @@ def test_a_changed_folder_is_refused(kind: str, encoder: Path, tmp_path: Path) -
         with pytest.raises(StoreError):
             load_tagger(tmp_path / "t")
     file.write_text(json.dumps(whole))
-    with pytest.raises(StoreError, match="has changed"):
-        (tmp_path / "t" / "weights.safetensors").write_bytes(b"12345678")
-        load_tagger(tmp_path / "t")
+    for name in TAGGER_FILES[kind]:
+        content = (tmp_path / "t" / name).read_bytes()
+        (tmp_path / "t" / name).write_bytes(b"12345678")
+        with pytest.raises(StoreError, match="has changed"):
+            load_tagger(tmp_path / "t")
+        write_sums(tmp_path / "t")
+        with pytest.raises(StoreError):
+            load_tagger(tmp_path / "t")
+        (tmp_path / "t" / name).write_bytes(content)
+        write_sums(tmp_path / "t")
+    load_tagger(tmp_path / "t")
 
 
 @KINDS
@@ -217,6 +225,23 @@ def test_sentences_of_a_document_are_read_together(encoder: Path, tmp_path: Path
         tagger.predict(text, documents=[1])
 
 
+def test_as_a_text_model_it_reads_the_sentences_of_a_document_together(encoder: Path) -> None:
+    data = in_documents()
+    targets = np.eye(len(data.labels), dtype=np.float32)[data.golds["gold"]]
+    learned = np.flatnonzero(np.arange(data.n_sequences) < 80)
+    others = np.flatnonzero(np.arange(data.n_sequences) >= 80)
+    right = {}
+    for context in (100, 0):
+        model = text_model(make("transformer", encoder, epochs=25, context=context))
+        assert model is not None
+        task, out = model.prepare(data), np.zeros_like(targets)
+        task.predict(task.fit(targets, learned), others, out)
+        rows = np.repeat(np.isin(np.arange(data.n_sequences), others), np.diff(data.offsets))
+        right[context] = (out.argmax(axis=1) == data.golds["gold"])[rows].mean()
+    assert right[100] == 1
+    assert right[0] < 1
+
+
 def test_without_documents_nothing_is_read_together(encoder: Path) -> None:
     plain, asked = (make("transformer", encoder, epochs=1, context=n).fit(corpus(), "gold") for n in (0, 100))
     assert not asked.reads_context
@@ -239,11 +264,29 @@ def test_windows_are_neighbours_of_one_document() -> None:
     assert len({str(found) for found in drawn}) == 3
 
 
+def test_long_sequences_make_small_batches() -> None:
+    units = [[i] for i in range(60)]
+    for words, size in ((10, 12), (25, 12), (100, 3), (1000, 1)):
+        found = batches(units, np.full(60, words), 12, np.random.default_rng(0))
+        assert {len(batch) for batch in found} == {size}
+        assert sorted(i for batch in found for unit in batch for i in unit) == list(range(60))
+
+
 def test_long_sentences_are_read_in_parts(encoder: Path) -> None:
     tagger = make("transformer", encoder, epochs=2).fit(corpus(), "gold")
     row = (["Otto", "likes", "Rome", "."] * 60)[:230]
     assert len(tagger.predict([row])[0]) == 230
     assert tagger.predict_proba([row, ["Rome"], [" "], [""] * 3])[0].shape == (230, len(tagger.labels))
+
+
+def test_the_features_of_the_crf_are_heard_beside_the_lstm() -> None:
+    """The words are all new, and what tells them apart is in no character that the LSTM reads."""
+    long = "a" * 30
+    ends = [("ing", "VERB"), ("ous", "ADJ")] * 40
+    tokens = [[f"{long}{i}{end}"] for i, (end, _) in enumerate(ends)]
+    data = CrowdCorpus.from_sequences(tokens, {}, golds={"gold": [[label] for _, label in ends]})
+    tagger = BiLstmCrfTagger(**LSTM).fit(data, "gold")
+    assert tagger.predict([[f"{long}zing"], [f"{long}zous"]]) == [["VERB"], ["ADJ"]]
 
 
 def test_missing_encoders_and_vectors_are_named(tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ class Features:
         number = (np.cumsum(used) - 1).astype(slots.dtype)
         return Features(offsets, number[slots], start, self.bundle_feature[np.repeat(used, lengths)], self.n_features)
 
+    def lists(self) -> tuple[Array, Array]:
+        """Return the features of each token in CSR form: token i has ids[starts[i] : starts[i + 1]]."""
+        first, sizes = self.bundle_start[self.slots], np.diff(self.bundle_start)[self.slots]
+        starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        sizes = sizes.reshape(-1)
+        places = np.arange(int(starts[-1])) + np.repeat(first.reshape(-1) - (np.cumsum(sizes) - sizes), sizes)
+        return starts, self.bundle_feature[places]
+
     @classmethod
     def one_each(cls, offsets: Array) -> Features:
         """Give every token one feature of its own: weights over them are scores that something else computed."""

@@ -22,9 +22,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from lasca import schemes
 from lasca.errors import ParameterError
 
-__all__ = ["TEMPLATE_SETS", "Part", "Template", "Templates", "with_lists"]
+__all__ = ["TEMPLATE_SETS", "Part", "Template", "Templates", "templates_for", "with_lists"]
 
 _PART = re.compile(r"(?P<field>[a-z]+\d*(?::[^\[\]|\s]+)?)\[(?P<low>[+-]?\d+)(?:\.\.(?P<high>[+-]?\d+))?\]")
 _FIELDS = re.compile(
@@ -60,6 +61,11 @@ TEMPLATE_SETS = {
         lower[-1]|lower[0] lower[0]|lower[1]
     """,
 }
+
+
+def templates_for(labels: Iterable[str]) -> str:
+    """Return the name of the ready set for these labels: "ner" for those of a tag scheme, else "pos"."""
+    return "pos" if schemes.detect(labels) in (None, "IO") else "ner"
 
 
 @dataclass(frozen=True)

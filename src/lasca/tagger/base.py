@@ -208,12 +208,14 @@ class Tagger(Estimator):
         labels: Sequence[str],
         *,
         sequence_weights: Array | None = None,
+        documents: Array | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit to plain arrays: what a text model of a truth model wants.
 
         Sequence s has tokens offsets[s] to offsets[s + 1]. `targets` are labels per token (−1 = unknown), or
-        probabilities (n_tokens, n_labels); sequences without any known label are left out.
+        probabilities (n_tokens, n_labels); sequences without any known label are left out. `documents` says from which
+        document each sequence is, to taggers that read neighbours together.
         """
         self._check()
         given, ends = np.asarray(targets), np.asarray(offsets, dtype=np.int64)
@@ -225,7 +227,8 @@ class Tagger(Estimator):
         kept, inside, rows = chosen_tokens(tokens, ends, used)
         found, active = active_labels(given[rows], len(labels))
         weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
-        self._learn(Examples(kept, inside, found, tuple(labels), active, weights), progress)
+        texts = None if documents is None else np.asarray(documents)[used]
+        self._learn(Examples(kept, inside, found, tuple(labels), active, weights, documents=texts), progress)
         return self
 
     def _check(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -23,24 +24,40 @@ from lasca.crf.templates import Templates
 from lasca.errors import StoreError
 from lasca.tagger.saved import MAX_HEADER, VERSION, labels_of, opened, rule_of, rule_rows
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "load_extractor", "save_extractor"]
 
 Array = np.ndarray[Any, Any]
-_MAX_LABELS = 10_000
+_MOST = {"n_labels": 10_000, "n_features": 2**31 - 2, "n_keys": 10_000}
 _DTYPES = {"F64": 8, "I64": 8, "I32": 4, "I16": 2, "U8": 1}
 
 
 def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dict[str, Any]) -> None:
     """Write a model into a folder that exists; `header` is what else the caller wants to keep, as JSON."""
-    dictionary = extractor.dictionary
-    if dictionary is None:
-        raise StoreError("there is nothing to save before fit", where=str(folder))
     arrays = {
         "weights": weights.vector,
         "feature_start": weights.space.feature_start.astype(np.int64),
         "feature_label": weights.space.feature_label.astype(np.int16),
         "move": weights.space.move.astype(np.int64),
     }
+    record = {
+        "lasca": "tagger",
+        "version": VERSION,
+        "n_labels": weights.space.n_labels,
+        "trace": [float(v) for v in weights.trace],
+        "converged": weights.converged,
+        **save_extractor(extractor, folder / "weights.safetensors", arrays),
+        **header,
+    }
+    text = json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False)
+    (folder / "tagger.json").write_text(text, encoding="utf-8")
+
+
+def save_extractor(extractor: Extractor, file: Path, more: dict[str, Array]) -> dict[str, Any]:
+    """Write the dictionary and the lists of an extractor, and more arrays; return what else must be known, as JSON."""
+    dictionary = extractor.dictionary
+    if dictionary is None:
+        raise StoreError("there is nothing to save before fit", where=str(file))
+    arrays = dict(more)
     lists: dict[str, list[str]] = {f"values/{f}": v for f, v in dictionary.values.items()}
     for name, table in extractor.lexicons.clusters.items():
         codes = {value: i for i, value in enumerate(dict.fromkeys(table.values()))}
@@ -54,33 +71,33 @@ def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dic
         arrays[f"{name}:lengths"] = np.array([len(e) for e in encoded], dtype=np.int64)
     for number, keys in enumerate(dictionary.keys):
         arrays[f"keys/{number}"] = keys.astype(np.int64)
-    record = {
-        "lasca": "tagger",
-        "version": VERSION,
-        "n_labels": weights.space.n_labels,
-        "n_features": weights.space.n_features,
+    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, file)
+    return {
+        "n_features": extractor.n_features,
         "templates": extractor.templates.text,
         "min_count": extractor.min_count,
         "hash_bits": extractor.hash_bits,
-        "trace": [float(v) for v in weights.trace],
-        "converged": weights.converged,
         "fields": list(dictionary.values),
         "clusters": list(extractor.lexicons.clusters),
         "gazetteers": list(extractor.lexicons.gazetteers),
         "lexicons": list(extractor.lexicons.sources),
         "n_keys": len(dictionary.keys),
-        **header,
     }
-    save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / "weights.safetensors")
-    text = json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False)
-    (folder / "tagger.json").write_text(text, encoding="utf-8")
 
 
-def _check_counts(header: dict[str, Any]) -> None:
-    for name, most in (("n_labels", _MAX_LABELS), ("n_features", 2**31 - 2), ("n_keys", 10_000)):
-        value = header.get(name)
+def load_extractor(header: dict[str, Any], file: Path) -> Extractor:
+    """Read an extractor that `save_extractor` wrote; `header` is what that returned."""
+    return _extractor(header, _arrays(header, file, ("n_features", "n_keys")))
+
+
+def _arrays(header: dict[str, Any], file: Path, counts: Sequence[str]) -> dict[str, Array]:
+    """Read the arrays of a file, after the counts in the header and the sizes in the file were checked."""
+    for name in counts:
+        value, most = header.get(name), _MOST[name]
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise StoreError(f"{name} in tagger.json must be a whole number up to {most}", got=value)
+    _check_sizes(file)
+    return load_file(file)
 
 
 def _check_sizes(file: Path) -> None:
@@ -149,10 +166,10 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Array]) -> tuple[Extracto
     weights = Weights(
         ParameterSpace(n_features, n_labels, start, label, move), vector, trace, bool(header["converged"])
     )
-    return _extractor(header, arrays, n_features), weights
+    return _extractor(header, arrays), weights
 
 
-def _extractor(header: dict[str, Any], arrays: dict[str, Array], n_features: int) -> Extractor:
+def _extractor(header: dict[str, Any], arrays: dict[str, Array]) -> Extractor:
     values = {str(f): _strings(arrays, f"values/{f}") for f in header["fields"]}
     keys = [_array(arrays, f"keys/{i}", np.int64, (None,)) for i in range(header["n_keys"])]
     clusters = {str(n): _clusters(arrays, str(n)) for n in header["clusters"]}
@@ -166,7 +183,7 @@ def _extractor(header: dict[str, Any], arrays: dict[str, Array], n_features: int
         hash_bits=header["hash_bits"],
         dictionary=Dictionary(values, keys),
     )
-    if extractor.n_features != n_features:
+    if extractor.n_features != header["n_features"]:
         raise StoreError("the dictionary and the weights differ in their number of features", got=extractor.n_features)
     if extractor.hash_bits is None:
         _check_keys(extractor)
@@ -218,9 +235,8 @@ class Fitted:
     def load(cls, path: str | Path) -> tuple[Self, dict[str, Any]]:
         """Read a model that `save` wrote, and the parameters of its estimator."""
         with opened(path, "crf", "weights.safetensors") as (folder, header):
-            _check_counts(header)
-            _check_sizes(folder / "weights.safetensors")
-            extractor, weights = _rebuild(header, load_file(folder / "weights.safetensors"))
+            arrays = _arrays(header, folder / "weights.safetensors", tuple(_MOST))
+            extractor, weights = _rebuild(header, arrays)
             labels, active = labels_of(header)
             if len(active) != weights.space.n_labels:
                 raise StoreError("the labels and the weights of the tagger differ", got=len(active))

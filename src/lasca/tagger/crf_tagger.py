@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from lasca import schemes
 from lasca.arrays import Array
 from lasca.crf.decode import Constraint, marginals, n_best, viterbi
 from lasca.crf.extract import Extractor
@@ -31,7 +30,7 @@ from lasca.crf.features import Features, Weights
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer, ready_lexicons
 from lasca.crf.objective import OBJECTIVES
 from lasca.crf.optimise import Iteration
-from lasca.crf.templates import with_lists
+from lasca.crf.templates import templates_for, with_lists
 from lasca.crf.training import Callback, LabelledText, TextBlock, fit, fit_blocks, perceptron
 from lasca.engine import Engine, Threads
 from lasca.engine.threads import available_threads
@@ -290,8 +289,7 @@ class CrfTagger(Tagger):
         self._model = Fitted(labels, active, extractor, found, constraint)
 
     def _extractor(self, labels: tuple[str, ...]) -> Extractor:
-        scheme = schemes.detect(labels)
-        text = self.templates if self.templates != "auto" else "pos" if scheme is None or scheme == "IO" else "ner"
+        text = templates_for(labels) if self.templates == "auto" else self.templates
         lists = self._lexicons()
         return Extractor(
             templates=with_lists(text, lists.clusters, lists.gazetteers), lexicons=lists, min_count=self.min_count,

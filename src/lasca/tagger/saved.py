@@ -27,11 +27,11 @@ MAX_HEADER = 64 << 20
 
 
 @contextmanager
-def opened(path: str | Path, kind: str, arrays: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+def opened(path: str | Path, kind: str, *arrays: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Give the folder and the header of a saved tagger; what goes wrong inside is a StoreError about the folder."""
     folder = Path(path)
     try:
-        check_sums(folder, "tagger.json", arrays)
+        check_sums(folder, "tagger.json", *arrays)
         yield folder, _header(folder / "tagger.json", kind)
     except FileNotFoundError as error:
         raise StoreError(

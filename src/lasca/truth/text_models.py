@@ -68,15 +68,16 @@ class TaggerText:
 
     def prepare(self, corpus: CrowdCorpus, n_threads: int | None = None) -> TaggerTask:
         """Take the sentences."""
-        return TaggerTask(self.tagger, corpus)
+        return TaggerTask(self.tagger, corpus, corpus.documents)
 
 
 @dataclass(frozen=True)
 class TaggerTask:
-    """The sentences of a corpus."""
+    """The sentences of a corpus; their documents are told to a tagger with `context`, which reads neighbours."""
 
     tagger: Any
     corpus: CrowdCorpus
+    documents: Ints
 
     def fit(self, targets: Proba, sequences: Ints, before: Any = None) -> Any:
         """Fit a new tagger: to probabilities if it takes them (`soft`), else to the most probable labels."""
@@ -85,22 +86,23 @@ class TaggerTask:
         offsets = borders([len(sentence) for sentence in sentences])
         given = targets[rows] if self.tagger.soft else targets[rows].argmax(axis=1)
         tagger = type(self.tagger)(**self.tagger.get_params())
-        return tagger.fit_targets([w for sentence in sentences for w in sentence], offsets, given, self.corpus.labels)
+        words = [word for sentence in sentences for word in sentence]
+        return tagger.fit_targets(words, offsets, given, self.corpus.labels, **self._documents(sequences))
 
     def predict(self, learned: Any, sequences: Ints, out: Proba) -> None:
         """Write the tagger's probabilities."""
         if len(sequences):
-            said = learned.predict_proba([self.corpus.sequence(int(s)) for s in sequences])
+            sentences = [self.corpus.sequence(int(s)) for s in sequences]
+            said = learned.predict_proba(sentences, **self._documents(sequences))
             out[_tokens_of(self.corpus, sequences)] = np.concatenate(said)
+
+    def _documents(self, sequences: Ints) -> dict[str, Ints]:
+        return {"documents": self.documents[sequences]} if getattr(self.tagger, "context", 0) else {}
 
     @property
     def elsewhere(self) -> Callable[[CrowdCorpus, Ints], TaggerTask]:
         """A tagger reads any text."""
-        return partial(_tagger_elsewhere, self.tagger)
-
-
-def _tagger_elsewhere(tagger: Any, corpus: CrowdCorpus, documents: Ints) -> TaggerTask:
-    return TaggerTask(tagger, corpus)
+        return partial(TaggerTask, self.tagger)
 
 
 def _tokens_of(corpus: CrowdCorpus, sequences: Ints) -> Ints:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -97,7 +97,9 @@ class Learned:
 
 
 class NeuralTagger(Tagger):
-    """The base of BiLstmCrfTagger and TransformerTagger."""
+    """The base of BiLstmCrfTagger and TransformerTagger; `files` are those that a saved one cannot do without."""
+
+    files: ClassVar[tuple[str, ...]]
 
     objective: str
     confusion: Any
@@ -139,8 +141,8 @@ class NeuralTagger(Tagger):
         check_int("threads", self.threads, low=1)
         check_int("seed", self.seed, low=0)
 
-    def _network(self, sentences: list[list[str]], n_labels: int) -> Network:
-        """Make a network for these sentences."""
+    def _network(self, sentences: list[list[str]], labels: Sequence[str]) -> Network:
+        """Make a network for these sentences and labels."""
         raise NotImplementedError
 
     @classmethod
@@ -148,8 +150,9 @@ class NeuralTagger(Tagger):
         """Make a network from its description; its weights are filled in afterwards."""
         raise NotImplementedError
 
-    def _more_files(self, network: Network, folder: Path) -> None:
-        """Write what else the network needs."""
+    def _more_files(self, network: Network, folder: Path) -> dict[str, Any]:
+        """Write what else the network needs; return what must be known of it, as JSON has it."""
+        raise NotImplementedError
 
     def _learn(self, examples: Examples, progress: Progress | None) -> None:
         sentences = [examples.tokens[a:b] for a, b in pairwise(examples.offsets.tolist())]
@@ -158,7 +161,7 @@ class NeuralTagger(Tagger):
         costs = aligned_costs(self.confusion, examples.labels, examples.active)
         context = self.context if has_neighbours(examples.documents) else 0
         with quiet_torch(self.seed, self.threads):
-            network = self._network(sentences, len(names))
+            network = self._network(sentences, names)
             found = train(
                 network, sentences, examples, objective=self.objective, costs=costs, epochs=self.epochs,
                 batch_size=self.batch_size, learning_rate=self.learning_rate, weight_decay=self.weight_decay,
@@ -198,20 +201,19 @@ class NeuralTagger(Tagger):
             "held_out_scores": list(model.scores),
             "context": model.context,
             "parameters": self._plain(elsewhere=("confusion", "vectors", "model")),
-            "network": model.network.describe(),
         }
         with whole_folder(path, overwrite=overwrite) as folder:
             write_card(folder, card)
             arrays = {name: value.detach().contiguous().clone() for name, value in model.network.state_dict().items()}
             save_file(arrays, folder / "weights.safetensors")
-            self._more_files(model.network, folder)
+            header["network"] = {**model.network.describe(), **self._more_files(model.network, folder)}
             text = json.dumps(header, ensure_ascii=True, indent=1, allow_nan=False)
             (folder / "tagger.json").write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Any:
         """Read a tagger that `save` wrote. Nothing in the folder can run code."""
-        with opened(path, cls.kind, "weights.safetensors") as (folder, header):
+        with opened(path, cls.kind, *cls.files) as (folder, header):
             labels, active = labels_of(header)
             constraint = rule_of(header, len(active))
             with quiet_torch(0, 1):

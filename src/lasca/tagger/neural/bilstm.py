@@ -3,6 +3,9 @@
 A word is its embedding (learned, or from a file of vectors and fine-tuned), what a small bidirectional LSTM makes of
 its characters, and an embedding of how it is written. Words that occur once are taken for unknown every second time, so
 that the embedding of unknown words learns something.
+
+From few sentences a network learns less than a CRF whose features know affixes, shapes and neighbours. So the scores of
+labels are a sum: what the LSTM says, and the weights of the features that `CrfTagger` has by default, learned together.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from lasca.crf.extract import Extractor
+from lasca.crf.templates import templates_for
 from lasca.errors import FormatError, ParameterError, StoreError
 from lasca.estimator import check_int, check_number
+from lasca.tagger.crf_store import load_extractor, save_extractor
 from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
 
 __all__ = ["BiLstmCrfTagger"]
@@ -45,7 +52,7 @@ class BiLstmCrfTagger(NeuralTagger):
         state_size: size of the LSTM's state in each direction.
         dropout: share of inputs and states left out in training.
         epochs: passes over the data.
-        batch_size: sentences per step.
+        batch_size: sentences per step; sequences of more than 25 words, on average, count as several.
         learning_rate: of AdamW; it rises over the first tenth of all steps and falls to 0.
         weight_decay: of AdamW.
         held_out: share of sequences kept aside to stop early; votes on them are the judge.
@@ -56,6 +63,7 @@ class BiLstmCrfTagger(NeuralTagger):
     """
 
     kind = "bilstm-crf"
+    files = ("weights.safetensors", "features.safetensors")
 
     objective: str = "likelihood"
     confusion: Any = None
@@ -66,8 +74,8 @@ class BiLstmCrfTagger(NeuralTagger):
     word_size: int = 100
     state_size: int = 128
     dropout: float = 0.5
-    epochs: int = 15
-    batch_size: int = 32
+    epochs: int = 10
+    batch_size: int = 8
     learning_rate: float = 3e-3
     weight_decay: float = 1e-4
     held_out: float = 0.0
@@ -82,13 +90,15 @@ class BiLstmCrfTagger(NeuralTagger):
         check_int("state_size", self.state_size, low=1, high=4096)
         check_number("dropout", self.dropout, low=0.0, high=0.9)
 
-    def _network(self, sentences: list[list[str]], n_labels: int) -> Network:
+    def _network(self, sentences: list[list[str]], labels: Sequence[str]) -> Network:
         vectors = read_vectors(self.vectors)
         counts = Counter(token for row in sentences for token in row)
         words = list(dict.fromkeys([*counts, *vectors]))
         size = len(next(iter(vectors.values()))) if vectors else self.word_size
         characters = sorted({c for word in counts for c in word[:_LONGEST]})
-        network = BiLstm(words, characters, n_labels, size, self.state_size, self.dropout)
+        extractor = Extractor(templates=templates_for(labels))
+        extractor.fit([w for s in sentences for w in s], np.cumsum([0, *map(len, sentences)]))
+        network = BiLstm(words, characters, extractor, len(labels), size, self.state_size, self.dropout)
         network.rare = {word for word, n in counts.items() if n == 1 and word not in vectors}
         with torch.no_grad():
             for word, vector in vectors.items():
@@ -108,7 +118,12 @@ class BiLstmCrfTagger(NeuralTagger):
         if not 1 <= min(word_size, state_size) <= max(word_size, state_size) <= 4096:
             raise StoreError("the network has an impossible size", got=(word_size, state_size))
         words, characters = ([str(w) for w in description[name]] for name in ("words", "characters"))
-        return BiLstm(words, characters, n_labels, word_size, state_size, float(description["dropout"]))
+        extractor = load_extractor(description["features"], folder / "features.safetensors")
+        return BiLstm(words, characters, extractor, n_labels, word_size, state_size, float(description["dropout"]))
+
+    def _more_files(self, network: Network, folder: Path) -> dict[str, Any]:
+        assert isinstance(network, BiLstm)
+        return {"features": save_extractor(network.extractor, folder / "features.safetensors", {})}
 
 
 def read_vectors(source: str | Path | Mapping[str, Sequence[float]] | None) -> dict[str, list[float]]:
@@ -135,10 +150,17 @@ def read_vectors(source: str | Path | Mapping[str, Sequence[float]] | None) -> d
 
 
 class BiLstm(Network):
-    """Words and characters to emissions."""
+    """Words, characters and features to emissions."""
 
     def __init__(
-        self, words: list[str], characters: list[str], n_labels: int, word_size: int, state_size: int, dropout: float
+        self,
+        words: list[str],
+        characters: list[str],
+        extractor: Extractor,
+        n_labels: int,
+        word_size: int,
+        state_size: int,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.sizes = {"word_size": word_size, "state_size": state_size, "dropout": dropout}
@@ -156,13 +178,25 @@ class BiLstm(Network):
         )
         self.head = nn.Linear(2 * state_size, n_labels)
         self.transitions = nn.Parameter(torch.zeros(n_labels, n_labels))
+        self.extractor = extractor
+        self.features = nn.EmbeddingBag(extractor.n_features, n_labels, mode="sum")
+        nn.init.zeros_(self.features.weight)
 
     def describe(self) -> dict[str, Any]:
         return {**self.sizes, "words": list(self.word_codes), "characters": list(self.character_codes)}
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Any]:
-        """Return the codes of words, of writings and of characters of each sentence."""
-        return [([self._word(w) for w in s], writings(s), [self._spelled(w) for w in s], list(s)) for s in sentences]
+        """Return of each sentence the codes of words, writings and characters, the words, and the words' features."""
+        offsets = np.cumsum([0, *map(len, sentences)])
+        starts, features = self.extractor.transform([w for s in sentences for w in s], offsets).lists()
+        sizes = np.diff(starts)
+        return [
+            (
+                [self._word(w) for w in s], writings(s), [self._spelled(w) for w in s], list(s),
+                sizes[a:b], features[starts[a] : starts[b]],
+            )
+            for s, (a, b) in zip(sentences, pairwise(offsets.tolist()))
+        ]  # fmt: skip
 
     def _word(self, word: str) -> int:
         found = self.word_codes.get(word)
@@ -184,7 +218,16 @@ class BiLstm(Network):
             self.dropout(inputs), lengths, batch_first=True, enforce_sorted=False
         )
         states, _ = nn.utils.rnn.pad_packed_sequence(self.context(packed)[0], batch_first=True)
-        return self.head(self.dropout(states))
+        scores = self.head(self.dropout(states))
+        return scores + self._by_features(batch, torch.zeros_like(scores))
+
+    def _by_features(self, batch: Sequence[Any], out: torch.Tensor) -> torch.Tensor:
+        """Write the sums of the weights of each token's features."""
+        sizes, features = (torch.from_numpy(np.concatenate(rows)) for rows in list(zip(*batch))[4:])
+        kept = self.dropout(torch.ones(len(features)))
+        there = padded([[1] * len(row[0]) for row in batch]).bool()
+        out[there] = self.features(features, sizes.cumsum(0) - sizes, per_sample_weights=kept)
+        return out
 
     def _spell(self, batch: Sequence[Any], shape: Any) -> torch.Tensor:
         """Return the last states of the LSTM over characters, once for each different word of the batch."""

@@ -31,6 +31,7 @@ _NEVER = -1e9
 Array = np.ndarray[Any, Any]
 _WARM = 0.1  # share of steps in which the learning rate rises
 _CLIP = 1.0
+_SENTENCE = 25  # words of a sentence: whole abstracts in a batch would make few steps
 _SORTED_TOGETHER = 20  # batches whose sentences are sorted by length before they are cut
 
 
@@ -176,7 +177,7 @@ def train(
     rates = [group["lr"] for group in optimiser.param_groups]
     lengths, texts = np.diff(examples.offsets), examples.documents
     plan = [windows(lengths, texts, context, chosen=chosen, rng=rng) for _ in range(epochs)]
-    steps, done = sum(-(-len(units) // _units(units, batch_size)) for units in plan), 0
+    steps, done = sum(-(-len(units) // _units(units, lengths, batch_size)) for units in plan), 0
     trace: list[float] = []
     scores: list[float] = []
     best: dict[str, Any] | None = None
@@ -255,9 +256,9 @@ def windows(
 def batches(
     units: list[list[int]], lengths: Array, size: int, rng: np.random.Generator | None = None
 ) -> list[list[list[int]]]:
-    """Return windows in batches of about `size` sequences and equal length, in random order if there is a generator."""
+    """Return windows in batches of about `size` sentences and equal length, in random order if there is a generator."""
     words = np.array([lengths[unit].sum() for unit in units], dtype=np.int64)
-    per = _units(units, size)
+    per = _units(units, lengths, size)
     order = np.arange(len(units)) if rng is None else rng.permutation(len(units))
     sorted_together = len(units) if rng is None else per * _SORTED_TOGETHER
     found: list[list[list[int]]] = []
@@ -268,9 +269,10 @@ def batches(
     return found if rng is None else [found[i] for i in rng.permutation(len(found))]
 
 
-def _units(units: list[list[int]], size: int) -> int:
-    """Return how many windows make a batch of about `size` sequences."""
-    return max(1, round(size * len(units) / max(sum(map(len, units)), 1)))
+def _units(units: list[list[int]], lengths: Array, size: int) -> int:
+    """Return how many windows make a batch of about `size` sentences; sequences that are longer count as several."""
+    own = [i for unit in units for i in unit]
+    return max(1, round(size * len(units) / max(len(own), lengths[own].sum() / _SENTENCE, 1)))
 
 
 def _drawn(examples: Examples, rng: np.random.Generator) -> Array:

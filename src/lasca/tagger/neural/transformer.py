@@ -49,7 +49,7 @@ class TransformerTagger(NeuralTagger):
         certain: labels less probable than this are taken as unknown.
         dropout: share of the encoder's output left out in training.
         epochs: passes over the data.
-        batch_size: sentences per step.
+        batch_size: sentences per step; sequences of more than 25 words, on average, count as several.
         learning_rate: of the encoder; it rises over the first tenth of all steps and falls to 0.
         head_rate: learning rate of what is new: head, moves, embeddings of how words are written.
         weight_decay: of AdamW.
@@ -62,6 +62,7 @@ class TransformerTagger(NeuralTagger):
     """
 
     kind = "transformer"
+    files = ("weights.safetensors", "tokenizer.json")
 
     model: str | Path = ""
     _: KW_ONLY
@@ -93,7 +94,7 @@ class TransformerTagger(NeuralTagger):
                 "there is no model to start from", hint="Give model=, the folder of an encoder or its name"
             )
 
-    def _network(self, sentences: list[list[str]], n_labels: int) -> Network:
+    def _network(self, sentences: list[list[str]], labels: Sequence[str]) -> Network:
         try:
             with _no_bar():
                 encoder = AutoModel.from_pretrained(str(self.model))
@@ -101,7 +102,7 @@ class TransformerTagger(NeuralTagger):
         except (OSError, ValueError) as error:
             raise ModelError(f"the encoder cannot be loaded: {error}", where=str(self.model)) from error
         marked = sorted({word for sentence in sentences for word in sentence if not word.isalnum()})
-        return Encoder(encoder, tokenizer, n_labels, self.dropout, self.head_rate / self.learning_rate, marked)
+        return Encoder(encoder, tokenizer, len(labels), self.dropout, self.head_rate / self.learning_rate, marked)
 
     @property
     def known_words(self) -> Collection[str]:
@@ -121,9 +122,10 @@ class TransformerTagger(NeuralTagger):
         marked = [str(word) for word in description.get("words", ())]
         return Encoder(encoder, tokenizer, n_labels, float(description["dropout"]), 1.0, marked)
 
-    def _more_files(self, network: Network, folder: Path) -> None:
+    def _more_files(self, network: Network, folder: Path) -> dict[str, Any]:
         assert isinstance(network, Encoder)
         network.tokenizer.save(str(folder / "tokenizer.json"))
+        return {}
 
 
 @contextmanager
