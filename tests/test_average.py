@@ -92,6 +92,18 @@ def test_a_lone_vote_is_read_from_what_the_text_makes_of_it_unless_nobody_else_v
     assert labels.tolist() == [1 if sole else 2, 1]
 
 
+def test_two_who_agree_that_there_is_nothing_are_believed_where_that_is_asked_for() -> None:
+    corpus = corpus_of("OOXO.", "OO.XO", "O....")
+    mean = np.array([[0.1, 0.9, 0.0]] * 5, np.float32)
+    said = Said(mean=mean, apart=np.zeros(5, bool), marked=np.ones(5, bool))
+    block, rules = replace(block_of(corpus), beside=said), StateSpace.of(corpus.labels)
+    out = np.empty((5, 3), np.float32)
+    assert Ending(rules, False).describe(None, block, None, out)[0].tolist() == [1, 1, 1, 1, 1]
+    labels, _ = Ending(rules, False, outside=0).describe(None, block, None, out)
+    assert labels.tolist() == [1, 0, 1, 1, 1]  # three are another matter, as are one, and two who differ
+    np.testing.assert_array_equal(out, mean)  # that the members doubt it is not hidden
+
+
 def test_members_begin_at_hard_votes_and_families_tell_what_is_easy() -> None:
     plain = corpus_of("X", "X", "O", ".")
     soft = SoftVotes(np.zeros(1, np.int64), np.full(1, 3, np.int32), np.array([[0.0, 0.0, 1.0]], np.float32))

@@ -12,7 +12,7 @@ from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.chain import StateSpace
 from lasca.truth.guards import Crowd, Look, ruled_out, unanimous
-from lasca.truth.overruling import Asked, HiddenVotes, released
+from lasca.truth.overruling import Asked, HiddenVotes, borne_out, released
 from lasca.truth.starts import WeighedStart
 
 NOBODY = HiddenVotes(np.arange(5), np.zeros(5))
@@ -172,3 +172,35 @@ def test_what_the_hidden_ones_said_is_not_heard() -> None:
         found.append((begins.tolist(), easy.tolist(), token.tolist(), agreed.tolist()))
     assert all(each == found[0] for each in found)
     assert found[0][2] == [0, 2, 5]
+
+
+def test_of_two_or_three_one_is_hidden_in_every_second_sequence_and_asked_beside_who_is_left() -> None:
+    said = {"ann": [["O", "O"], ["O"], ["O"], ["O"]], "ben": [["B-PER", "O"], ["O"], ["B-LOC"], ["O"]]}
+    said |= {name: [None, None, None, ["O"]] for name in ("cyd", "dan")}
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"], ["d"], ["e"]], said, labels=LABELS)
+    votes = Votes.of(corpus)
+    look, whole = Look(corpus.labels, NOBODY), Block(votes, 0, votes.n_tokens)
+    two = HiddenVotes(np.arange(5), np.zeros(5), of_two=True)
+    hidden = two.hidden(whole)
+    token = np.repeat(np.arange(5), np.diff(votes.start))
+    assert set(token[hidden].tolist()) == {0, 1, 3}  # the second sequence is left alone, the last has four
+    found = np.array([1, 4, 4, 4, 4])
+    counts = Asked(two, look.crowd(look.summarise(whole)))(0, whole, np.eye(5)[found], None, ())
+    annotator = {int(t): int(a) for t, a, h in zip(token, votes.annotator, hidden) if h}
+    # where the one who is left marks, the other is asked as "one of the others marks"; else as "nobody does"
+    assert counts[int(annotator[0] == 0), 0].tolist() == [1, annotator[0] == 1]
+    assert counts[2, 0, 0] == 1 + (annotator[3] == 1)
+    assert not NOBODY.hidden(whole)[np.isin(token, [0, 1, 2, 3])].any()
+
+
+@pytest.mark.parametrize(
+    ("counts", "yes"),
+    [
+        ([[409, 254], [1718, 1156], [15946, 401]], True),  # MTurk, two of each document: they miss much together
+        ([[73, 15], [438, 385], [21163, 244]], False),  # LEOKA, two of three: what only a text finds is not wanted
+        ([[19, 19], [438, 385], [21163, 244]], False),  # too few to say
+        ([[100, 50], [100, 2], [100, 2]], False),  # nothing is ever borne out
+    ],
+)
+def test_hidden_votes_bear_out_what_was_found_or_not(counts: list[list[int]], yes: bool) -> None:
+    assert borne_out(np.array(counts, float)) is yes

@@ -225,6 +225,8 @@ class Ending:
     rules: StateSpace
     sole: bool
     """Whether all votes are one annotator's, who is believed."""
+    outside: int = -1
+    """The label that two who agree on it are believed about; -1: none."""
 
     def describe(
         self, verdict: Verdict | None, block: Block, local: None, out: Proba
@@ -232,21 +234,25 @@ class Ending:
         """Write the probabilities to `out`; return the labels, expected counts of (annotator, given), and sums.
 
         Labels are read from the mean; where a vote stands alone, from the verdict, in which the text has been heard
-        against it: of such votes the members learn nothing. Sums: tokens with a vote; where the text overrules the most
+        against it: of such votes the members learn nothing. Two who agree that there is nothing are believed or not, as
+        hidden votes say (`overruling`). Sums: tokens with a vote; where the text overrules the most
         frequent one; where members mark; where they differ.
         """
         said, votes, T = block.beside, block.votes, block.votes.n_labels
         out[:] = said.mean if verdict is None else verdict.proba(said)
         lone = (block.voices < 2)[:, None] & (not self.sole)
-        labels = said.labels(block, self.rules, of=np.where(lone, out, said.mean))
         start = votes.start[block.first : block.last + 1]
         annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
+        read, token = np.where(lone, out, said.mean), np.repeat(np.arange(len(block)), np.diff(start))
+        if self.outside >= 0:
+            alike = np.bincount(token, label == self.outside, len(block)) == 2
+            read[alike & (np.diff(start) == 2)] = np.arange(T) == self.outside
+        labels = said.labels(block, self.rules, of=read)
         own, row = numbered(annotator * np.int64(T) + label, votes.n_annotators * T)
         counts = View(start, row, own).count(said.mean.astype(np.float64))
         voted, against = np.diff(start) > 0, 0
         if said.plain is not None:
             plain, at = said.labels(block, self.rules, of=said.plain), np.arange(len(block))
-            token = np.repeat(at, np.diff(start))
             given = np.bincount(token * T + label, minlength=len(block) * T).reshape(-1, T)
             top = given.max(axis=1)
             against = int((voted & (labels != plain) & (given[at, plain] == top) & (given[at, labels] < top)).sum())

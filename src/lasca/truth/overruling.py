@@ -12,6 +12,11 @@ member finds a mark, the hidden one is asked, once for each name, where it begin
 If all such marks were true x would be about y, if all were false f. A type of marks is released – people who agree that
 there is nothing may be overruled by it – where x is surely above f + ENOUGH (y − f). Hidden votes share their errors
 with the others, so they cannot tell all: `ENOUGH` asks for three right to one wrong.
+
+Of *two* who agree nobody can be hidden so. In half of the sequences with two or three one is, whoever is left says
+nothing, and what the member finds there is asked about, all types together. Where that is borne out two may be
+overruled, as they are in crowds that miss much; else they are believed where labels are read (`average`). The members
+learn as they did: what two missed teaches them, whoever is right in the end.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from lasca.truth.evidence import Floats
 from lasca.truth.families import Families
 from lasca.truth.guards import UNANIMOUS, Crowd, Pairing, kinds_of_marks
 
-__all__ = ["Asked", "HiddenVotes", "released"]
+__all__ = ["Asked", "HiddenVotes", "borne_out", "released"]
 
 ENOUGH = 0.75
 LEAST_CASES = 20
@@ -35,7 +40,10 @@ LEAST_CASES = 20
 
 @dataclass(frozen=True)
 class HiddenVotes(Families):
-    """Families of which one annotator of each sequence with four and more is not heard."""
+    """Families of which one annotator of each sequence with four and more is not heard, or of half of those with less."""
+
+    of_two: bool = False
+    """Whether it is those with two or three."""
 
     @property
     def thin(self) -> bool:
@@ -55,7 +63,10 @@ class HiddenVotes(Families):
         n = np.bincount(sequence, minlength=len(block.offsets) - 1)
         rank = np.arange(len(sequence)) - np.searchsorted(sequence, sequence)
         chosen = (block.number + np.arange(len(n))) % np.maximum(n, 1)
-        return np.asarray(((rank == chosen[sequence]) & (n[sequence] > UNANIMOUS))[pairing.pair])
+        wanted = n > UNANIMOUS
+        if self.of_two:  # who is left alone teaches little, so others stay together
+            wanted = (n > 1) & ~wanted & (np.arange(len(n)) % 2 == 0)
+        return np.asarray(((rank == chosen[sequence]) & wanted[sequence])[pairing.pair])
 
     def one_each(self, block: Block) -> Block:
         """Return a block without hidden votes, with one vote of each family on a token."""
@@ -87,7 +98,8 @@ class Asked:
         found = proba.argmax(axis=1)
         kinds = np.array(list(kinds_of_marks(self.crowd.labels).values()))
         counts = np.zeros((3, len(kinds), 2))
-        asked = np.flatnonzero(hidden & (voices[token] >= UNANIMOUS - 1e-6))  # one of a token at most
+        least = 1 if self.hidden.of_two else UNANIMOUS
+        asked = np.flatnonzero(hidden & (voices[token] >= least - 1e-6))  # one of a token at most
         at, marked = token[asked], label[asked] != outside
         nothing = (marks[at] == 0) & (found[at] == outside)
         for kind, own in enumerate(kinds):
@@ -111,11 +123,15 @@ def released(counts: Floats, crowd: Crowd) -> tuple[int, ...]:
     for kind, own in enumerate(kinds):
         if kind == 0 and len(kinds) > 1:  # all marks together: types are judged one by one
             continue
-        (n, marked), (n_one, marked_one), (n_none, marked_none) = counts[:, kind]
-        if min(n, n_one, n_none) < LEAST_CASES:
-            continue
-        x, y, f = marked / n, marked_one / n_one, marked_none / n_none
-        spread = np.sqrt(x * (1 - x) / n)
-        if y > f and x - spread >= f + ENOUGH * (y - f):
+        if borne_out(counts[:, kind]):
             free |= set(np.flatnonzero(own).tolist())
     return tuple(sorted(free))
+
+
+def borne_out(counts: Floats) -> bool:
+    """Say whether hidden votes bear out what was found, by the counts of one type or of all."""
+    (n, marked), (n_one, marked_one), (n_none, marked_none) = counts
+    if min(n, n_one, n_none) < LEAST_CASES:
+        return False
+    x, y, f = marked / n, marked_one / n_one, marked_none / n_none
+    return bool(y > f and x - np.sqrt(x * (1 - x) / n) >= f + ENOUGH * (y - f))

@@ -52,7 +52,7 @@ from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
-from lasca.truth.overruling import Asked, HiddenVotes, released
+from lasca.truth.overruling import Asked, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
@@ -182,7 +182,8 @@ class RobustSequence(TruthModel):
     def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:
         crowd, T = run.crowd, len(run.crowd.labels)
         verdict = run.verdict() if told and self.calibrate else None
-        with self._work(Ending(run.rules, run.votes.is_sole), run.blocks) as work:
+        outside = crowd.outside if told and run.believes_two else -1
+        with self._work(Ending(run.rules, run.votes.is_sole, outside), run.blocks) as work:
             posterior, (counted, sums) = self._finished(work, verdict, Finish())
         counts = np.ascontiguousarray(counted.table().reshape(-1, T, T).transpose(0, 2, 1))
         prior = confusion_prior(T, *LEAN)
@@ -221,6 +222,7 @@ class RobustSequence(TruthModel):
                 "text_agreement": agreement,
                 "temperature": 1.0 if verdict is None else 1 / verdict.tau,
                 "votes_that_meet": crowd.meet,
+                "two_believed": outside >= 0,
                 "released": [crowd.labels[label] for label in run.free],
                 "bic": [vars(score) for score in scores],
             },
@@ -256,6 +258,7 @@ class _Average:
         self.warnings: list[str] = []
         self.fits: list[Fitted] = []
         self.free: tuple[int, ...] = ()
+        self.believes_two = False
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
         progress(0.0, "families")
@@ -310,17 +313,27 @@ class _Average:
                     file.unlink()
 
     def release(self) -> None:
-        """Ask hidden votes by which types of marks the text may overrule people who agree that there is nothing."""
-        hiding = HiddenVotes(**vars(self.crowd.families))
+        """Ask hidden votes by which types of marks the text may overrule people who agree that there is nothing.
+
+        And whether it may overrule two.
+        """
+        found = self._hidden(of_two=False)
+        self.free = () if found is None else released(*found)
+        found = self._hidden(of_two=True)
+        self.believes_two = found is None or not borne_out(found[0][:, 0])
+
+    def _hidden(self, *, of_two: bool) -> tuple[Floats, Crowd] | None:
+        """Return what hidden votes say of what the plainest member finds without them, and what it knew."""
+        hiding = HiddenVotes(**vars(self.crowd.families), of_two=of_two)
         if self.crowd.outside < 0 or self.asked(hiding)[0] == 0:
-            return
+            return None
         look = Look(self.crowd.labels, hiding)
         crowd = look.crowd(self.asked(look))
         marks = tuple(i for i in range(len(crowd.labels)) if i != crowd.outside)
         plainest = min(self.say, key=lambda structure: len(structure.levels))
         learner = replace(self._member(plainest, [*self.others, self.text], crowd, marks), first=self._start(crowd))
         _, counts = self._run(learner, "hidden", Asked(hiding, crowd), None, lambda share, words: None)
-        self.free = released(np.sum(counts, axis=0), crowd)
+        return np.sum(counts, axis=0), crowd
 
     def _fitted(self, structure: Structure, others: list[Source], averaging: Averaging, report: Progress) -> Fitted:
         """Fit a member, or find where it ended before the run was stopped."""
