@@ -40,7 +40,7 @@ LEAST_CASES = 20
 
 @dataclass(frozen=True)
 class HiddenVotes(Families):
-    """Families of which one annotator of each sequence with four and more is not heard, or of half of those with less."""
+    """Families of which one annotator is not heard: of sequences with four and more, or of half of those with less."""
 
     of_two: bool = False
     """Whether it is those with two or three."""
