@@ -28,6 +28,7 @@ import argparse
 import ast
 import fcntl
 import gc
+import importlib
 import json
 import os
 import resource
@@ -49,6 +50,7 @@ from mutate import ROOMS, Mutant, mutants, named
 
 NOT_RUN = ("browser", "reproduce", "docs", "crowds_bench", "plugin.py", "environment")  # test files that take too long
 ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "lasca"
 
 
 class Seen:
@@ -78,7 +80,7 @@ class Seen:
             reached = self.kernels.callers(Path(mutant.file).stem, mutant.function)
             return {test for name in reached for place in self.naming.get(name, ()) for test in self.of_line(*place)}
         found = {test for line in range(mutant.line, mutant.last + 1) for test in self.of_line(path, line)}
-        return found or self.around(path, mutant.line)
+        return found | (self.around(path, mutant.line) if self.body(mutant) is None else set())
 
     def of_line(self, path: Path, line: int) -> set[str]:
         """Return the tests that run a line."""
@@ -86,17 +88,15 @@ class Seen:
 
     def on_import(self, mutant: Mutant) -> bool:
         """Return whether the function of a mutant is run before any test is."""
-        path = self.source / mutant.file
-        tree = ast.parse(path.read_text("utf-8"))
-        functions = [
-            n
-            for n in ast.walk(tree)
-            if isinstance(n, ast.FunctionDef) and n.lineno <= mutant.line <= (n.end_lineno or 0)
-        ]
-        if not functions:
-            return True
-        within = range(functions[0].body[0].lineno, (functions[0].end_lineno or 0) + 1)
-        return any("" in self._lines(path).get(line, ()) for line in within)
+        lines = self.body(mutant)
+        return lines is None or any("" in self._lines(self.source / mutant.file).get(line, ()) for line in lines)
+
+    def body(self, mutant: Mutant) -> range | None:
+        """Return the lines of the outermost function whose body a mutant is in; None: it is run on import itself."""
+        for node in ast.walk(ast.parse((self.source / mutant.file).read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0):
+                return range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+        return None
 
     def around(self, path: Path, line: int) -> set[str]:
         """Return the tests of the function a line belongs to, which is run on import itself; else those of its file."""
@@ -169,7 +169,7 @@ def plan(tests: set[str], seen: Seen, kills: dict[str, int], module: str, enough
     def worth(test: str) -> float:
         file = test.split("::")[0]
         likely = 1 + kills.get(f"{module} {file}", 0) + 3 * (Path(module).name.split("_")[0] in file)
-        return likely / seen.width[test] ** 0.5 / (0.1 + seen.seconds[test])
+        return likely / (10 + seen.width[test]) ** 0.5 / (0.1 + seen.seconds[test])
 
     left, stages, chosen, files = enough, [2.0, 8.0, enough], list[list[str]]([[], [], []]), list[str]()
     for test in sorted(tests, key=lambda test: (-worth(test), test)):
@@ -190,7 +190,9 @@ class Bench:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Do the work instead of running all tests."""
-        self.session, self.items = session, {item.nodeid: item for item in session.items}
+        self.items = {item.nodeid: item for item in session.items}
+        for file in sorted({file for patterns, _ in ROOMS.values() for one in patterns for file in SOURCE.glob(one)}):
+            importlib.import_module(".".join(("lasca", *file.relative_to(SOURCE).with_suffix("").parts)))
         self.functions = defaultdict[tuple[str, str, int], list[FunctionType]](list)
         for found in gc.get_objects():
             if isinstance(found, FunctionType):
@@ -341,7 +343,7 @@ class Judge:
     def judge(self, mutant: Mutant, kills: dict[str, int], *, change: bool = True) -> dict[str, Any]:
         """Plant a mutant and run its tests; return what became of it."""
         path = self.tree / "src" / "lasca" / mutant.file
-        text = path.read_text("utf-8")
+        text, times = path.read_text("utf-8"), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
         new, old = mutant.applied(text)
         tests = self.seen.tests(mutant)
         module = mutant.file.removesuffix(".py")
@@ -354,11 +356,13 @@ class Judge:
                 row["by"], cpu = self._run(mutant, chosen, (text, new if change else text))
                 row["cpu"], row["run"] = round(row["cpu"] + cpu, 1), len(chosen)
                 path.write_text(text, "utf-8")
+                os.utime(path, ns=times)
                 by = row["by"].split(" ")[0] if row["by"].split(" ")[0] in self.seen.seconds else ""
                 if not change or not by or self._is_sound(by):
                     return row
         finally:
             path.write_text(text, "utf-8")
+            os.utime(path, ns=times)
             for place in (self.room / "cache").glob("lasca-*"):
                 if mutant.file.startswith("kernels/") and place.name != self.base:
                     shutil.rmtree(place, ignore_errors=True)
@@ -434,8 +438,6 @@ def run_pytest(tree: Path, files: list[str], bench: Bench) -> None:
 
 def load_all() -> None:
     """Load what the tests need and takes long, but nothing of LASCA; failing examples need not be made small."""
-    import importlib
-
     numbers = "numpy numba pandas scipy.special scipy.sparse scipy.optimize scipy.stats pyarrow pyarrow.parquet"
     for name in f"{numbers} pytest hypothesis hypothesis.strategies typer typer.testing rich jinja2".split():
         importlib.import_module(name)
@@ -443,6 +445,8 @@ def load_all() -> None:
 
     settings.register_profile("mutants", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
     os.environ["HYPOTHESIS_PROFILE"] = "mutants"
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a file is changed and changed back within a second
+    sys.dont_write_bytecode = True
 
 
 def environment(room: Path, tree: Path) -> dict[str, str]:

@@ -101,6 +101,9 @@ def test_saved_and_loaded_is_the_same(corpus: CrowdCorpus, truth: lasca.Truth, t
     loaded = LabelConfusion.load(tmp_path / "c")
     np.testing.assert_array_equal(loaded.matrix, found.matrix)
     assert (loaded.labels, loaded.source, loaded.counts) == (found.labels, found.source, found.counts)
+    with pytest.raises(StoreError, match="not empty"):
+        found.save(tmp_path / "c")
+    found.save(tmp_path / "c", overwrite=True)
     with pytest.raises(StoreError, match="no label confusion"):
         LabelConfusion.load(tmp_path)
     (tmp_path / "c" / "confusion.json").write_text('{"lasca": "confusion", "version": 1}')
