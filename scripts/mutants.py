@@ -340,25 +340,30 @@ class Judge:
         codes = other_code(self.tree / "src" / "lasca" / mutant.file, text, mutant.applied(text)[0])
         return codes is not None and not self.seen.on_import(mutant)
 
+    def plan(self, mutant: Mutant, kills: dict[str, int] | None = None) -> list[str]:
+        """Return the tests of a mutant, in order."""
+        tests = {test for test in self.seen.tests(mutant) if self.sound.get(test, True)}
+        if self.bench is not None:
+            tests &= self.bench.items.keys()
+        return plan(tests, self.seen, kills or {}, mutant.file.removesuffix(".py"), self.enough)
+
     def judge(self, mutant: Mutant, kills: dict[str, int], *, change: bool = True) -> dict[str, Any]:
         """Plant a mutant and run its tests; return what became of it."""
         path = self.tree / "src" / "lasca" / mutant.file
         text, times = path.read_text("utf-8"), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
         new, old = mutant.applied(text)
-        tests = self.seen.tests(mutant)
-        module = mutant.file.removesuffix(".py")
-        row: dict[str, Any] = {"old": old, "tests": len(tests), "enough": self.enough, "cpu": 0.0}
+        row: dict[str, Any] = {"old": old, "tests": len(self.seen.tests(mutant)), "enough": self.enough, "cpu": 0.0}
         try:
             while True:
-                chosen = plan({t for t in tests if self.sound.get(t, True)}, self.seen, kills, module, self.enough)
+                chosen = self.plan(mutant, kills)
                 if change:
                     path.write_text(new, "utf-8")
                 row["by"], cpu = self._run(mutant, chosen, (text, new if change else text))
                 row["cpu"], row["run"] = round(row["cpu"] + cpu, 1), len(chosen)
                 path.write_text(text, "utf-8")
                 os.utime(path, ns=times)
-                by = row["by"].split(" ")[0] if row["by"].split(" ")[0] in self.seen.seconds else ""
-                if not change or not by or self._is_sound(by):
+                by = row["by"].rsplit(" (signal", 1)[0]
+                if not change or by not in self.seen.seconds or self._is_sound(by):
                     return row
         finally:
             path.write_text(text, "utf-8")
@@ -587,7 +592,8 @@ def run(room: Path, asked: argparse.Namespace) -> None:
             work([(where, m) for where, m in those if m in plain])
 
         if asked.n > 0 and plain:
-            run_pytest(judge.tree, test_files(judge.tree), Bench(rest))
+            wanted = [m for _, m in those if m in plain][: asked.n]
+            run_pytest(judge.tree, sorted({test.split("::")[0] for m in wanted for test in judge.plan(m)}), Bench(rest))
     finally:
         os.chdir(room)
         shutil.rmtree(judge.own, ignore_errors=True)
