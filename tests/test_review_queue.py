@@ -240,6 +240,15 @@ def test_reasons_and_questions() -> None:
     }
 
 
+def test_missed_is_what_nobody_marked_and_the_truth_does_not_either() -> None:
+    tokens = [["w"], ["w"], ["w"]]
+    people = {"a": [["O"], ["O"], ["O"]], "b": [["O"], ["O"], ["B-X"]], "c": [["O"], ["O"], ["O"]]}
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    proba = {(0, 0): {"B-X": 0.3, "O": 0.7}, (1, 0): {"B-X": 0.6, "O": 0.4}, (2, 0): {"B-X": 0.3, "O": 0.7}}
+    found = {area.sequence: area.kind for area in find_items(corpus, truth_of(corpus, proba), everything=True)}
+    assert found == {0: "missed", 1: "marked", 2: "marked"}
+
+
 def test_labels_of_no_scheme_are_asked_token_by_token() -> None:
     corpus = CrowdCorpus.from_sequences([["run", "fast", "now"]], {"a": [["N", "A", "A"]], "b": [["V", "A", "A"]]})
     (item,) = make_queue(corpus, truth_of(corpus)).items
