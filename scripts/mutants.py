@@ -49,6 +49,8 @@ from typing import Any
 from mutate import ROOMS, Mutant, mutants, named
 
 NOT_RUN = ("browser", "reproduce", "docs", "crowds_bench", "plugin.py", "environment")  # test files that take too long
+HANGS = 180.0
+"""Seconds without any work after which a process hangs: what it waits for will not come."""
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "lasca"
 
@@ -213,12 +215,12 @@ class Bench:
         if report.failed:
             self.failed = self.failed or report.nodeid
 
-    def run(self, tests: list[str], seconds: dict[str, float], grace: float) -> str:
-        """Run tests to the first failure, and return which one failed; a test that takes far too long ends it all."""
-        items = [self.items[test] for test in tests if test in self.items]
+    def run(self, tests: list[str] | None, seconds: dict[str, float], grace: float) -> str:
+        """Run tests (None: all) to the first failure, and return which one failed; one that takes too long ends it."""
+        items = [self.items[test] for test in (self.items if tests is None else tests) if test in self.items]
         for i, item in enumerate(items):
             (Path.cwd() / "now.txt").write_text(item.nodeid, "utf-8")
-            signal.setitimer(signal.ITIMER_VIRTUAL, grace + 10 * seconds[item.nodeid])
+            signal.setitimer(signal.ITIMER_VIRTUAL, grace + 10 * seconds.get(item.nodeid, 1.0))
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=items[i + 1] if i + 1 < len(items) else None)
             if self.failed:
                 break
@@ -235,7 +237,7 @@ def pytest_options(tree: Path) -> list[str]:
 
 def forked(tree: Path, do: Callable[[], str], limit: float) -> tuple[str, float]:
     """Do something in a fork of this process; return who failed, and the CPU seconds."""
-    begin, said = time.monotonic(), tree.parent / "said.txt"
+    begin, before, said = time.monotonic(), 0.0, tree.parent / "said.txt"
     said.write_text("", encoding="utf-8")
     (tree / "now.txt").write_text("import", encoding="utf-8")
     child = os.fork()
@@ -260,7 +262,10 @@ def forked(tree: Path, do: Callable[[], str], limit: float) -> tuple[str, float]
         pid, status, used = os.wait4(child, os.WNOHANG)
         if pid:
             break
-        if time.monotonic() - begin > 60 + 20 * limit:
+        now, at_work = time.monotonic(), seconds_of(child)
+        if at_work > before:
+            begin, before = now, at_work
+        elif now - begin > HANGS:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.02)
     with suppress(ProcessLookupError):
@@ -272,6 +277,15 @@ def forked(tree: Path, do: Callable[[], str], limit: float) -> tuple[str, float]
     else:
         failed = said.read_text("utf-8")
     return failed, used.ru_utime + used.ru_stime
+
+
+def seconds_of(process: int) -> float:
+    """Return the CPU seconds of a process and of those it started that are at their end; 0 if it is gone."""
+    try:
+        numbers = Path(f"/proc/{process}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return sum(int(number) for number in numbers[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def parts_of(code: CodeType) -> Iterator[tuple[CodeType, bool]]:
@@ -326,11 +340,13 @@ def plant(bench: Bench, mutant: Mutant, codes: tuple[CodeType, CodeType], seen: 
 class Judge:
     """Who plants mutants in a tree of its own and runs their tests."""
 
-    def __init__(self, room: Path, seen: Seen, enough: float) -> None:
-        self.room, self.seen, self.enough = room, seen, enough
+    def __init__(self, room: Path, seen: Seen, enough: float, files: list[str]) -> None:
+        self.room, self.seen, self.enough, self.files = room, seen, enough, files
         self.own = room / "at" / str(os.getpid())
         self.tree = self.own / "tree"
         shutil.copytree(room / "tree", self.tree)
+        if files:
+            shutil.copytree(ROOT / "tests", self.tree / "tests", dirs_exist_ok=True)
         self.bench: Bench | None = None
         self.sound = dict[str, bool]()
 
@@ -340,8 +356,11 @@ class Judge:
         codes = other_code(self.tree / "src" / "lasca" / mutant.file, text, mutant.applied(text)[0])
         return codes is not None and not self.seen.on_import(mutant)
 
-    def plan(self, mutant: Mutant, kills: dict[str, int] | None = None) -> list[str]:
-        """Return the tests of a mutant, in order."""
+    def plan(self, mutant: Mutant, kills: dict[str, int] | None = None) -> list[str] | None:
+        """Return the tests of a mutant, in order; None: all that are collected."""
+        if self.files:
+            kept = [] if self.bench is None else [test for test in self.bench.items if self.sound.get(test, True)]
+            return kept or None
         tests = {test for test in self.seen.tests(mutant) if self.sound.get(test, True)}
         if self.bench is not None:
             tests &= self.bench.items.keys()
@@ -359,11 +378,11 @@ class Judge:
                 if change:
                     path.write_text(new, "utf-8")
                 row["by"], cpu = self._run(mutant, chosen, (text, new if change else text))
-                row["cpu"], row["run"] = round(row["cpu"] + cpu, 1), len(chosen)
+                row["cpu"], row["run"] = round(row["cpu"] + cpu, 1), len(chosen or ())
                 path.write_text(text, "utf-8")
                 os.utime(path, ns=times)
                 by = row["by"].rsplit(" (signal", 1)[0]
-                if not change or by not in self.seen.seconds or self._is_sound(by):
+                if not change or "::" not in by or self._is_sound(by):
                     return row
         finally:
             path.write_text(text, "utf-8")
@@ -372,10 +391,10 @@ class Judge:
                 if mutant.file.startswith("kernels/") and place.name != self.base:
                     shutil.rmtree(place, ignore_errors=True)
 
-    def _run(self, mutant: Mutant, chosen: list[str], texts: tuple[str, str]) -> tuple[str, float]:
+    def _run(self, mutant: Mutant, chosen: list[str] | None, texts: tuple[str, str]) -> tuple[str, float]:
         is_kernel = mutant.file.startswith("kernels/")
         grace = 60.0 if is_kernel else 10.0
-        limit = 60 + 10 * sum(self.seen.seconds[test] for test in chosen)
+        limit = 60 + 10 * sum(self.seen.seconds.get(test, 1.0) for test in chosen or ()) + 600 * (chosen is None)
         bench = self.bench
 
         def patched() -> str:
@@ -391,7 +410,7 @@ class Judge:
                 self._take_over(mutant)
             said = list[str]()
             new = Bench(lambda bench: said.append(bench.failed or bench.run(chosen, self.seen.seconds, grace)))
-            run_pytest(self.tree, sorted({test.split("::")[0] for test in chosen}), new)
+            run_pytest(self.tree, self.files or sorted({test.split("::")[0] for test in chosen or ()}), new)
             return said[0] if said else new.failed or "import"
 
         return forked(self.tree, imported if bench is None else patched, limit)
@@ -538,6 +557,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=10**9, help="how many")
     parser.add_argument("--only", choices=[*ROOMS], help="run: mutants of one room")
     parser.add_argument("--seconds", type=float, default=25.0, help="of tests, as the map timed them, for each mutant")
+    parser.add_argument("--tests", nargs="+", default=[], help="again: these test files as they are now, and no others")
     asked = parser.parse_intermixed_args()
     room = asked.room.resolve()
     if asked.what == "map":
@@ -553,7 +573,7 @@ def run(room: Path, asked: argparse.Namespace) -> None:
     os.environ.update(environment(room, room / "at" / str(os.getpid()) / "tree"))
     load_all()
     seen, results = Seen(room), Results(room)
-    judge = Judge(room, seen, asked.seconds)
+    judge = Judge(room, seen, asked.seconds, asked.tests)
 
     def is_wanted(where: str, mutant: Mutant) -> bool:
         old = results.read().get(mutant.name)
@@ -574,7 +594,7 @@ def run(room: Path, asked: argparse.Namespace) -> None:
         kills = defaultdict[str, int](int)
         for name, row in results.read().items():
             kills[f"{name.split(':')[0].removesuffix('.py')} {row['by'].split('::')[0]}"] += 1
-        row = judge.judge(mutant, kills, change=asked.what != "check") | {"room": where}
+        row = judge.judge(mutant, kills, change=asked.what != "check") | {"room": where, "again": asked.what == "again"}
         if asked.what != "check":
             results.add(mutant.name, row)
         print(
@@ -593,7 +613,8 @@ def run(room: Path, asked: argparse.Namespace) -> None:
 
         if asked.n > 0 and plain:
             wanted = [m for _, m in those if m in plain][: asked.n]
-            run_pytest(judge.tree, sorted({test.split("::")[0] for m in wanted for test in judge.plan(m)}), Bench(rest))
+            files = {test.split("::")[0] for m in wanted for test in judge.plan(m) or ()}
+            run_pytest(judge.tree, judge.files or sorted(files), Bench(rest))
     finally:
         os.chdir(room)
         shutil.rmtree(judge.own, ignore_errors=True)
@@ -601,12 +622,13 @@ def run(room: Path, asked: argparse.Namespace) -> None:
 
 def table(results: dict[str, dict[str, Any]]) -> None:
     """Print how many were killed, by room, and who survived."""
-    print(f"{'room':10s} mutants killed alive")
+    print(f"{'room':10s} mutants killed, of these again alive")
     for where in [*ROOMS, "all"]:
         rows = [row for row in results.values() if where in (row["room"], "all")]
         killed = sum(bool(row["by"]) for row in rows)
         share = f"{killed / len(rows):.1%}" if rows else ""
-        print(f"{where:10s} {len(rows):7d} {killed:6d} {len(rows) - killed:5d} {share}")
+        again = sum(bool(row["by"]) and row.get("again", False) for row in rows)
+        print(f"{where:10s} {len(rows):7d} {killed:6d} {again:13d} {len(rows) - killed:5d} {share}")
     for name, row in results.items():
         if not row["by"]:
             print(f"{name}\n    {row['old']!r}\n    {row['run']} of {row['tests']} tests were run")
