@@ -263,7 +263,7 @@ def test_without_a_scheme_a_token_is_asked_about_from_a_doubt_of_one_in_twenty()
         [["w"], ["w"], ["w"]], {"a": said, "b": said, "m": [["V"]] + [["N"]] * 2}, kinds=("person", "person", "model")
     )
     proba = {(0, 0): {"N": 1.0}, (1, 0): {"N": 0.96, "V": 0.04}, (2, 0): {"N": 0.94, "V": 0.06}}
-    areas = {area.sequence: area for area in find_items(corpus, truth_of(corpus, proba))}
+    areas = {area.sequence: area for area in find_items(corpus, truth_of(corpus, proba), everything=True)}
     assert set(areas) == {0, 2}  # a model says something else of the first
     assert sorted(who for voters in areas[0].voters for who in voters) == [0, 1]  # and has no voice
 

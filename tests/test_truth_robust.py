@@ -105,6 +105,7 @@ def test_what_all_members_know_adds_up_over_blocks() -> None:
     for name in ("sequences", "given", "own"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
     assert (whole.meet, whole.marks, whole.per_token) == (parts.meet, parts.marks, parts.per_token)
+    assert whole.per_token == len(triples(corpus)) / len({i for i, _, _ in triples(corpus)})
     pairs = {(corpus.token_sequence[i], a) for i, a, _ in triples(corpus)}
     assert whole.sequences.tolist() == [sum(b == a for _, b in pairs) for a in range(corpus.n_annotators)]
     assert whole.marks == sum(t != LABELS.index("O") for _, _, t in triples(corpus)) == whole.own[:, 0].sum()
