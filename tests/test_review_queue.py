@@ -14,7 +14,7 @@ import pytest
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.report.headline import first_items
-from lasca.review.items import USUAL, Area, distance, find_items
+from lasca.review.items import USUAL, Area, areas_of, distance, find_items
 from lasca.review.queue import (
     SETTLES,
     Experience,
@@ -255,6 +255,12 @@ def test_labels_of_no_scheme_are_asked_token_by_token() -> None:
     assert item.question == "label"
     assert {r[0][2] for r in item.area.readings} == {"N", "V"}
     assert item.area.errors == pytest.approx(0.5)
+
+
+def test_without_a_scheme_every_token_is_an_area() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"]], {"p": [["N", "V"], ["N"]]})
+    start, stop = areas_of(corpus, truth_of(corpus), Labels.of(corpus))
+    assert (start.tolist(), stop.tolist()) == ([0, 1, 2], [1, 2, 3])
 
 
 def test_without_a_scheme_a_token_is_asked_about_from_a_doubt_of_one_in_twenty() -> None:

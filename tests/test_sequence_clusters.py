@@ -267,7 +267,7 @@ def test_concentration_of_a_cluster_by_hand() -> None:
 
 
 @pytest.mark.parametrize("asked", [None, 2, 9])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 8, 22])  # of the last two somebody moves once more
 def test_clusters_are_where_plain_sums_leave_them(seed: int, asked: int | None) -> None:
     """Everybody is in the cluster that explains them best, given what its members said; the careful come first."""
     rng, T = np.random.default_rng(seed), 3
