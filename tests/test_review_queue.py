@@ -20,6 +20,7 @@ from lasca.review.queue import (
     Experience,
     Item,
     Queue,
+    _question,
     found_errors,
     make_queue,
     order_by,
@@ -240,6 +241,22 @@ def test_reasons_and_questions() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("readings", "asked"),
+    [
+        ([[(0, 2, "X")], [(0, 2, "Y")], []], "label"),
+        ([[(0, 2, "X")], []], "whether"),
+        ([[(0, 2, "X")], [(1, 2, "X")], []], "borders"),
+        ([[(0, 2, "X")], [(1, 2, "Y")]], "reading"),
+        ([[(0, 1, "X"), (2, 3, "X")], [(0, 2, "X"), (3, 4, "X")]], "reading"),  # of two spans: which ones?
+    ],
+)
+def test_what_is_asked_is_what_readings_differ_in(readings: list[Any], asked: str) -> None:
+    n = len(readings)
+    area = Area(0, 0, 4, tuple(map(tuple, readings)), (1 / n,) * n, ((0,),) * n, "marked")
+    assert _question(area) == asked
+
+
 def test_missed_is_what_nobody_marked_and_the_truth_does_not_either() -> None:
     tokens = [["w"], ["w"], ["w"]]
     people = {"a": [["O"], ["O"], ["O"]], "b": [["O"], ["O"], ["B-X"]], "c": [["O"], ["O"], ["O"]]}
@@ -334,6 +351,10 @@ def test_rows_are_cut_to_their_width_and_rounded() -> None:
         assert row["before"] == "…" + whole["before"][-9:]
         assert row["after"] == whole["after"][:9] + "…"
         assert (row["gain"], row["elsewhere"]) == (round(item.gain, 4), round(item.elsewhere, 4))
+        for name in ("before", "after"):
+            text = rows(corpus, [item], width=10_000)[0][name]
+            assert rows(corpus, [item], width=len(text))[0][name] == text
+            assert len(rows(corpus, [item], width=len(text) - 1)[0][name]) == len(text) - 1
 
 
 def test_experience_is_what_was_found_beside_what_was_expected() -> None:
