@@ -194,7 +194,7 @@ def test_the_locals_of_the_best_run_are_kept(lucky: bool) -> None:
     )  # fmt: skip
     plain = SimpleNamespace(start=start, update=lambda state, sums: (state, ends[state]))
     loop = {"rng": np.random.default_rng(0), "restarts": 4, "max_iter": 2, "tol": 0.0}
-    found = learner.run_learner(plain, work, loop, scale=1.0, lucky=lucky)
+    found = learn.run_learner(plain, work, loop, scale=1.0, lucky=lucky)
     assert told == ["reset", "keep", "reset", "keep", "reset", "reset", "back"]
     assert begun == [lucky, True, True, True]  # only the first start needs no luck
     assert (found.state, found.restart) == (1, 1)
