@@ -155,7 +155,11 @@ def test_shares_and_tallies_of_votes_are_counted_one_by_one() -> None:
 
     proba, labels = rng.dirichlet(np.ones(T), last - first), rng.integers(0, T, last - first)
     right, own, true = np.zeros(A), np.zeros((A, T)), np.zeros((A, T))
-    kernels.tally(first, last, start, annotator, label, proba, labels, right, own, true)
+    inferred, per_token = np.zeros(T), np.zeros(3)
+    kernels.tally(first, last, start, annotator, label, proba, labels, right, own, true, inferred, per_token)
+    sizes = [len(votes[i]) for i in range(first, last)]
+    assert per_token.tolist() == [sum(n == 0 for n in sizes), sum(n == 1 for n in sizes), sum(n > 1 for n in sizes)]
+    assert inferred.tolist() == [sum(n > 0 and t == s for n, s in zip(sizes, labels)) for t in range(T)]
     part = [(a, s, i - first) for i in range(first, last) for a, s in votes[i]]
     for a in range(A):
         assert right[a] == pytest.approx(sum(proba[i, s] for b, s, i in part if b == a))

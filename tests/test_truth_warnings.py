@@ -95,7 +95,7 @@ def test_an_average_of_chains() -> None:
         "a, b, c, d, e, f, g, h and 1 more",
     ]
     assert found(families={nine: 2.04})[0].endswith("together they count as 2.0")
-    assert "most of PER, LOC; its share" in found(held=("PER", "LOC"))[0]
+    assert "most of this: PER, LOC. Nobody" in found(held=("PER", "LOC"))[0]
     assert found(sums=(10_000, 10, 100, 15)) == ()
     assert found(sums=(10_000, 11, 100, 0)) == ("the text overrules the most frequent vote on 11 tokens (0.1%)",)
     assert found(sums=(10_000, 0, 50, 8))[0].startswith(
