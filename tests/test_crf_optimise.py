@@ -246,11 +246,12 @@ def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch:
     """Twelve steps of half a second; each improves the value by half of what the one before did."""
     now = [0.0]
     monkeypatch.setattr(optimise.time, "perf_counter", lambda: now[0])
-    clock = optimise._Clock(100, 1e-9, 2)
+    monkeypatch.setattr(optimise, "_PERIOD", 2)
+    clock = optimise._Clock(100, 1e-9)
     assert np.isnan(clock.left([3.0, 2.5, 2.25]))
     now[0] = 6.0
     trace = [1000.0 + 0.5**k for k in range(13)]
-    steps = np.log2(optimise.improvement(trace, 2) / 1e-9)
+    steps = np.log2(optimise.improvement(trace) / 1e-9)
     assert 9 < steps < 10
     assert clock.left(trace) == pytest.approx(0.5 * steps, rel=0.2)
     flat = [1000.0 - k for k in range(13)]  # no end in sight: all that is allowed
