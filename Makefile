@@ -57,7 +57,7 @@ fuzz: .venv/.test  ## long fuzz runs of the readers
 fuzz-long: .venv/.test  ## 200,000 mutated inputs per reader and 20,000 requests against the review server: hours
 	$(BIN)/python tests/fuzz_long.py $(if $(INPUTS),--inputs $(INPUTS)) $(if $(REQUESTS),--requests $(REQUESTS))
 
-mutants: .venv/.test  ## 400 random mutants, each against the tests that run its line: hours
+mutants: .venv/.test  ## 400 random mutants, each against the tests that run its line: half an hour
 	$(BIN)/python scripts/mutants.py map
 	$(BIN)/python scripts/mutants.py run
 	$(BIN)/python scripts/mutants.py table

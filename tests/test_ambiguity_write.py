@@ -46,6 +46,14 @@ def test_rows_say_where_what_and_who(records: tuple[CrowdCorpus, lasca.Truth, Am
     assert rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1)[0]["share"] is None
 
 
+def test_votes_are_told_by_their_number_then_by_label() -> None:
+    given = {"z": "A", "y": "B", "x": "B", "w": "C", "v": "A", "u": "D"}
+    corpus = CrowdCorpus.from_sequences([["w"]], {name: [[label]] for name, label in given.items()})
+    truth = lasca.MajorityVote().fit(corpus)
+    (row,) = rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy", fraction=1.0))
+    assert list(row["votes"].items()) == [("A", ["v", "z"]), ("B", ["x", "y"]), ("C", ["w"]), ("D", ["u"])]
+
+
 def test_context_is_cut_on_the_far_side() -> None:
     words = [f"w{i}" for i in range(60)]
     corpus = CrowdCorpus.from_sequences(

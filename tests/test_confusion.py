@@ -72,8 +72,12 @@ def test_from_golds_equals_the_formula() -> None:
 
 def test_expected_numbers_find_the_confusable_pairs(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
     gold = LabelConfusion.from_golds(corpus, "gold1", "gold2")
-    found = label_confusion(corpus, truth, find_ambiguity(corpus, truth))
+    ambiguity = find_ambiguity(corpus, truth)
+    found = label_confusion(corpus, truth, ambiguity)
     np.testing.assert_allclose(found.matrix, gold.matrix, rtol=0, atol=0.03)
+    assert ambiguity.pair_count is not None
+    pairs = [float(ambiguity.pair_count[a, b]) for a in range(corpus.n_labels) for b in range(a)]
+    assert found.counts["with two labels"] == pytest.approx(sum(pairs), rel=1e-6)
     assert {pair[:2] for pair in found.pairs(2)} == {("L1", "L2"), ("L4", "L5")}
     assert found.pairs()[0][2] == found.matrix.max()
 
@@ -88,8 +92,12 @@ def test_matrix_is_symmetric_with_an_empty_diagonal_and_frozen(corpus: CrowdCorp
 
 
 @pytest.mark.parametrize(
-    "matrix", [np.eye(2), np.zeros((2, 3)), np.array([[0, 0.5], [0.1, 0]]), np.array([[0, 2.0], [2, 0]])]
-)
+    "matrix",
+    [
+        np.eye(2), np.zeros((2, 3)), np.array([[0, 0.5], [0.1, 0]]), np.array([[0, 2.0], [2, 0]]),
+        np.array([[0, np.nan], [np.nan, 0]]), np.array([[0, -0.1], [-0.1, 0]]),
+    ],
+)  # fmt: skip
 def test_wrong_matrices_are_refused(matrix: np.ndarray) -> None:
     with pytest.raises(ParameterError, match="matrix must be"):
         LabelConfusion(matrix, ("A", "B"))
@@ -101,6 +109,9 @@ def test_saved_and_loaded_is_the_same(corpus: CrowdCorpus, truth: lasca.Truth, t
     loaded = LabelConfusion.load(tmp_path / "c")
     np.testing.assert_array_equal(loaded.matrix, found.matrix)
     assert (loaded.labels, loaded.source, loaded.counts) == (found.labels, found.source, found.counts)
+    with pytest.raises(StoreError, match="not empty"):
+        found.save(tmp_path / "c")
+    found.save(tmp_path / "c", overwrite=True)
     with pytest.raises(StoreError, match="no label confusion"):
         LabelConfusion.load(tmp_path)
     (tmp_path / "c" / "confusion.json").write_text('{"lasca": "confusion", "version": 1}')

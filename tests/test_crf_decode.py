@@ -101,6 +101,18 @@ def test_bad_arguments_are_named() -> None:
         crf.viterbi(features, weights, constraint=Constraint.none(2))
     with pytest.raises(ModelError, match="some label begin"):
         Constraint(np.ones((2, 2), dtype=bool), np.zeros(2, dtype=bool), np.ones(2, dtype=bool))
+    known = {"offsets": np.array([0, 1]), "slots": np.zeros((1, 1), np.int32), "bundle_start": np.array([0, 1])}
+    for feature in (1, -1):
+        with pytest.raises(ModelError, match="feature"):
+            crf.Features(**known, bundle_feature=np.array([feature], np.int32), n_features=1)
     broken: dict[str, Any] = {"offsets": np.array([0, 3]), "slots": np.zeros((2, 1), dtype=np.int32)}
     with pytest.raises(ModelError, match="number of tokens"):
         crf.Features(**broken, bundle_start=np.array([0, 0]), bundle_feature=np.zeros(0, dtype=np.int32), n_features=1)
+
+
+def test_of_equal_paths_the_earlier_labels_come_first() -> None:
+    features, weights, _ = random_problem(0, 2, [2])
+    even = Weights.zeros(weights.space)
+    assert crf.viterbi(features, even).tolist() == [0, 0]
+    (listed,) = crf.n_best(features, even, 4)
+    assert [tuple(path) for path, _ in listed] == [(0, 0), (1, 0), (0, 1), (1, 1)]

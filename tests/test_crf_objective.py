@@ -10,7 +10,7 @@ import pytest
 import naive
 from lasca import crf
 from lasca.crf.features import ParameterSpace, Weights
-from lasca.crf.objective import Objective
+from lasca.crf.objective import Objective, allowed_labels
 
 KINDS = ("hard", "partial", "allowed", "soft")
 OBJECTIVES = ("likelihood", "cost-sensitive", "softmax-margin")
@@ -133,3 +133,13 @@ def test_costs_need_not_be_symmetric(objective: str, true: int) -> None:
     cost = costs[1 - true, true]
     expected = np.log(1 + np.exp(cost)) if objective == "softmax-margin" else np.log(cost)
     assert function(np.zeros(space.size), np.zeros(space.size)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_labels_that_are_allowed_by_hand() -> None:
+    yes, no = True, False
+    known = allowed_labels(np.array([1, -1, 0]), 2)
+    assert known.tolist() == [[no, yes], [no, no], [yes, no]]
+    some = np.array([[yes, yes, no], [yes, yes, yes], [no, no, yes]])
+    assert allowed_labels(some, 3).tolist() == [[yes, yes, no], [no, no, no], [no, no, yes]]
+    shares = np.array([[0.2, 0.8], [0.01, 0.99]])
+    assert allowed_labels(shares, 2, 0.05).tolist() == [[yes, yes], [no, yes]]

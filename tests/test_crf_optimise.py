@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import minimize
 
 from lasca import crf
+from lasca.crf import optimise
 from lasca.crf.features import ParameterSpace
 from lasca.crf.objective import Objective
 from lasca.crf.training import make_space
@@ -239,3 +240,20 @@ def test_observed_space_of_soft_targets_keeps_shares_above_a_hundredth() -> None
     two = crf.Features.from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2]), 2)
     soft = np.array([[0.895, 0.1, 0.005], [0.3, 0.7, 0.0]], np.float32)
     assert make_space(two, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
+
+
+def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve steps of half a second; each improves the value by half of what the one before did."""
+    now = [0.0]
+    monkeypatch.setattr(optimise.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(optimise, "_PERIOD", 2)
+    clock = optimise._Clock(100, 1e-9)
+    assert np.isnan(clock.left([3.0, 2.5, 2.25]))
+    now[0] = 6.0
+    trace = [1000.0 + 0.5**k for k in range(13)]
+    steps = np.log2(optimise.improvement(trace) / 1e-9)
+    assert 9 < steps < 10
+    assert clock.left(trace) == pytest.approx(0.5 * steps, rel=0.2)
+    flat = [1000.0 - k for k in range(13)]  # no end in sight: all that is allowed
+    assert clock.left(flat) == pytest.approx(0.5 * (100 - 12))
+    assert clock.left([1000.0 + 0.01**k for k in range(13)]) == pytest.approx(0.5 * 88)  # it is there already

@@ -70,6 +70,8 @@ def test_whole_files_lines_and_cells() -> None:
         parse_json(source("f", b"{}\n{}")[0])
     with pytest.raises(FormatError, match="f:1: this is not JSON"):
         parse_json(source("f", b"")[0])
+    with pytest.raises(FormatError, match=r'f:2: this is not JSON.*23456789", "c": \? '):
+        parse_json(source("f", b'{"a": 1,\n"b": "0123456789012345678901234567890123456789", "c": ?  \n }')[0])
     assert list(parse_json_lines(source("f", b'{"a": 1}\r\n\n{"a": 2}')[0])) == [(1, {"a": 1}), (3, {"a": 2})]
     for bad in (b"\n[1]", b"\n{} {}", b"\n{"):
         with pytest.raises(FormatError, match="f:2"):

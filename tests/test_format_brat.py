@@ -130,3 +130,11 @@ def test_mutations_give_only_our_errors() -> None:
 @pytest.mark.fuzz
 def test_many_mutations_give_only_our_errors() -> None:
     assert_only_lasca_errors_in_files(attempt, VALID, max_examples=MANY)
+
+
+def test_files_that_end_in_ann_and_are_something_else_are_not_claimed() -> None:
+    other = {"b.ann": b"<annotations/>\n"}
+    right = {"a.txt": TEXT.encode(), "a.ann": ANN, "b.txt": TEXT.encode()}
+    assert brat.sniff(sources(right)) > 0.9
+    assert brat.sniff(sources(right | other)) == 0
+    assert brat.sniff(sources({"a.ann": ANN})) == 0

@@ -13,7 +13,7 @@ import pytest
 import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
-from lasca.formats import huggingface
+from lasca.formats import huggingface, huggingface_load
 from lasca.formats.base import files_of
 from mutations import FEW, MANY, assert_only_lasca_errors, assert_only_lasca_errors_in_files, samples, source, sources
 
@@ -210,6 +210,28 @@ def test_argilla_records() -> None:
     assert table(utf16)["u1"]["r1"] == ["O", "B-PER", "O"]
     nobody = dict.fromkeys(("spans.responses", "spans.responses.users", "spans.responses.status"))
     assert read(argilla(**nobody), argilla(id="r2")).n_sequences == 2
+
+
+def test_what_looks_like_spans() -> None:
+    span = {"start": 0, "end": 3, "label": "PER"}
+    for value in ([span], [], {"start": [0], "end": [3], "label": ["PER"]}):
+        assert huggingface._is_spans(value)
+    for value in ("PER", ["PER"], [span, "PER"], {"label": "PER"}, 3, None):
+        assert not huggingface._is_spans(value)
+
+
+def test_tables_with_too_many_rows_are_refused_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = pa.table({"tokens": [TOKENS] * 3, "ner_tags": [["O", "B-PER", "O"]] * 3})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    with pa.OSFile(str(tmp_path / "rows.arrow"), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+    for name in ("rows.parquet", "rows.arrow"):
+        data = (tmp_path / name).read_bytes()
+        monkeypatch.setattr(huggingface_load, "MAX_ROWS", 3)
+        assert huggingface.read(source(name, data)).n_sequences == 3
+        monkeypatch.setattr(huggingface_load, "MAX_ROWS", 2)
+        with pytest.raises(FormatError, match=r"the table has more than 2 rows \(got: 3\)"):
+            huggingface.read(source(name, data))
 
 
 def test_argilla_questions_fields_and_errors() -> None:

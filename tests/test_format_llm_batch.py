@@ -349,6 +349,8 @@ def test_whatever_a_model_answers_is_read_or_counted(answer: str) -> None:
 
 def test_an_answer_of_brackets_is_given_up() -> None:
     assert parse_answer("[{" * 100_000) is None
+    assert parse_answer("[{" * 50 + ' and so: [{"text": "Ada", "label": "PER"}]') == [{"text": "Ada", "label": "PER"}]
+    assert parse_answer("[{" * 101 + ' and so: [{"text": "Ada", "label": "PER"}]') is None  # given up before
 
 
 def test_on_the_command_line(corpus: CrowdCorpus, guide: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, ParameterError
-from lasca.formats.outcome import annotator_codes
+from lasca.formats.outcome import _codes, annotator_codes
 
 TOKENS = [["😊", "Ada", "Lovelace", "visited", "Rome"], ["Nothing", "here"]]
 ANN = [["O", "B-PER", "I-PER", "O", "B-LOC"], ["O", "O"]]
@@ -179,3 +179,11 @@ def test_layers_are_put_together_again(tmp_path: Path, by: str, format: str) -> 
     assert len(json.loads((tmp_path / "truth.jsonl").read_text())["label"]) == 3
     with pytest.raises(ParameterError, match="for layers"):
         lasca.write(layers, tmp_path / "x.conll", "conll")
+
+
+def test_labels_are_codes_of_the_corpus_or_none() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"p": [["X", "Y"]]})
+    assert _codes(corpus, [-1, 1]).tolist() == [-1, 1]
+    for wrong in ([-2, 0], [0, 2], [0], [0.5, 1.0]):
+        with pytest.raises(ParameterError, match="labels"):
+            _codes(corpus, wrong)

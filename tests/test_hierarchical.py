@@ -14,9 +14,10 @@ from lasca.corpus.votes import cut_into_blocks
 from lasca.engine import added
 from lasca.errors import ModelError, ParameterError
 from lasca.truth import Truth
+from lasca.truth import cluster_sampler as sampler
 from lasca.truth import clusters as tools
 from lasca.truth.base import Votes
-from lasca.truth.cluster_sampler import Priors, State, confusion
+from lasca.truth.cluster_sampler import Priors, State, confusion, hard_rows
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
 
@@ -150,6 +151,17 @@ def test_hard_tokens_are_seen_as_hard_not_as_a_rare_label(hard_tokens: CrowdCorp
     np.testing.assert_allclose(truth.proba.sum(axis=1), 1, rtol=1e-5)
     assert truth.confusion.shape == (15, 10, 10)
     np.testing.assert_allclose(truth.confusion.sum(axis=2), 1, rtol=1e-5)
+
+
+def test_rows_of_hard_tokens_by_hand() -> None:
+    """A part right; the rest as votes go, a part of it evenly: of labels given 6, 3 and 1 times."""
+    found = hard_rows(np.array([6.0, 3.0, 1.0]))
+    mass, right, even = sampler.HARD_MASS, sampler.HARD_RIGHT, sampler.HARD_EVEN
+    share = [(1 - even) * n / 10 + even / 3 for n in (6, 3, 1)]
+    for t in range(3):
+        others = sum(share) - share[t]
+        expected = [mass * (right if s == t else (1 - right) * share[s] / others) for s in range(3)]
+        np.testing.assert_allclose(found[t], expected, rtol=1e-12)
 
 
 def test_confusion_is_the_mean_over_levels(hard_tokens: CrowdCorpus) -> None:

@@ -422,6 +422,13 @@ def test_history_is_as_good_as_a_joint_fit(name: str, seed: int) -> None:
     assert (labels == gold).mean() >= (joint.labels == gold).mean() - 0.003
 
 
+def test_history_of_a_chain_with_other_settings_is_refused() -> None:
+    corpus = crowd(n_sequences=6)
+    before = model_class("hmm-crowd")(words=False, max_iter=2).fit(corpus)
+    with pytest.raises(ModelError, match="the history was fitted with another words"):
+        model_class("hmm-crowd")(words=True, max_iter=2).fit(corpus, history=before)
+
+
 def test_history_matches_by_name_and_lets_newcomers_in(tmp_path: Any) -> None:
     corpus = crowd(n_sequences=60, n_annotators=5)
     old = corpus.select(sequences=np.arange(40), annotators=corpus.annotators[1:])

@@ -41,6 +41,7 @@ def test_a_truth_as_a_table(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
     last = table.to_pylist()[-1]
     assert last["sequence"] == corpus.sequence_ids[len(corpus) - 1]
     assert last["position"] == len(corpus.sequence(len(corpus) - 1)) - 1
+    assert table.column_names == ["sequence", "position", "token", "label", "probability", "entropy", "voted"]
     assert "token" not in truth.to_table().column_names
     assert list(truth.to_table(backend="pandas").columns) == truth.to_table().column_names
     assert truth.to_table(backend="polars").height == corpus.n_tokens

@@ -14,12 +14,13 @@ import pytest
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.report.headline import first_items
-from lasca.review.items import USUAL, Area, distance, find_items
+from lasca.review.items import USUAL, Area, areas_of, distance, find_items
 from lasca.review.queue import (
     SETTLES,
     Experience,
     Item,
     Queue,
+    _question,
     found_errors,
     make_queue,
     order_by,
@@ -240,12 +241,54 @@ def test_reasons_and_questions() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("readings", "asked"),
+    [
+        ([[(0, 2, "X")], [(0, 2, "Y")], []], "label"),
+        ([[(0, 2, "X")], []], "whether"),
+        ([[(0, 2, "X")], [(1, 2, "X")], []], "borders"),
+        ([[(0, 2, "X")], [(1, 2, "Y")]], "reading"),
+        ([[(0, 1, "X"), (2, 3, "X")], [(0, 2, "X"), (3, 4, "X")]], "reading"),  # of two spans: which ones?
+    ],
+)
+def test_what_is_asked_is_what_readings_differ_in(readings: list[Any], asked: str) -> None:
+    n = len(readings)
+    area = Area(0, 0, 4, tuple(map(tuple, readings)), (1 / n,) * n, ((0,),) * n, "marked")
+    assert _question(area) == asked
+
+
+def test_missed_is_what_nobody_marked_and_the_truth_does_not_either() -> None:
+    tokens = [["w"], ["w"], ["w"]]
+    people = {"a": [["O"], ["O"], ["O"]], "b": [["O"], ["O"], ["B-X"]], "c": [["O"], ["O"], ["O"]]}
+    corpus = CrowdCorpus.from_sequences(tokens, people)
+    proba = {(0, 0): {"B-X": 0.3, "O": 0.7}, (1, 0): {"B-X": 0.6, "O": 0.4}, (2, 0): {"B-X": 0.3, "O": 0.7}}
+    found = {area.sequence: area.kind for area in find_items(corpus, truth_of(corpus, proba), everything=True)}
+    assert found == {0: "missed", 1: "marked", 2: "marked"}
+
+
 def test_labels_of_no_scheme_are_asked_token_by_token() -> None:
     corpus = CrowdCorpus.from_sequences([["run", "fast", "now"]], {"a": [["N", "A", "A"]], "b": [["V", "A", "A"]]})
     (item,) = make_queue(corpus, truth_of(corpus)).items
     assert item.question == "label"
     assert {r[0][2] for r in item.area.readings} == {"N", "V"}
     assert item.area.errors == pytest.approx(0.5)
+
+
+def test_without_a_scheme_every_token_is_an_area() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"]], {"p": [["N", "V"], ["N"]]})
+    start, stop = areas_of(corpus, truth_of(corpus), Labels.of(corpus))
+    assert (start.tolist(), stop.tolist()) == ([0, 1, 2], [1, 2, 3])
+
+
+def test_without_a_scheme_a_token_is_asked_about_from_a_doubt_of_one_in_twenty() -> None:
+    said = [["N"], ["N"], ["N"]]
+    corpus = CrowdCorpus.from_sequences(
+        [["w"], ["w"], ["w"]], {"a": said, "b": said, "m": [["V"]] + [["N"]] * 2}, kinds=("person", "person", "model")
+    )
+    proba = {(0, 0): {"N": 1.0}, (1, 0): {"N": 0.96, "V": 0.04}, (2, 0): {"N": 0.94, "V": 0.06}}
+    areas = {area.sequence: area for area in find_items(corpus, truth_of(corpus, proba), everything=True)}
+    assert set(areas) == {0, 2}  # a model says something else of the first
+    assert sorted(who for voters in areas[0].voters for who in voters) == [0, 1]  # and has no voice
 
 
 def test_models_that_came_with_the_export_do_not_speak() -> None:
@@ -308,6 +351,10 @@ def test_rows_are_cut_to_their_width_and_rounded() -> None:
         assert row["before"] == "…" + whole["before"][-9:]
         assert row["after"] == whole["after"][:9] + "…"
         assert (row["gain"], row["elsewhere"]) == (round(item.gain, 4), round(item.elsewhere, 4))
+        for name in ("before", "after"):
+            text = rows(corpus, [item], width=10_000)[0][name]
+            assert rows(corpus, [item], width=len(text))[0][name] == text
+            assert len(rows(corpus, [item], width=len(text) - 1)[0][name]) == len(text) - 1
 
 
 def test_experience_is_what_was_found_beside_what_was_expected() -> None:

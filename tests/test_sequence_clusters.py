@@ -19,7 +19,7 @@ from lasca.corpus.votes import cut_into_blocks
 from lasca.engine import Processes, Threads
 from lasca.errors import ModelError, ParameterError
 from lasca.truth.chain_sampler import ChainSampler, sample_states
-from lasca.truth.clusters import _concentration
+from lasca.truth.clusters import _concentration, found_clusters
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
@@ -264,6 +264,46 @@ def test_concentration_of_a_cluster_by_hand() -> None:
     grid = np.geomspace(1.0, 300.0, 16)
     expected = [max(grid, key=lambda eta: score(eta, t)) for t in (0, 1)]
     assert _concentration(counts, rows).tolist() == expected
+
+
+@pytest.mark.parametrize("asked", [None, 2, 9])
+@pytest.mark.parametrize("seed", [0, 1, 2, 8, 22])  # of the last two somebody moves once more
+def test_clusters_are_where_plain_sums_leave_them(seed: int, asked: int | None) -> None:
+    """Everybody is in the cluster that explains them best, given what its members said; the careful come first."""
+    rng, T = np.random.default_rng(seed), 3
+    careful, careless = 0.8 * np.eye(T) + 0.2 / T, np.array([[0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.3, 0.3, 0.4]])
+    kinds, pseudo = [careless, careful, careless, careful, None, careless, careful], 0.3 + 0.5 * np.eye(T)
+    counts = np.zeros((len(kinds), T, T))
+    for own, rows in zip(counts, kinds):
+        own[:] = 0 if rows is None else [rng.multinomial(rng.integers(2, 9), row) for row in rows]
+    found, scores = found_clusters(counts, asked, pseudo)
+    used, C = [0, 1, 2, 3, 5, 6], found.n_clusters
+    assert found.assignment[4] == -1
+    np.testing.assert_allclose(found.proba[4], 1 / C, rtol=1e-6)
+    members = [[a for a in used if found.assignment[a] == k] for k in range(C)]
+    log_weight = np.zeros((len(used), C))
+    right = list[float]()
+    for k, own in enumerate(members):
+        beta = counts[own].sum(axis=0) + pseudo
+        beta /= beta.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.shared[k], beta, rtol=1e-6)
+        right.append(float(np.trace(beta)))
+        eta = _concentration(counts[own], beta)
+        for i, a in enumerate(used):
+            log_weight[i, k] = np.log((len(own) + 1 / C) / (len(used) + 1))
+            for t in range(T):
+                n, prior = counts[a, t], eta[t] * beta[t]
+                log_weight[i, k] += gammaln(eta[t]) - gammaln(eta[t] + n.sum())
+                log_weight[i, k] += (gammaln(n + prior) - gammaln(prior)).sum()
+    assert right == sorted(right, reverse=True)
+    total = np.logaddexp.reduce(log_weight, axis=1)
+    np.testing.assert_allclose(found.proba[used], np.exp(log_weight - total[:, None]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(found.assignment[used], log_weight.argmax(axis=1))
+    best = min(scores, key=lambda score: score.bic)
+    assert best.n_clusters == C
+    assert best.log_likelihood == pytest.approx(total.sum(), rel=1e-9)
+    assert len(scores) == (5 if asked is None else 1)
+    assert scores[0].n_clusters == 1 if asked is None else min(asked, len(used)) >= C
 
 
 def test_the_threads_of_blas_change_no_byte() -> None:

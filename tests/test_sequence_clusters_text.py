@@ -63,6 +63,14 @@ def test_sequences_nobody_labelled_are_tagged_but_not_learned_from() -> None:
     np.testing.assert_array_equal(crossfit(corpus)(other), plain)
 
 
+def test_two_folds_at_least_must_have_something_to_learn_from() -> None:
+    words, ids = [["a", "b"]] * 4, ["d", "d", "e", "e"]
+    for labelled, possible in ((2, False), (3, True)):
+        said = [["X", "Y"] if s < labelled else [None, None] for s in range(4)]
+        corpus = CrowdCorpus.from_sequences(words, {"p": said}, metadata={"document": ids})
+        assert crossfit(corpus, folds=2).possible == possible
+
+
 def test_columns_become_features() -> None:
     features = crf.Features.from_csr(np.array([0, 1, 1, 2]), np.array([0, 1]), np.array([0, 2, 3]), 2)
     wider = with_columns(features, [(np.array([0, -1, 1]), 2), (np.array([-1, -1, 2]), 3)])

@@ -114,3 +114,87 @@ def test_progress_tells_how_many_votes_a_second(monkeypatch: pytest.MonkeyPatch)
     loop = {"rng": np.random.default_rng(0), "restarts": 1, "max_iter": 3, "tol": 0.0}
     learn.run_learner(plain, work, loop, scale=4e6, progress=lambda share, words: told.append(words))
     assert [words.split(", ")[1] for words in told if "iteration" in words] == ["2.0 million votes/s"] * 3
+
+
+class KilledError(Exception):
+    """The loop was killed."""
+
+
+class Memory:
+    """A keeper that kills the loop after so many saves."""
+
+    every = 2
+
+    def __init__(self) -> None:
+        self.kept: Halfway | None = None
+        self.saved: list[tuple[int, int]] = []
+        self.left = -1
+
+    def load(self) -> Halfway | None:
+        return self.kept
+
+    def save(self, halfway: Halfway) -> None:
+        self.kept = halfway
+        self.saved.append((halfway.restart, len(halfway.trace)))
+        self.left -= 1
+        if self.left == 0:
+            raise KilledError
+
+
+def test_a_loop_that_was_killed_anywhere_ends_where_it_would_have() -> None:
+    whole = Memory()
+    found = run(restarts=3, max_iter=5, tol=0, keeper=whole)
+    assert whole.saved == [(0, 2), (0, 4), (1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4), (3, 0)]
+    for left in range(1, 10):
+        memory, ended = Memory(), list[float]()
+        memory.left = left
+        with pytest.raises(KilledError):
+            run(restarts=3, max_iter=5, tol=0, keeper=memory)
+        again = run(restarts=3, max_iter=5, tol=0, keeper=memory, finished=ended.append)
+        assert again.objectives == found.objectives
+        assert (again.state, again.restart, again.converged) == (found.state, found.restart, False)
+        np.testing.assert_array_equal(again.trace, found.trace)
+        assert ended == list(found.objectives[left // 3 :])  # each run ends with its third save
+        assert memory.saved == whole.saved
+
+
+def test_a_rise_of_just_the_tolerance_is_a_rise_and_of_equal_runs_the_first_counts() -> None:
+    found = run_em(
+        lambda rng: 0,
+        lambda n: (n + 1, float(n)),
+        rng=np.random.default_rng(0),
+        max_iter=6,
+        tol=0.5,
+        scale=2,
+        restarts=3,
+    )
+    assert found.trace.tolist() == [0, 1, 2, 3, 4, 5]
+    assert (found.converged, found.restart, found.objectives) == (False, 0, (5.0, 5.0, 5.0))
+
+
+def test_a_state_that_rests_ends_a_run_whatever_its_objective() -> None:
+    found = run_em(
+        lambda rng: 0, lambda n: (n + 1, -float(n)), rng=np.random.default_rng(0), tol=1.0, rests=lambda n: n == 7
+    )
+    assert (found.state, found.converged, len(found.trace)) == (7, True, 7)
+
+
+@pytest.mark.parametrize("lucky", [False, True])
+def test_the_locals_of_the_best_run_are_kept(lucky: bool) -> None:
+    ends, told = {0: -3.0, 1: -1.0, 2: -1.0, 3: -2.0}, list[str]()
+    begun = list[bool]()
+
+    def start(summary: object, rng: object) -> int:
+        begun.append(rng is not None)
+        return len(begun) - 1
+
+    work = SimpleNamespace(
+        reset=lambda: told.append("reset"), summary=tuple, sum=lambda state: state, keep=lambda: told.append("keep"),
+        back=lambda: told.append("back"),
+    )  # fmt: skip
+    plain = SimpleNamespace(start=start, update=lambda state, sums: (state, ends[state]))
+    loop = {"rng": np.random.default_rng(0), "restarts": 4, "max_iter": 2, "tol": 0.0}
+    found = learn.run_learner(plain, work, loop, scale=1.0, lucky=lucky)
+    assert told == ["reset", "keep", "reset", "keep", "reset", "reset", "back"]
+    assert begun == [lucky, True, True, True]  # only the first start needs no luck
+    assert (found.state, found.restart) == (1, 1)

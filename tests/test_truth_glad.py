@@ -70,6 +70,21 @@ def test_objective_and_posterior_equal_the_formula(seed: int) -> None:
         np.testing.assert_allclose(proba[token], weights / weights.sum(), atol=1e-6)
 
 
+def test_known_labels_are_the_only_ones_that_are_summed_over() -> None:
+    corpus = crowd(n_sequences=4, n_annotators=4, seed=1)
+    voted = np.flatnonzero(np.diff(corpus.token_start))
+    known = {int(i): int(t) for i, t in zip(voted[::3], np.random.default_rng(2).integers(0, 3, len(voted)))}
+    codes = np.full(corpus.n_tokens, -1)
+    codes[list(known)] = list(known.values())
+    state, proba = random_state(corpus, 3), np.empty((corpus.n_tokens, 3), dtype=np.float32)
+    after, objective = Passes(corpus.with_known(codes), LEARNED).step(state, proba)
+    numbers = (state.ability, state.log_ease, np.exp(state.log_gamma), 0.1)
+    assert objective == pytest.approx(naive.glad_log_posterior(triples(corpus), *numbers, known=known), rel=1e-11)
+    np.testing.assert_array_equal(proba[list(known)], np.eye(3)[list(known.values())])
+    totals = proba[voted].sum(axis=0, dtype=np.float64) + 0.1
+    np.testing.assert_allclose(after.log_gamma, np.log(totals / totals.sum()), rtol=1e-5)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_every_step_rises_from_any_state(seed: int) -> None:
     corpus = crowd(n_sequences=4, n_annotators=4, seed=seed)

@@ -82,3 +82,10 @@ def test_reliability_is_the_mean_and_interval_of_jeffreys() -> None:
     low, high = beta.ppf([0.025, 0.975], right + 0.5, 4 - right + 0.5)
     assert found["reliability_low"] == pytest.approx(low, rel=1e-6)
     assert found["reliability_high"] == pytest.approx(high, rel=1e-6)
+
+
+def test_ties_and_tokens_without_votes_are_counted() -> None:
+    said = {"p": [["A", "A", "B", None, "A"]], "q": [["B", "A", "A", None, None]]}
+    corpus = CrowdCorpus.from_sequences([["w"] * 5], said)
+    found = MajorityVote().fit(corpus).diagnostics
+    assert (found["ties"], found["tokens_without_votes"]) == (2, 1)

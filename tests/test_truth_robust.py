@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import naive
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, cut_into_blocks
@@ -17,6 +18,7 @@ from lasca.kernels.rows import pair_counts
 from lasca.truth import Votes, model_class
 from lasca.truth.annotator_models import VoteRows
 from lasca.truth.chain import StateSpace
+from lasca.truth.evidence import RowCounts
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
 from lasca.truth.robust import MEMBERS, RobustSequence, _judged, _say
@@ -103,6 +105,7 @@ def test_what_all_members_know_adds_up_over_blocks() -> None:
     for name in ("sequences", "given", "own"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
     assert (whole.meet, whole.marks, whole.per_token) == (parts.meet, parts.marks, parts.per_token)
+    assert whole.per_token == len(triples(corpus)) / len({i for i, _, _ in triples(corpus)})
     pairs = {(corpus.token_sequence[i], a) for i, a, _ in triples(corpus)}
     assert whole.sequences.tolist() == [sum(b == a for _, b in pairs) for a in range(corpus.n_annotators)]
     assert whole.marks == sum(t != LABELS.index("O") for _, _, t in triples(corpus)) == whole.own[:, 0].sum()
@@ -157,6 +160,38 @@ def test_good_annotators_are_no_family() -> None:
     for seed in range(4):
         corpus = crowd(150, n_annotators=8, seed=seed, coverage=1.0, accuracy=[0.97, 0.97, 0.95, *[0.6] * 5])
         assert families_of(corpus) == []
+
+
+def pairs_that_met(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Same marks and marks of each pair: people of all qualities, some of them families, some who hardly met."""
+    n = int(rng.integers(4, 12))
+    quality, kin = rng.uniform(0.3, 0.98, n), rng.integers(0, 5, n) * (rng.random(n) < 0.7)
+    repeats = rng.choice([0.0, 0.3, 0.6, 0.9], 5)
+    marks = rng.choice([10, 30, 39, 60, 200, 2000], (n, n), p=[0.1, 0.1, 0.05, 0.25, 0.25, 0.25])
+    marks = np.floor((marks + marks.T) / 2 * rng.uniform(0.8, 1.0, (n, n)))
+    np.fill_diagonal(marks, 0)
+    alone = np.outer(quality, quality)
+    related = (kin[:, None] == kin[None, :]) & (kin[:, None] > 0)
+    share = np.where(related, alone + repeats[kin][:, None] * (1 - alone), alone) + rng.normal(0, 0.02, (n, n))
+    same = np.triu(np.floor(np.sqrt(marks * marks.T) * np.clip(share, 0, 1)), 1)
+    return same + same.T, marks
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("spans", [False, True])
+def test_families_are_those_of_plain_sums_over_pairs(spans: bool, declared: bool) -> None:
+    sizes = set[int]()
+    for seed in range(25):
+        same, marks = pairs_that_met(np.random.default_rng([seed, spans, declared]))
+        n, met = len(same), np.flatnonzero(marks)
+        told = ["f" if declared and a in (1, 3) else None for a in range(n)]
+        rows = RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1))
+        found = find_families(lambda pairs, rows=rows: (rows,), told, 0 if spans else -1)
+        family, repeats = naive.find_families(same, marks, [1 if told[a] else a for a in range(n)], spans)
+        assert found.family.tolist() == family
+        np.testing.assert_allclose(found.repeats, repeats, rtol=1e-9)
+        sizes |= {len(found.members())}
+    assert sizes >= ({1} if declared else {0, 1})
 
 
 def test_a_family_of_exact_copies_weighs_as_one() -> None:

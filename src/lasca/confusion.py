@@ -54,7 +54,7 @@ class LabelConfusion(Record):
         T = len(self.labels)
         if matrix.shape != (T, T):
             raise ParameterError("matrix", matrix.shape, f"of shape ({T}, {T}): one row per label")
-        good = np.isfinite(matrix).all() and (matrix >= 0).all() and (matrix <= 1 + 1e-12).all()
+        good = (matrix >= 0).all() and (matrix <= 1 + 1e-12).all()
         if not good or not np.array_equal(matrix, matrix.T) or np.diag(matrix).any():
             raise ParameterError("matrix", "something else", "symmetric, in [0, 1], with a diagonal of 0")
         object.__setattr__(self, "matrix", readonly(matrix))

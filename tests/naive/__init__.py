@@ -15,6 +15,7 @@ from naive.crf import (
     sembler,
     weighed_perceptron,
 )
+from naive.families import find_families
 from naive.hmm import PlainHmm, hmm_counts, hmm_step
 from naive.joint import crf_ma, raykar
 from naive.sequences import bayesian_sequence, bayesian_sequence_evidence, hmm_crowd
@@ -49,6 +50,7 @@ __all__ = [
     "ds_counts",
     "ds_posterior",
     "ds_with_soft",
+    "find_families",
     "glad_log_posterior",
     "hc_draw_labels",
     "hc_draw_prior",

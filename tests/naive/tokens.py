@@ -142,12 +142,13 @@ def glad_log_posterior(
     smoothing: float,
     mean: tuple[float, float] = (1.0, 1.0),
     sd: tuple[float, float] = (1.0, 1.0),
+    known: dict[int, int] | None = None,
 ) -> float:
-    """ln p(y, α, ln β, γ) of GLAD up to a constant, by the formula."""
+    """ln p(y, α, ln β, γ) of GLAD up to a constant, by the formula; `known`: the true labels of some tokens."""
     T, total = len(gamma), 0.0
     for token in sorted({i for i, _, _ in votes}):
         evidence = 0.0
-        for t in range(T):
+        for t in range(T) if known is None or token not in known else [known[token]]:
             p = gamma[t]
             for i, a, s in votes:
                 if i == token:

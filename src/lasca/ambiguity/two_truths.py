@@ -91,7 +91,7 @@ def start_of(n: Ints, mass: Ints, n_tokens: int, confusion: Array) -> PairStart:
     even = 0.5 / T + 0.5 * gamma
     kappa = np.outer(even, even) * (1 - np.eye(T))
     prior = PairPrior(steps.PAIRS * T * kappa / kappa.sum(), np.tile(steps.ROWS * even, (T, 1)))
-    confused = counts.sum(axis=0) * (1 - np.eye(T))
+    confused = counts.sum(axis=0)
     order = np.argsort(-(confused + confused.T), axis=1, kind="stable")
     near = np.array([[b for b in row if b != a][:NEAR] for a, row in enumerate(order)], np.int16).reshape(T, -1)
     given = counts.transpose(0, 2, 1)[:, None]
