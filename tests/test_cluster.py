@@ -44,11 +44,13 @@ pytestmark = [
 ]
 
 
+LOCAL: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with dask.config.set({"distributed.admin.low-level-log-length": 200_000}):  # the log of tasks forgets nothing
-        cluster = distributed.LocalCluster(**options)
+        cluster = distributed.LocalCluster(n_workers=2, **LOCAL)
         with distributed.Client(cluster) as client:
             yield client
         with suppress(KeyError):  # Dask may have forgotten a worker that died before it hears that it is gone
@@ -356,7 +358,7 @@ def test_a_cluster_without_workers_is_not_waited_for(sharded: ShardedCorpus, tmp
     monkeypatch.setattr(engines, "PATIENCE", 0.5)
     monkeypatch.setattr(engines, "_check_versions", lambda client: None)
     with (
-        distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=0, **LOCAL) as cluster,
         distributed.Client(cluster) as client,
         pytest.raises(ModelError, match="the cluster has no workers any more"),
     ):
@@ -369,10 +371,9 @@ def test_workers_that_stay_at_their_memory_limit_are_not_waited_for(
 ) -> None:
     monkeypatch.setattr(engines, "LOOK", 0.2)
     monkeypatch.setattr(engines, "PATIENCE", 0.5)
-    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with (
         dask.config.set({"distributed.worker.memory.pause": 0.01, "distributed.worker.memory.terminate": False}),
-        distributed.LocalCluster(**options, memory_limit="1GB") as cluster,
+        distributed.LocalCluster(n_workers=1, **LOCAL, memory_limit="1GB") as cluster,
         distributed.Client(cluster) as client,
         pytest.raises(ModelError, match="all workers of the cluster are at their memory limit"),
     ):
@@ -400,9 +401,8 @@ def test_workers_make_their_kernels_once_and_share_them(
     """The first worker compiles what it needs once, however many tasks it does; those that come later find it."""
     small_blocks(monkeypatch)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))  # of the workers: this process has its own
-    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     for n in (1, 2):
-        with distributed.LocalCluster(n_workers=n, **options) as cluster, distributed.Client(cluster) as client:
+        with distributed.LocalCluster(n_workers=n, **LOCAL) as cluster, distributed.Client(cluster) as client:
             aggregate_shards(sharded, tmp_path / str(n), model_class("ds")(max_iter=4, tol=0), engine=client)
             found = client.run(_compiled).values()
         files = len(list((tmp_path / "kernels").rglob("*.nbc")))
@@ -433,15 +433,20 @@ def _compiled() -> tuple[int, int]:
 
 def test_a_corpus_larger_than_the_memory_of_a_worker(tmp_path: Path) -> None:
     """A worker gets 200 MB more than it needs to be there; the corpus, in shards, is larger than all of that."""
-    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with distributed.LocalCluster(**options, memory_limit=0) as cluster, distributed.Client(cluster) as client:
+    with (
+        distributed.LocalCluster(n_workers=1, **LOCAL, memory_limit=0) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         (baseline,) = client.run(_memory).values()
     limit = baseline + (200 << 20)
     pieces = simulate.big_shards(32, int(1.02 * limit / 9), n_annotators=1000, n_labels=3, seed=1)  # 9 bytes a vote
     corpus = write_shards(pieces, tmp_path / "c", votes=2_000_000)
     assert sum(file.stat().st_size for file in corpus.folder.rglob("*.arrow")) > limit
     aggregate_shards(corpus, tmp_path / "threads", model_class("ds")(max_iter=2, tol=0))
-    with distributed.LocalCluster(**options, memory_limit=limit) as cluster, distributed.Client(cluster) as client:
+    with (
+        distributed.LocalCluster(n_workers=1, **LOCAL, memory_limit=limit) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         (before,) = client.run(os.getpid).values()
         aggregate_shards(corpus, tmp_path / "dask", model_class("ds")(max_iter=2, tol=0), engine=client)
         (after,) = client.run(os.getpid).values()

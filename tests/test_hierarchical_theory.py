@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ LEVELS = pytest.mark.parametrize("hard", [NONE, HARD], ids=["one level", "two le
 class Labelled(State):
     """A state of a chain with the labels it stands for."""
 
-    z: np.ndarray
+    z: np.ndarray = field(kw_only=True)
 
 
 class Crowd:

@@ -67,7 +67,7 @@ def tally(  # type: ignore[no-untyped-def]
     """
     for i in range(first, last):
         n = start[i + 1] - start[i]
-        per_token[min(n, 2)] += 1
+        per_token[n if n < 2 else 2] += 1
         if n > 0:
             inferred[labels[i - first]] += 1
         for j in range(start[i], start[i + 1]):
