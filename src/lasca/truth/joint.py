@@ -182,12 +182,14 @@ class JointModel(TruthModel):
             (counted,) = added(work.map(_counted, reading))
             reading.extractor.settle(counted)
             found = work.map(_extracted, reading)
+        n_features = reading.extractor.n_features
+        del reading, counted  # words and counts of features make room
         blocks = [replace(block, beside=own) for block, own in zip(blocks, found)]
         with self._work(learner, blocks) as work:
             seen, moves = added(work.map(_seen, learner))
         learner = replace(learner, space=crf.ParameterSpace.of_seen(seen, moves))
         run, posterior, _ = self._learned(learner, blocks, votes, progress, **{self._way: True})
-        diagnostics = dict(posterior.diagnostics) | {"n_features": reading.extractor.n_features}
+        diagnostics = dict(posterior.diagnostics) | {"n_features": n_features}
         return self._described(run, replace(posterior, diagnostics=diagnostics))
 
 
