@@ -12,7 +12,8 @@ from lasca.corpus.evidence import SoftVotes
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.annotator_models import VoteRows
-from lasca.truth.average import Averaging, Ending, Keep, Said, Verdict
+from lasca.truth.average import Averaging, Ending, Said, Verdict
+from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
 from lasca.truth.guards import Crowd, Look, Rates, unanimous
@@ -150,7 +151,29 @@ def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:
     assert four.least_ratio == 0.75
     two = Rates(known("XOOOO", "XXXXO"))
     assert two.ratios(said[:2], 0 * said[:2])[0] == pytest.approx((0.4 + 1.0) / 2)
-    assert two.held(np.zeros(two.own.shape[1]), said[:2], 0 * said[:2])[0] == pytest.approx(np.log(1 / 0.7))
+    marks = np.full(two.own.shape[1], 4.0)
+    assert two.held(0 * marks, said[:2], 0 * said[:2], marks)[0] == pytest.approx(np.log(1 / 0.7))
+
+
+def test_most_voices_hold_rates_from_below() -> None:
+    """Two of three mark two tokens; a third is marked by one. Copies are one voice, and one voice holds nothing."""
+    crowd = known("XXXOO", "XXOOO", "OOOOO")
+    assert crowd.agreed[0] == 2
+    rates = Rates(crowd)
+    fits = np.ones((3, len(crowd.agreed)))
+
+    def held(weight: float, found: float) -> float:
+        return float(rates.held(np.full(len(crowd.agreed), weight), fits, 0 * fits, np.full(fits.shape[1], found))[0])
+
+    assert held(0.0, 1.5) == 0.0
+    assert held(0.0, 1.0) == pytest.approx(np.log(2 / (0.75 * 2 + 1)))
+    assert held(-0.2, 1.5) == pytest.approx(-0.2)
+    assert held(-0.2, 40.0) == 0.0
+    assert held(0.0, 0.0) == -0.5
+    assert known("XXX..", "..XOO").agreed[0] == 1
+    corpus = corpus_of("XXXOO", "XXOOO")
+    look = Look(corpus.labels, Families(np.array([0, 0]), np.array([1.0, 1.0])))
+    assert look.crowd(look.summarise(block_of(corpus))).agreed[0] == 0
 
 
 def test_the_base_speaks_as_far_as_votes_do_not_meet_and_no_pseudo_count_is_tiny() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from hidden_cases import fitted, some_text
+from hidden_cases import calibrated_of, fitted, plain_of, share_that_meets, some_text
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
 from lasca.truth import chain_sampler, crf_text
@@ -18,8 +18,8 @@ from lasca.truth.base import Votes
 from lasca.truth.chain import StateSpace
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import Texts
-from lasca.truth.starts import LevelStart, dawid_skene_start, share_that_meets, vote_shares
-from lasca.truth.tempering import GRID, calibrated, held_out_votes, referee, without_text
+from lasca.truth.starts import LevelStart, dawid_skene_start, vote_shares
+from lasca.truth.tempering import GRID, held_out_votes, referee
 from truth_cases import crowd
 
 
@@ -52,7 +52,7 @@ def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.Mon
     def spoiled(*args: Any, **options: Any) -> Any:
         chains = run_chains(*args, **options)
         for chain in chains:
-            ran.append(chain.state.work.describe(chain.state.sweep, chain_sampler.as_described)[0][0])
+            ran.append(chain.state.work.describe(chain.state.sweep, lambda number, block, proba, *_: proba)[0])
             crowds.append(chain.store.crowd.copy())
         stuck = replace(chains[1], kept=chains[1].kept - 1e6)
         stuck.store.crowd[:] = 1e3
@@ -61,7 +61,7 @@ def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.Mon
     monkeypatch.setattr(chain_sampler, "run_chains", spoiled)
     found = chain_sampler.sample_states(fit, rng=np.random.default_rng(0), **settings)
     assert found.in_range.tolist() == [True, False, True]
-    np.testing.assert_allclose(found.labels, (ran[0] + ran[2]) / 2, rtol=1e-6)
+    np.testing.assert_allclose(found.fit.labels, (ran[0] + ran[2]) / 2, rtol=1e-6)
     assert not np.allclose(ran[0], ran[1])
     np.testing.assert_allclose(found.crowd, (crowds[0] + crowds[2]) / 6, rtol=1e-12)
 
@@ -164,7 +164,7 @@ def test_calibrated_probabilities_with_text_by_their_definition() -> None:
     fit = fitted(corpus, text, memory=False, words=False)
     table = fitted(corpus, memory=False, words=False).state.tables[0]
     fit = replace(fit, state=replace(fit.state, tables=(3 * table, np.zeros((T, T)))))
-    crowd_alone = without_text(fit)
+    crowd_alone = plain_of(fit)
     voted = np.diff(corpus.token_start) > 0
     found = referee(crowd_alone[voted], text[voted].astype(float), confusion_prior(T, 11.0, 10.0))
     assert found.tau < 0.8
@@ -173,6 +173,6 @@ def test_calibrated_probabilities_with_text_by_their_definition() -> None:
         warm = p**found.tau
         warm /= warm.sum()
         expected[i] = sum(q[s] * warm * found.confusion[:, s] / (warm @ found.confusion[:, s]) for s in range(T))
-    out, numbers = calibrated(fit, fit.labels, 0.0)
+    out, numbers = calibrated_of(fit, 0.0)
     assert numbers["temperature"] == pytest.approx(1 / found.tau)
     np.testing.assert_allclose(out, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)

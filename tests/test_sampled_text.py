@@ -16,7 +16,8 @@ from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.engine import Processes
 from lasca.pipeline.sharded import aggregate_shards
 from lasca.truth import model_class
-from lasca.truth.average import Keep, Said
+from lasca.truth.average import Said
+from lasca.truth.beside import Keep
 from lasca.truth.crf_text import CrfText
 from lasca.truth.sampled_text import SampledText
 from lasca.truth.text_models import CrossFit, text_model

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import gammaln
 
 import naive
-from hidden_cases import fitted, some_text
+from hidden_cases import fitted, path_of, some_text
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import cut_into_blocks
 from lasca.engine import Processes, Threads
@@ -115,7 +115,7 @@ def test_sampling_and_variational_bayes_agree_where_parameters_are_known() -> No
         text_prior=(6e5, 4e5), memory=False,
     )  # fmt: skip
     draws = sample_states(fit, rng=np.random.default_rng(0), n_chains=2, n_warmup=2, n_samples=30, n_threads=1)
-    np.testing.assert_allclose(draws.labels, fit.labels, atol=0.01)
+    np.testing.assert_allclose(draws.fit.labels, fit.labels, atol=0.01)
 
 
 def test_drawn_states_have_the_probabilities_they_should() -> None:
@@ -135,8 +135,8 @@ def test_sampling_and_variational_bayes_agree_on_a_small_crowd(changes: dict[str
     corpus = crowd(n_sequences=60, n_annotators=6, seed=3)
     fit = fitted(corpus, n=40, **changes)
     draws = sample_states(fit, rng=np.random.default_rng(0), n_chains=2, n_warmup=30, n_samples=60, n_threads=2)
-    assert np.abs(draws.labels - fit.labels).mean() < 0.03
-    assert (draws.path == fit.path).mean() > 0.97
+    assert np.abs(draws.fit.labels - fit.labels).mean() < 0.03
+    assert (path_of(draws.fit) == path_of(fit)).mean() > 0.97
     assert np.isfinite(draws.trace).all()
 
 
@@ -151,7 +151,7 @@ def test_draws_are_the_same_on_every_engine() -> None:
         model.engine = engine
         fit = replace(fitted(corpus, n=2, words=False), blocks=blocks, open=model._work)
         found.append(sample_states(fit, rng=np.random.default_rng(0), n_chains=2, n_warmup=1, n_samples=3, n_threads=1))
-    assert found[0].labels.tobytes() == found[1].labels.tobytes()
+    assert found[0].fit.labels.tobytes() == found[1].fit.labels.tobytes()
     assert found[0].trace.tobytes() == found[1].trace.tobytes()
 
 

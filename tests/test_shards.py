@@ -20,6 +20,7 @@ from lasca.formats.stream import read_pieces
 from lasca.pipeline.sharded import aggregate_shards
 from lasca.records import read_record, write_record
 from lasca.truth import MODEL_NAMES, Truth, model_class, supporting
+from lasca.truth.base import Posterior, TruthModel
 from shard_cases import OPTIONS, in_pieces, parts_of, small_blocks
 from test_learners import rich_crowd
 from truth_cases import crowd
@@ -189,16 +190,46 @@ def test_out_of_core_gives_the_bytes_of_memory(name: str, tmp_path: Path, monkey
     assert sums[0] == sums[1] == sums[2]
 
 
-def test_models_that_are_no_learners_read_the_whole(tmp_path: Path) -> None:
+def test_every_model_reads_blocks_and_models_of_others_the_whole(tmp_path: Path) -> None:
     corpus = crowd(n_sequences=30)
     sharded = write_shards(in_pieces(corpus, 8), tmp_path / "c", votes=200)
-    assert set(MODEL_NAMES) - set(SHARDED) == {"hc-seq"}
-    models = [model_class("hc-seq")(rounds=0, max_iter=3) for _ in range(2)]
+    assert set(MODEL_NAMES) == set(SHARDED)
+    models = [OfSomebody() for _ in range(2)]
     assert models[0].fit(sharded).proba.tobytes() == models[1].fit(corpus).proba.tobytes()
-    with pytest.raises(ModelError, match=r"hc-seq needs the whole corpus in memory.*ds"):
+    with pytest.raises(ModelError, match=r"ours needs the whole corpus in memory.*ds"):
         aggregate_shards(sharded, tmp_path / "out", models[0])
-    with pytest.raises(ModelError, match="hc cannot take a corpus in shards if sequence is set"):
-        model_class("hc")(sequence=True).fit(sharded)
+
+
+class OfSomebody(TruthModel):
+    """A model that is no learner."""
+
+    name = "ours"
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        return Posterior(np.full((corpus.n_tokens, corpus.n_labels), 1 / corpus.n_labels))
+
+
+@pytest.mark.parametrize("most", [10**6, 900])
+def test_hc_with_sequences_and_draws_out_of_core_gives_the_bytes_of_memory(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sampler of chains, and a text that is learned from a sample."""
+    small_blocks(monkeypatch)
+    monkeypatch.setattr("lasca.truth.sequence_clusters.MOST_TRAINED", most)
+    rich = rich_crowd()
+    corpus = rich.select(annotators=rich.annotators[:-1])
+    parts = {**OPTIONS["hc-seq"], "inference": "gibbs", "n_warmup": 1, "n_samples": 3}
+    sharded = write_shards(in_pieces(corpus, 50), tmp_path / "c", votes=5000)
+    one, other = (model_class("hc")(sequence=parts).fit(taken) for taken in (corpus, sharded))
+    written = aggregate_shards(sharded, tmp_path / "out", model_class("hc")(sequence=parts))
+    for field in ("labels", "proba", "confusion", "trace"):
+        assert getattr(one, field).tobytes() == getattr(other, field).tobytes(), field
+    assert one.annotators.equals(other.annotators)
+    assert one.annotators.equals(written.annotators)
+    proba = parts_of(tmp_path / "out").column("proba").combine_chunks().flatten().to_numpy()
+    assert proba.tobytes() == one.proba.tobytes()
+    assert [word["name"] for word in one.diagnostics["rounds"]][-1] == "text 1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "out"]
 
 
 def test_what_was_learned_of_shards_is_a_history(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidden_cases import fitted
+from hidden_cases import calibrated_of, fitted, plain_of, with_labels
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block
@@ -15,13 +15,12 @@ from lasca.truth.base import Votes
 from lasca.truth.tempering import (
     REFEREE_GRID,
     advised,
-    calibrated,
     doubted,
     held_out_votes,
+    mixed,
     referee,
     tempered,
     vote_ranks,
-    without_text,
 )
 from truth_cases import crowd
 
@@ -111,15 +110,15 @@ def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None
     T = corpus.n_labels
     text = np.random.default_rng(0).dirichlet(np.ones(T), corpus.n_tokens).astype(np.float32)
     fit = fitted(corpus, memory=False)
-    np.testing.assert_allclose(without_text(fit), fit.labels, atol=1e-6)
-    plain, numbers = calibrated(fit, fit.labels, 0.02)
+    np.testing.assert_allclose(plain_of(fit), fit.labels, atol=1e-6)
+    plain, numbers = calibrated_of(fit, 0.02)
     tau, scores = held_out_votes(fit)
     np.testing.assert_allclose(plain, tempered(fit.labels.astype(float), tau), rtol=1e-12)
     assert numbers == {"held_out_votes": scores.max(), "temperature": 1 / tau, "text_share": 0.0}
     silent = fitted(corpus, text, memory=False)
     told = replace(silent, state=replace(fit.state, tables=(*fit.state.tables, np.zeros((T, T)))))
-    same, numbers = calibrated(told, fit.labels[::-1], 0.0)
-    drawn, others = calibrated(told, fit.labels[::-1], 0.0, sampled=True)
+    same, numbers = calibrated_of(with_labels(told, fit.labels[::-1]), 0.0)
+    drawn, others = calibrated_of(with_labels(told, fit.labels[::-1]), 0.0, sampled=True)
     assert numbers == others
     np.testing.assert_allclose(drawn, tempered(fit.labels[::-1].astype(float), 1 / numbers["temperature"]), rtol=1e-9)
     assert np.abs(same - drawn).max() > 0.1
@@ -129,11 +128,13 @@ def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None
 def test_doubt_moves_as_much_as_it_says() -> None:
     rng = np.random.default_rng(0)
     proba, text = rng.dirichlet(np.ones(4) * 0.2, 500), rng.dirichlet(np.ones(4), 500).astype(np.float32)
-    mixed, share = doubted(proba, text, 0.1)
+    together = float((proba * text).sum(axis=1).mean())
+    share = doubted(together, 0.1)
     np.testing.assert_allclose(share * (1 - (proba * text).sum(axis=1).mean()), 0.1, rtol=1e-6)
-    np.testing.assert_allclose(mixed.sum(axis=1), 1, atol=1e-5)
-    assert doubted(proba, text, 1.0)[1] == 0.5
-    assert doubted(proba, text, 0.0) == (proba, 0.0)
+    both = mixed(proba, text, share)
+    np.testing.assert_allclose(both, proba + share * (text - proba), atol=1e-6)
+    assert (doubted(together, 1.0), doubted(together, 0.0)) == (0.5, 0.0)
+    assert mixed(proba, text, 0.0) is proba
 
 
 def test_the_referees_confusion_leans_on_its_prior() -> None:

@@ -83,8 +83,10 @@ def test_tokens_with_one_vote() -> None:
 
 
 def test_an_average_of_chains() -> None:
-    def found(late: int = 0, held: Any = (), families: Any = None, sums: Any = (10_000, 0, 100, 0)) -> tuple[str, ...]:
-        return check_average(late, held, families or {}, sums)
+    def found(
+        late: int = 0, held: Any = (), raised: Any = (), families: Any = None, sums: Any = (10_000, 0, 100, 0)
+    ) -> tuple[str, ...]:
+        return check_average(late, held, raised, families or {}, sums)
 
     assert found() == ()
     (late,) = found(late=7)
@@ -96,6 +98,7 @@ def test_an_average_of_chains() -> None:
     ]
     assert found(families={nine: 2.04})[0].endswith("together they count as 2.0")
     assert "most of this: PER, LOC. Nobody" in found(held=("PER", "LOC"))[0]
+    assert "hardly any of this is true: PER, LOC. Annotators agree" in found(raised=("PER", "LOC"))[0]
     assert found(sums=(10_000, 10, 100, 15)) == ()
     assert found(sums=(10_000, 11, 100, 0)) == ("the text overrules the most frequent vote on 11 tokens (0.1%)",)
     assert found(sums=(10_000, 0, 50, 8))[0].startswith(

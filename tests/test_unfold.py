@@ -84,12 +84,14 @@ def test_records_inside_an_object(tmp_path: Path) -> None:
 
 
 def test_a_record_is_not_taken_for_a_list_of_its_entities(tmp_path: Path) -> None:
-    for data in (
-        {"text": "Ada left", "entities": [{"text": "Ada", "label": "PER"}]},
-        {"version": 1, "data": [{"title": "x", "paragraphs": [{"context": "Ada left", "qas": []}]}]},
-    ):
-        with pytest.raises(FormatError, match="cannot be told"):
-            load(tmp_path, "x.json", data)
+    found = load(tmp_path, "x.json", {"text": "Ada left", "entities": [{"text": "Ada", "label": "PER"}]})
+    assert votes(found) == {"x": ["B-PER", "O"]}
+    with pytest.raises(FormatError, match="cannot be told"):
+        load(
+            tmp_path,
+            "x.json",
+            {"version": 1, "data": [{"title": "x", "paragraphs": [{"context": "Ada left", "qas": []}]}]},
+        )
 
 
 def test_objects_by_numbers_that_hold_numbers_are_no_columns() -> None:
@@ -102,3 +104,73 @@ def test_mutations_give_files_or_nothing(examples: int | None) -> None:
     more = {} if examples is None else {"max_examples": examples}
     for name, valid in (("x.csv", PYTHON), ("x.json", json.dumps({"a": {"text": "x", "b": 1}, "c": {"text": "y"}}))):
         assert_only_lasca_errors(lambda data, name=name: list(dresses(source(name, data))), valid.encode(), **more)
+
+
+def test_lists_as_numpy_prints_them(tmp_path: Path) -> None:
+    """pandas writes arrays in cells without commas; Python would join the words."""
+    table = "id,tokens,annotator_1,annotator_2\n1,\"['Ada' 'left'\n 'it']\",\"['B-PER' 'O' 'O']\",\"['O' 'O' 'O']\"\n"
+    corpus = load(tmp_path, "x.csv", table)
+    assert list(corpus.sequence(0)) == ["Ada", "left", "it"]
+    assert votes(corpus) == {"annotator_1": ["B-PER", "O", "O"], "annotator_2": ["O", "O", "O"]}
+
+
+WORDS = ["Ada", "saw", "New", "York"]
+TAGS = ["B-PER", "O", "B-LOC", "I-LOC"]
+LINES = [
+    [{"tokenized_text": WORDS, "ner": [[0, 0, "PER"], [2, 3, "LOC"]]}, {"tokenized_text": ["It"], "ner": []}],
+    [{"doc_key": "d", "sentences": [["It"], WORDS], "ner": [[], [[1, 1, "PER"], [3, 4, "LOC"]]]}],
+    [{"tokens": WORDS, "entities": TAGS}, {"tokens": ["It"], "entities": ["O"]}],
+]
+
+
+@pytest.mark.parametrize("rows", LINES, ids=["gliner", "dygie", "btc"])
+def test_spans_over_tokens_of_known_releases(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    corpus = load(tmp_path, "x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert sorted(corpus.labels[code] for code in corpus.golds["gold"]) == sorted([*TAGS, "O"])
+    assert corpus.n_sequences == 2
+    assert "shape of others" in corpus.load_report.notes[0]
+
+
+def test_overlapping_spans_over_tokens_are_no_tags(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot be told"):
+        load(tmp_path, "x.json", [{"tokenized_text": WORDS, "ner": [[0, 2, "A"], [2, 3, "B"]]}])
+
+
+PLACED = [
+    {"entity_group": "PER", "word": "ada", "start": 0, "end": 3, "score": 0.9},
+    {"text": "Ada", "start_pos": 0, "end_pos": 3, "labels": [{"value": "PER", "confidence": 0.9}]},
+    {"word": "Ada", "type": "PER"},
+    {"name": "Ada", "entity_type": "PER"},
+]
+
+
+@pytest.mark.parametrize("entity", PLACED, ids=["transformers", "flair", "quotes", "names"])
+def test_texts_with_entities(tmp_path: Path, entity: dict[str, Any]) -> None:
+    rows = [{"text": "Ada left", "entities": [entity]}, {"text": "It rained", "entities": []}]
+    found = votes(load(tmp_path, "ben.json", rows))
+    assert {name: sorted(labels) for name, labels in found.items()} == {"ben": ["B-PER", "O", "O", "O"]}
+
+
+def test_what_models_wrote_beside_its_input(tmp_path: Path) -> None:
+    said = json.dumps({"entities": [{"text": "Ada", "type": "PER"}]})
+    row = {"input": "Ada left", "output": f"```json\n{said}\n```", "metadata": {"model_name": "gpt-4o"}}
+    corpus = load(tmp_path, "x.json", [row])
+    assert (votes(corpus), corpus.kinds) == ({"gpt-4o": ["B-PER", "O"]}, ("model",))
+    assert votes(load(tmp_path, "n.json", [{"input": "Ada left", "output": "['Ada <> PER']"}])) == {"n": ["B-PER", "O"]}
+
+
+def test_stanza(tmp_path: Path) -> None:
+    sentence = [{"id": k, "text": w, "start_char": 0, "ner": t} for k, (w, t) in enumerate(zip(WORDS, TAGS))]
+    corpus = load(tmp_path, "x.json", [sentence, sentence[:2]])
+    assert (corpus.annotators, corpus.kinds, corpus.n_tokens) == (("stanza",), ("model",), 6)
+
+
+def test_wrench(tmp_path: Path) -> None:
+    weak = [["B-PER", "O"], ["O", "O"], ["B-LOC", "B-LOC"], ["I-LOC", "O"]]
+    corpus = load(tmp_path, "x.json", {"0": {"label": TAGS, "weak_labels": weak, "data": {"text": WORDS}}})
+    assert votes(corpus) == {"lf_1": TAGS, "lf_2": ["O", "O", "B-LOC", "O"]}
+    assert [corpus.labels[code] for code in corpus.golds["gold"]] == TAGS
+    rows = {str(k): {"label": k, "weak_labels": [-1, k, 0], "data": {"text": f"so {k}"}} for k in range(2)}
+    corpus = load(tmp_path, "y.json", rows)
+    assert votes(corpus) == {"lf_2": ["0", "1"], "lf_3": ["0", "0"]}
+    assert list(corpus.golds) == ["gold"]

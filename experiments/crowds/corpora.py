@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,71 @@ def prompts(per_model: tuple[int, ...], sequences: int = 500) -> CrowdCorpus:
                 labels[a:b] = code["I-" + name]
                 labels[a] = code["B-" + name]
             voters[f"model-{model + 1}/{prompt + 1}"] = labels
+    return with_voters(corpus.select(annotators=[]), voters)
+
+
+def llm_spans(
+    per_model: tuple[int, ...],
+    seed: int = SEED,
+    missed: float = 0.5,
+    invented: float = 0.8,
+    shared: float = 0.8,
+    sequences: int = 600,
+) -> CrowdCorpus:
+    """Return sentences of PICO whose long spans are marked by noisy simulated language models.
+
+    A model misses spans (more of those that are hard for all), falls for some distractors as others do, invents spans
+    of its own – so many in 25 tokens – and moves a third of the borders. Its prompts keep a share of what it believes
+    and believe something else for the rest. Most annotators agree on little: on gold spans half of the time.
+    """
+    rng = np.random.default_rng(seed)
+    corpus = pico()
+    gold = np.asarray(corpus.golds["gold"], np.int64)
+    known = np.flatnonzero(np.minimum.reduceat(gold, corpus.offsets[:-1]) >= 0)
+    corpus = corpus.select(sequences=np.sort(rng.permutation(known)[:sequences]))
+    gold, offsets = np.asarray(corpus.golds["gold"], np.int64), corpus.offsets.tolist()
+    start, end, *_ = evaluate.find_spans(gold, corpus.offsets, corpus.labels)
+    begin, inside, outside = (
+        next(i for i, label in enumerate(corpus.labels) if label[0] == first) for first in ("B", "I", "O")
+    )
+    voters = {
+        f"model-{m + 1}/{p + 1}": np.full(corpus.n_tokens, outside) for m, n in enumerate(per_model) for p in range(n)
+    }
+    misses = missed * rng.uniform(0.6, 1.4, len(per_model))
+    invents = invented * rng.uniform(0.5, 1.6, len(per_model))
+    for a, b in pairwise(offsets):
+        true = [(int(i), int(j)) for i, j in zip(start, end) if a <= i < b]
+        hard = rng.random(len(true))
+
+        def drawn(rate: float, stop: float, a: int = a, b: int = b) -> list[tuple[int, int]]:
+            firsts = rng.integers(a, b, rng.poisson(rate * (b - a) / 25))
+            return [(int(i), min(b, int(i) + 1 + int(rng.geometric(stop)))) for i in firsts]
+
+        distractors = drawn(1.0, 0.2)
+
+        def belief(m: int, true: Any = true, hard: Any = hard, distractors: Any = distractors) -> list[tuple[int, int]]:
+            found = [span for span, h in zip(true, hard) if rng.random() > misses[m] * (0.5 + h)]
+            found += [span for span in distractors if rng.random() < 0.4]
+            return [moved(span) for span in (*found, *drawn(invents[m], 0.15))]
+
+        def moved(span: tuple[int, int], a: int = a, b: int = b) -> tuple[int, int]:
+            i, j = span
+            if rng.random() < 0.35:
+                i = max(a, min(j - 1, i + int(rng.integers(-2, 3))))
+            if rng.random() < 0.35:
+                j = max(i + 1, min(b, j + int(rng.integers(-2, 4))))
+            return i, j
+
+        for m, count in enumerate(per_model):
+            core = belief(m)
+            for p in range(count):
+                own = [span for span in core if rng.random() < shared]
+                own += [span for span in belief(m) if rng.random() > shared]
+                labels = voters[f"model-{m + 1}/{p + 1}"]
+                for i, j in sorted(own, key=lambda span: span[0] - span[1]):
+                    if (labels[i:j] == outside).all():
+                        labels[i:j] = inside
+                        labels[i] = begin
     return with_voters(corpus.select(annotators=[]), voters)
 
 

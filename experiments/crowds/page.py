@@ -14,7 +14,8 @@ What the default model is worth beside simple ones, on crowds of many kinds. Thi
     python experiments/crowds/bench.py --page docs/crowds.md
 
 The rows, their metrics and how their corpora are made (`experiments/crowds/rows.py`, `corpora.py`) follow a list that
-was written down before, but for `prompts*` and `nb-whole*`: those came later, when the model failed on such crowds.
+was written down before, but for `prompts*`, `nb-whole*` and `llm-spans*`: those came later, when the model failed on
+such crowds.
 Pilots of the model began at the same time, and its structure and thresholds were chosen on these rows
 (docs/models/robust.md), so they are development figures. The `final-*` rows were used to choose nothing but what the
 fourth look says, and they were scored more than once: the second time after a change that the first look had asked

@@ -1,5 +1,5 @@
 """The rows of the bench, and the metric of each: a list given before the model was worked on (but for the rows
-`prompts*` and `nb-whole*`, which were added when the model failed on such crowds).
+`prompts*`, `nb-whole*` and `llm-spans*`, which were added when the model failed on such crowds).
 
 `corpus_of(name)` returns a row's corpus (made once and kept under build/crowds/corpora), `parts_of(name)` the corpora
 that a model is fitted on to score the row (one; for rows without gold one for each annotator that is held out).
@@ -78,6 +78,28 @@ _ROWS = (
         corpora.prompts,
         {"per_model": (7, 7, 1, 1, 1, 1)},
         copies=True,
+    ),
+    Row(
+        "llm-spans-1",
+        "long spans by six noisy simulated LLMs, one prompt each",
+        corpora.llm_spans,
+        {"per_model": (1,) * 6},
+        "relaxed",
+    ),
+    Row(
+        "llm-spans",
+        "the same, seven prompts each of two of them",
+        corpora.llm_spans,
+        {"per_model": (7, 7, 1, 1, 1, 1)},
+        "relaxed",
+        copies=True,
+    ),
+    Row(
+        "llm-spans-over",
+        "six that mark four times too much",
+        corpora.llm_spans,
+        {"per_model": (1,) * 6, "missed": 0.3, "invented": 1.5},
+        "relaxed",
     ),
     Row("pico-191", "PICO, 191 abstracts", corpora.pico, metric="relaxed"),
     Row("pico-1", "PICO, 191 abstracts, 1 annotator per document", corpora.pico, {"per": 1}, "relaxed"),

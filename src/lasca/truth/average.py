@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,27 +18,23 @@ import numpy.typing as npt
 from lasca import evaluate
 from lasca.corpus.votes import Block
 from lasca.kernels.spans import likely_spans
-from lasca.records import write_record
 from lasca.schemes import OUTSIDE, SCHEMES, detect, split_label
+from lasca.truth.beside import Beside, Keep
 from lasca.truth.chain import StateSpace, decoded
-from lasca.truth.evidence import Beside, Floats, RowCounts, View, numbered
+from lasca.truth.evidence import Floats, RowCounts, View, numbered
 from lasca.truth.tempering import advised, tempered
 
-__all__ = ["Agreement", "Averaging", "Ending", "Keep", "Runs", "Said", "Shared", "Verdict"]
+__all__ = ["Agreement", "Averaging", "Ending", "Runs", "Said", "Shared", "Verdict"]
 
 Proba = npt.NDArray[np.float32]
-Kept = TypeVar("Kept")
 NOBODY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Said(Beside):
-    """What was said of the tokens of a block."""
+    """What was said of the tokens of a block: the mean of the members so far, each by its say; `plain` is that of those
+    that did not hear the text."""
 
-    mean: Proba | None = None
-    """The mean of the members so far, each by its say."""
-    plain: Proba | None = None
-    """The mean of those that did not hear the text."""
     first: npt.NDArray[np.int16] | None = None
     """The most probable label by the first member."""
     apart: npt.NDArray[np.bool_] | None = None
@@ -103,26 +99,6 @@ class Parts:
                 code[k, begins, ends] = own.index(label)
                 (begin if begins else inside)[own.index(label), k] = 1
         return cls(own.index(OUTSIDE), begin, inside, code)
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Keeps what is said beside blocks: in memory, or in files of a folder."""
-
-    folder: Path | None
-    name: str
-
-    def __call__(self, number: int, said: Kept) -> Kept | Path:
-        """Return what the block is to hold."""
-        if self.folder is None:
-            return said
-        write_record(said, self.place(number))
-        return self.place(number)
-
-    def place(self, number: int) -> Path:
-        """Return the file of a block."""
-        assert self.folder is not None
-        return self.folder / f"{self.name}-{number:05d}"
 
 
 @dataclass(frozen=True)

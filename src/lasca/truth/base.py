@@ -141,6 +141,12 @@ class TruthModel(Estimator, ABC):
         engine = self.engine or Threads(getattr(self, "n_threads", None))
         return closing(engine.open(learner, blocks, scratch or (None if self.place is None else self.place.scratch)))
 
+    def _visited(self, blocks: Sequence[Any], function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block; what is in memory is not sent elsewhere."""
+        engine = (None if isinstance(blocks[0], Block) else self.engine) or Threads(getattr(self, "n_threads", None))
+        with closing(engine.open(None, blocks)) as work:
+            return work.map(function, state)
+
     def _learned(
         self,
         learner: Any,

@@ -8,21 +8,24 @@ the chain, the sweep and the block alone: the same bytes on any engine.
 
 from __future__ import annotations
 
+import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from lasca.arrays import Bools, Codes, Floats, Ints, Proba, followers
+from lasca.arrays import Bools, Codes, Floats, Ints, followers
 from lasca.corpus.votes import Block
 from lasca.engine import Work, run_ordered
 from lasca.kernels import lattice
-from lasca.truth.chain import Chain, ChainLearner, ChainState, Local, decoded
+from lasca.records import read_record
+from lasca.truth.beside import Keep
+from lasca.truth.chain import Chain, ChainLearner, ChainState, Local, RuledOut, StateSpace, decoded
 from lasca.truth.chains import in_range, run_chains
 from lasca.truth.evidence import DrawnSource, rising
-from lasca.truth.finish import joined
-from lasca.truth.sequence_rounds import Fit, as_described
+from lasca.truth.sequence_rounds import Fit, KeepWord, Word
 
 __all__ = ["ChainSampler", "Samples", "sample_states"]
 
@@ -42,9 +45,10 @@ class Sweep:
 class Summed:
     """What is kept of a block: what its learner keeps, and the sums over the sweeps that were kept."""
 
-    local: Local
     proba: Floats
     n: int
+    local: Local | None = field(default=None, metadata={"kept": False})
+    """Made again of a block that is on disk."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +67,21 @@ class ChainSampler:
         """Draw a path through the states of every sequence; return its counts."""
         learner, at = self.learner, sweep.parameters
         if summed is None:
-            summed = Summed(learner.look(block), np.zeros((len(block), len(learner.space))), 0)
-        local, chain = summed.local, at.chain
+            summed = Summed(np.zeros((len(block), len(learner.space))), 0)
+        local, chain = summed.local or learner.look(block), at.chain
         rows = learner.evidence(at, block, local)
         if sweep.keeps:
             proba = rows.copy()
             learner.pass_over(at, local, proba)
-            summed = Summed(local, summed.proba + proba, summed.n + 1)
+            summed = Summed(summed.proba + proba, summed.n + 1)
         draw = np.random.Generator(np.random.Philox(key=[sweep.seed, sweep.number], counter=[0, 0, 0, block.number]))
         path = np.empty(len(block), np.int16)
         lattice.sample_paths(local.offsets, rows, chain.start, chain.move, chain.end, draw.random(len(block)), path)
         one = np.zeros_like(rows)
         one[np.arange(len(path)), path] = 1.0
-        return (*_path_counts(local.offsets, path, len(learner.space)), *learner.counts(at, local, one)), summed
+        return (*_path_counts(local.offsets, path, len(learner.space)), *learner.counts(at, local, one)), replace(
+            summed, local=local
+        )
 
     def draw(self, counts: tuple[Any, ...], rng: np.random.Generator) -> ChainState:
         """Draw every Dirichlet row from its posterior; tables hold logs."""
@@ -144,10 +150,8 @@ class _Kept:
 class Samples:
     """Means over the kept draws of the chains in range."""
 
-    labels: Proba
-    """The labels' probabilities, (n_tokens, T)."""
-    path: Codes
-    """The legal path with the most tokens expected to be right."""
+    fit: Fit
+    """The fit that was sampled, with the mean of the draws, and its legal path, beside its blocks."""
     crowd: Floats
     """Counts of the annotators' rows."""
     trace: Floats
@@ -159,11 +163,13 @@ def sample_states(
     fit: Fit, *, rng: np.random.Generator, n_chains: int, n_warmup: int, n_samples: int, n_threads: int | None = None
 ) -> Samples:
     """Sample the model of a fit, its text and priors; chains start from states drawn from its posterior."""
-    sampler, votes = ChainSampler(fit.learner), fit.blocks[0].votes
+    sampler, rules = ChainSampler(fit.learner), fit.learner.rules
+    assert rules is not None
     with ExitStack() as stack:
 
-        def begin(own_rng: np.random.Generator) -> _Run:
-            work = stack.enter_context(fit.open(sampler, fit.blocks))
+        def begin(numbered: tuple[int, np.random.Generator]) -> _Run:
+            number, own_rng = numbered
+            work = stack.enter_context(fit.open(sampler, fit.blocks, _folder(fit, number)))
             first = Sweep(fit.state, int(own_rng.integers(2**63)), 0, keeps=False)
             return _Run(work, first, work.sum(first), own_rng)
 
@@ -174,16 +180,48 @@ def sample_states(
             return sampler.log_joint(run.counts)
 
         chains = run_chains(
-            lambda generators: run_ordered(begin, generators, n_threads),
+            lambda generators: run_ordered(begin, list(enumerate(generators)), n_threads),
             lambda runs, tuning, keeps: run_ordered(lambda run: move(run, keeps), runs, n_threads),
             lambda chain: _Kept(), rng=rng, n_chains=n_chains, n_warmup=n_warmup, n_samples=n_samples,
         )  # fmt: skip
         good = in_range(np.stack([chain.kept for chain in chains]))
         best = [chain for chain, ok in zip(chains, good) if ok]
-        parts = [chain.state.work.describe(chain.state.sweep, as_described) for chain in best]
-    labels = np.mean([joined([proba for proba, _, _ in part]) for part in parts], axis=0)
+        parts = [
+            chain.state.work.describe(chain.state.sweep, KeepWord(Keep(fit.folder, f"drawn-{k}")))
+            for k, chain in enumerate(best)
+        ]
+        drawn = [[word for word, _ in part] for part in parts]
+        mean = Mean(drawn, rules, Keep(fit.folder, "drawn"))
+        sampled = fit.saying(best[0].state.work.map(_averaged, mean))
     crowd = np.asarray(sum(chain.store.crowd for chain in best) / sum(chain.store.n for chain in best))
-    known = np.zeros(0, np.int64) if votes.known is None else votes.known.token
-    assert fit.learner.rules is not None
-    path = decoded(votes.offsets, known, labels.astype(np.float64), fit.learner.rules)
-    return Samples(labels, path, crowd, np.stack([chain.trace for chain in chains]), good)
+    return Samples(sampled, crowd, np.stack([chain.trace for chain in chains]), good)
+
+
+def _folder(fit: Fit, chain: int) -> Path | None:
+    """Return the folder for what a chain remembers of blocks on disk."""
+    if fit.folder is None:
+        return None
+    folder = fit.folder / f"chain-{chain}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+@dataclass(frozen=True)
+class Mean:
+    """What chains say of blocks, and what becomes of it."""
+
+    drawn: list[list[Word | Path]]
+    """By chain and block."""
+    rules: StateSpace
+    keep: Keep
+
+
+def _averaged(mean: Mean, block: Block) -> Word | Path:
+    """Return what the chains say of a block together."""
+    words = [chain[block.number] for chain in mean.drawn]
+    said: list[Any] = [read_record(word) if isinstance(word, Path) else word for word in words]
+    labels = np.mean([word.mean for word in said], axis=0)
+    known = RuledOut.by_known(block, mean.rules).token
+    path = decoded(block.offsets, known, labels.astype(np.float64), mean.rules)
+    return mean.keep(block.number, Word(said[0].text, labels, path=path))

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from lasca.truth.finish import Tally
 
-__all__ = ["HELD", "check_average", "check_end", "check_truth"]
+__all__ = ["HELD", "RAISED", "check_average", "check_end", "check_truth"]
 
 OFTEN = 0.01
 """A label is given often if this share of the marks (of the votes, where there is no O) is for it."""
@@ -22,6 +22,8 @@ FEW = 50
 """From fewer marked tokens than this nothing is said of members."""
 HELD = 0.7
 """Nats that may be needed to hold a rate without a word."""
+RAISED = 0.05
+"""Nats that may be needed to hold it from below. (They count on every token of a span.)"""
 RATE = 2.0
 """By how much the inferred share of a label may leave the range of annotators' own shares."""
 
@@ -76,13 +78,17 @@ def check_end(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def check_average(
-    late: int, held: Sequence[str], families: Mapping[tuple[str, ...], float], sums: Sequence[int]
+    late: int,
+    held: Sequence[str],
+    raised: Sequence[str],
+    families: Mapping[tuple[str, ...], float],
+    sums: Sequence[int],
 ) -> tuple[str, ...]:
     """Say what is to be said of an average of chains.
 
-    `late`: iterations after which no member converged (0: some did); `held`: kinds of marks that were held back;
-    `families` and as how many each counts; `sums`: on how many tokens anybody voted, the text overrules the most
-    frequent vote, any member marks something, and members differ on that.
+    `late`: iterations after which no member converged (0: some did); `held`, `raised`: kinds of marks that were held
+    back, and that were held up; `families` and as how many each counts; `sums`: on how many tokens anybody voted, the
+    text overrules the most frequent vote, any member marks something, and members differ on that.
     """
     said: list[str] = []
     n_voted, n_against, n_marked, n_apart = sums
@@ -97,6 +103,11 @@ def check_average(
         said.append(
             f"taken alone, the votes would say that most annotators miss most of this: {', '.join(held)}. Nobody "
             "supports that, so its share was held near what annotators gave"
+        )
+    if raised:
+        said.append(
+            f"taken alone, the votes would say that hardly any of this is true: {', '.join(raised)}. Annotators agree "
+            "little on it, so its share was held near what most of them mark; check a sample before you trust it"
         )
     if n_against > OVERRULED * n_voted:
         said.append(f"the text overrules the most frequent vote on {n_against:,} tokens ({n_against / n_voted:.1%})")

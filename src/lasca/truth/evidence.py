@@ -24,7 +24,6 @@ from lasca.kernels import rows as kernels
 from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
 
 __all__ = [
-    "Beside",
     "DrawnSource",
     "Floats",
     "RowCounts",
@@ -61,14 +60,6 @@ def labels_before(block: Block) -> Codes:
     arrays = (readonly(block.offsets), readonly(block.start - hard.start), votes.annotator[hard], votes.label[hard])
     kernels.previous_labels(*arrays, np.int16(votes.n_labels), out)
     return out
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What a model keeps beside a block from one learner to the next (`Block.beside`), by token."""
-
-    text: Proba | None = None
-    """The labels' probabilities of a tagger; rows of zeros say nothing."""
 
 
 # --- sources, block by block --------------------------------------------------------------------------------------

@@ -38,10 +38,9 @@ import numpy as np
 
 from lasca.arrays import Floats, Ints32
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block
 from lasca.engine import available_threads
-from lasca.errors import ModelError, ParameterError
+from lasca.errors import ParameterError
 from lasca.estimator import choice, flag, generator, number, other, seeds, threads, whole
 from lasca.learn import loop_settings, run_learner
 from lasca.truth import clusters as tools
@@ -107,9 +106,8 @@ class HierarchicalClusters(TruthModel):
 
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Progress) -> Posterior:
         if self.sequence is not False:
-            if isinstance(corpus, ShardedCorpus):
-                raise ModelError("hc cannot take a corpus in shards if sequence is set", hint="ShardedCorpus.whole()")
             model = self._sequences().checked()
+            model.engine, model.place = self.engine, self.place
             model._check_support(votes, None)
             return model._infer(corpus, votes, progress)
         n_threads = available_threads(self.n_threads)

@@ -30,8 +30,8 @@ from lasca.engine import Work, added
 from lasca.kernels.tables import crossed
 from lasca.kernels.vectors import add_penalty, dot
 from lasca.learn import EmRun
-from lasca.truth.average import Keep
 from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.beside import Keep
 from lasca.truth.chain import with_words
 from lasca.truth.majority import MajorityVote
 

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block
-from lasca.engine import Threads, available_threads
+from lasca.engine import available_threads
 from lasca.errors import ModelError
 from lasca.estimator import flag, generator, number, other, seeds, threads, whole
 from lasca.evaluate.token_scores import Prf
@@ -43,10 +43,11 @@ from lasca.learn import Checkpoint, LoopSettings, run_learner
 from lasca.records import read_record, write_record
 from lasca.schemes import detect
 from lasca.truth.annotator_models import VoteRows, confusion_prior
-from lasca.truth.average import Agreement, Averaging, Ending, Keep, Runs, Said, Shared, Verdict
+from lasca.truth.average import Agreement, Averaging, Ending, Runs, Said, Shared, Verdict
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace, blocks_of, with_words
-from lasca.truth.checks import HELD, check_average
+from lasca.truth.checks import HELD, RAISED, check_average
 from lasca.truth.clusters import found_clusters
 from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
@@ -54,7 +55,7 @@ from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
 from lasca.truth.overruling import Asked, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
-from lasca.truth.sampled_text import SampledText
+from lasca.truth.sampled_text import MOST_TRAINED, SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
 from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
 from lasca.truth.tempering import referee
@@ -86,6 +87,9 @@ ONE_LEVEL = (
 ENOUGH = 1300
 """Runs of marks (spans that somebody marked) at which memory under fixed priors says half of what it may say, and the
 plainest member half as much as at the beginning."""
+ENOUGH_ANNOTATORS = 2.5
+"""Annotators (as many as would share the votes equally) from which priors can be learned where labels are not spans: of
+two, whoever looks better would be believed wherever they differ."""
 LEAST_SAY = 0.05
 """Who would say less is not asked."""
 MANY, LONG = 2000, 3.0
@@ -95,10 +99,9 @@ MOST_STATES = 40
 LEAST_AGREEMENT = 0.4
 DOUBT = 0.02
 """The share of all probability that the text's own word moves, in the probabilities that are reported."""
+SIDES = ((1, HELD), (-1, RAISED))
 LEAST_SPANS = 300
 """From fewer spans than this a tagger learns names by heart, and little else."""
-MOST_TRAINED = 250_000
-"""Tokens that text models learn from at most: of a larger corpus they see a sample."""
 
 
 class RobustSequence(TruthModel):
@@ -149,7 +152,7 @@ class RobustSequence(TruthModel):
         if crossfit is None:
             return False, None
         for done in range(self.rounds):
-            begin = 0.4 + 0.55 * done / self.rounds
+            begin, end = (0.4 + 0.55 * n / self.rounds for n in (done, done + 1))
             run.progress(begin, f"text, round {done + 1}")
             run.hear(done + 1, crossfit)
             agreement = run.agreement()
@@ -157,7 +160,7 @@ class RobustSequence(TruthModel):
                 return False, agreement
             if done == 0:
                 run.release()
-            run.members(done + 1, begin + 0.2, begin + 0.5)
+            run.members(done + 1, (begin + end) / 2, end)
         return True, agreement
 
     def _crossfit(self, run: _Average, reader: TextModel) -> CrossFit | SampledText | None:
@@ -194,7 +197,8 @@ class RobustSequence(TruthModel):
         kinds = list(kinds_of_marks(crowd.labels))
         longest = max((fit.trace for fit in run.fits), key=len)
         held = np.mean([fit.held for fit in run.fits], axis=0)
-        over = ["what is marked" if k is None else k or "spans without a type" for k, h in zip(kinds, held) if h > HELD]
+        named = ["what is marked" if k is None else k or "spans without a type" for k in kinds]
+        over, under = ([name for name, h in zip(named, sign * held) if h > most] for sign, most in SIDES)
         late = 0 if any(fit.converged for fit in run.fits) else len(longest)
         return replace(
             posterior,
@@ -226,7 +230,7 @@ class RobustSequence(TruthModel):
                 "released": [crowd.labels[label] for label in run.free],
                 "bic": [vars(score) for score in scores],
             },
-            warnings=(*run.warnings, *check_average(late, over, count_as, sums.tolist())),
+            warnings=(*run.warnings, *check_average(late, over, under, count_as, sums.tolist())),
         )
 
 
@@ -270,6 +274,8 @@ class _Average:
         two_levels = crowd.meet > 0.5 and 2 * len(crowd.labels) <= MOST_STATES
         structures = ONE_LEVEL if not two_levels else MEMBERS if detect(crowd.labels) else WITHOUT_SPANS
         say = {structure: _say(crowd, structure) if structures is MEMBERS else 1.0 for structure in structures}
+        if structures is WITHOUT_SPANS and crowd.annotators < ENOUGH_ANNOTATORS:
+            say = {structure: 1.0 for structure in structures if not structure.learned}
         self.say = {structure: word for structure, word in say.items() if word >= LEAST_SAY}
         prior = confusion_prior(len(crowd.labels), *TEXT_PRIOR)
         self.rows = VoteRows.of(self.blocks, memory=True, soft=False)
@@ -382,12 +388,7 @@ class _Average:
 
     def visit(self, function: Any, state: Any) -> list[Any]:
         """Return function(state, block) of every block; what is in memory is not sent elsewhere."""
-        engine = (self.model.engine if self.on_disk else None) or Threads(self.model.n_threads)
-        work = engine.open(None, self.blocks)
-        try:
-            return work.map(function, state)
-        finally:
-            work.close()
+        return self.model._visited(self.blocks, function, state)
 
     def hear(self, round: int, crossfit: CrossFit | SampledText) -> None:
         """Train taggers and put what they say beside the blocks; what was said without it stays."""

@@ -195,14 +195,14 @@ class Member(ChainLearner):
         proba = self.space.by_label(rows)
         labels, A = proba.astype(np.float32), len(state.asleep)
         marks = float(len(proba) - (proba[:, self.crowd.outside].sum() if self.crowd.outside >= 0 else 0.0))
-        moved, said, other = np.inf, *np.zeros((2, *self.crowd.own.shape))
+        moved, said, other, found = np.inf, *np.zeros((2, *self.crowd.own.shape)), np.zeros(len(self.crowd.agreed))
         if local is not None:
             moved = float(np.abs(labels - local.labels).sum(dtype=np.float64))
             if self.rates is not None:
                 table = self.annotators.logs(state.tables[0])[crowd.own]
                 slept = asleep(seen.pairing, crowd, table, rows, seen.weight, state.asleep)
-                said, other = self.rates.sums(block, seen.weight, proba)
-        guards = (moved, marks, np.bincount(seen.pairing.owner, slept, A).astype(np.float64), said, other)
+                said, other, found = self.rates.sums(block, seen.weight, proba)
+        guards = (moved, marks, np.bincount(seen.pairing.owner, slept, A).astype(np.float64), said, other, found)
         return (*counted, *guards), Memory(labels, slept, seen)
 
     @property
@@ -223,11 +223,11 @@ class Member(ChainLearner):
     def update(self, state: ChainState, statistics: tuple[Any, ...]) -> tuple[MemberState, float]:
         """Do what a chain does, and let the guards follow."""
         assert isinstance(state, MemberState)
-        *counted, moved, marks, slept, said, other = statistics
+        *counted, moved, marks, slept, said, other, found = statistics
         new, objective = super().update(state, tuple(counted))
         sleeps, held = state.asleep, state.held
         if state.start is None and self.rates is not None and np.isfinite(moved):  # else it is the first visit
-            sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other)
+            sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other, found)
         return MemberState(**vars(new), asleep=sleeps, held=held, moved=moved / max(1.0, marks)), objective
 
     def rests(self, state: MemberState) -> bool:

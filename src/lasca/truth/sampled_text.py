@@ -21,10 +21,13 @@ from lasca.corpus.shards import ShardedCorpus, sequences_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block
 from lasca.engine import Engine
-from lasca.truth.average import Keep
+from lasca.truth.beside import Keep
 from lasca.truth.text_models import TextModel, checksums, trained
 
-__all__ = ["SampledText"]
+__all__ = ["MOST_TRAINED", "SampledText"]
+
+MOST_TRAINED = 250_000
+"""Tokens that text models learn from at most: of a larger corpus they see a sample."""
 
 Map = Callable[[Callable[[Any, Block], Any], Any], list[Any]]
 """Returns function(state, block) of every block, in their order."""

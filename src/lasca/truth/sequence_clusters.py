@@ -18,23 +18,31 @@ Simpson & Gurevych (2019), words those of Nguyen et al. (2017).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Codes
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block
 from lasca.engine import available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import check_int, choice, flag, generator, number, other, seeds, threads, whole
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
+from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace, blocks_of, check_known, with_words
 from lasca.truth.chain_sampler import Samples, sample_states
-from lasca.truth.sequence_rounds import LEAN, Fit, Plan, Rounds
-from lasca.truth.starts import dawid_skene_start
-from lasca.truth.tempering import calibrated, held_out_votes
+from lasca.truth.finish import Finish
+from lasca.truth.sampled_text import MOST_TRAINED, SampledText
+from lasca.truth.sequence_rounds import LEAN, Fit, Plan, Rounds, Word
+from lasca.truth.starts import Meeting, dawid_skene_start
+from lasca.truth.tempering import Calibration, calibrated, held_out_votes
 from lasca.truth.text_models import CrossFit, TextModel, text_model
 
 __all__ = ["SequenceClusters", "check_clusters"]
@@ -65,7 +73,7 @@ class SequenceClusters(TruthModel):
 
     name = "hc-seq"
     summary = "clusters of annotators with levels of difficulty, label transitions, words and a text model"
-    supports = frozenset({"known", "soft", "engine"})
+    supports = frozenset({"known", "soft", "engine", "shards"})
 
     markov: bool = flag("labels depend on the label before, within the tag scheme", default=True)
     memory: bool | str = other(
@@ -116,49 +124,85 @@ class SequenceClusters(TruthModel):
         check_known(corpus, votes, StateSpace.of(corpus.labels))
         sampled = self._sampling(votes)
         votes, n_words = with_words(corpus, votes)
-        plan = self._plan(votes, n_words)
+        blocks, rng = blocks_of(votes), generator(self.seed)
         crf = {"l2": self.text_l2, "min_count": self.text_min_count, "iterations": self.text_iterations}
-        text = text_model(self.text, **crf)
-        rng = generator(self.seed)
+        reader = text_model(self.text, **crf)
+        with self._work(Meeting(), blocks) as work:
+            meeting, n_votes, n_tokens = work.summary()
+        plan = self._plan(n_votes / max(1, n_tokens), n_words)
         start = dawid_skene_start(self, votes, hard=False)
-        run = Rounds(corpus, blocks_of(votes), self._work, start, plan, rng, progress)
-        fit = run.structure()
-        fit = run.clustered(fit)
-        if plan.rounds and text is not None:
-            own_rng, n_threads = rng.spawn(1)[0], available_threads(self.n_threads)
-            crossfit = CrossFit(corpus, text, own_rng, folds=self.folds, n_threads=n_threads)
-            if crossfit.possible:
-                fit = self._text_rounds(run, fit, crossfit, progress)
-        draws = None
-        if sampled is not None:
-            draws = sample_states(fit, rng=rng, **sampled, n_threads=self.n_threads)
-        progress(0.95, "calibration")
-        return self._posterior(run, fit, draws)
+        every = None if self.place is None else self.place.every
+        with TemporaryDirectory(prefix="lasca-") as temporary:
+            folder = None
+            if isinstance(corpus, ShardedCorpus):
+                folder = Path(temporary) if self.place is None else self.place.scratch
+            run = Rounds(
+                corpus.labels, votes, blocks, self._work, start, meeting / n_votes, plan, rng, progress,
+                folder=folder, every=every,
+            )  # fmt: skip
+            fit = run.structure()
+            fit = run.clustered(fit)
+            warnings: tuple[str, ...] = ()
+            if plan.rounds and reader is not None:
+                fit, warnings = self._text_rounds(run, fit, corpus, reader, rng.spawn(1)[0])
+            draws = None
+            if sampled is not None:
+                draws = sample_states(fit, rng=rng, **sampled, n_threads=self.n_threads)
+            progress(0.95, "calibration")
+            return replace(self._posterior(run, fit, draws), warnings=warnings)
 
-    def _text_rounds(self, run: Rounds, fit: Fit, crossfit: CrossFit, progress: Progress) -> Fit:
+    def _text_rounds(
+        self, run: Rounds, fit: Fit, corpus: CrowdCorpus | ShardedCorpus, reader: TextModel, rng: np.random.Generator
+    ) -> tuple[Fit, tuple[str, ...]]:
         """Train taggers on the posterior, and the posterior on taggers, as long as held-out votes are predicted better.
 
         With few votes the two soon believe each other more than the crowd; votes that were left out tell.
         """
+        crossfit = self._crossfit(fit, corpus, reader, rng)
+        if isinstance(crossfit, SampledText) and not hasattr(crossfit.task, "elsewhere"):
+            said = f"{type(crossfit.task).__name__} has no `elsewhere`, to read more than {MOST_TRAINED:,} tokens with"
+            return fit, (f"the text was not heard: {said}",)
         best, score = fit, -np.inf
-        for done in range(run.plan.rounds):
-            progress(0.2 + 0.7 * done / run.plan.rounds, f"text, round {done + 1}")
-            fit = run.told(f"text {done + 1}", best, crossfit(best.labels))
+        for done in range(run.plan.rounds if crossfit.possible else 0):
+            run.reach(0.2 + 0.7 * done / run.plan.rounds, f"text, round {done + 1}")
+            heard = best.saying(self._heard(best, crossfit, Keep(run.folder, f"text-{done}")))
+            fit = run.told(f"text {done + 1}", heard)
+            heard.forget()
             held_out = float(held_out_votes(fit)[1].max())
             if held_out < score:
+                fit.forget()
                 break
+            best.forget()
             best, score = fit, held_out
-        return best
+        return best, ()
+
+    def _crossfit(self, fit: Fit, corpus: Any, reader: TextModel, rng: np.random.Generator) -> CrossFit | SampledText:
+        """Return what trains taggers, of a large corpus on a sample."""
+        folds, n_threads = self.folds, available_threads(self.n_threads)
+        if corpus.n_tokens > MOST_TRAINED:
+            visit, salt = partial(self._visited, fit.blocks), int(rng.integers(1 << 32))
+            return SampledText(
+                corpus, reader, visit, most=MOST_TRAINED, folds=folds, salt=salt, n_threads=n_threads
+            )  # fmt: skip
+        whole = corpus.whole() if isinstance(corpus, ShardedCorpus) else corpus
+        return CrossFit(whole, reader, rng, folds=folds, n_threads=n_threads)
+
+    def _heard(self, fit: Fit, crossfit: CrossFit | SampledText, keep: Keep) -> list[Any]:
+        """Train taggers on what a fit says; return what its blocks are to hold: what the taggers say."""
+        if isinstance(crossfit, SampledText):
+            return crossfit(partial(self._visited, fit.blocks), keep, self.engine)
+        text = crossfit(fit.labels, self.engine)
+        return [keep(block.number, Word(text[block.first : block.last])) for block in fit.blocks]
 
     # --- parameters ---------------------------------------------------------------------------------------------------
 
-    def _plan(self, votes: Votes, n_words: int) -> Plan:
+    def _plan(self, per_token: float, n_words: int) -> Plan:
         return Plan(
             None if self.memory == "auto" else bool(self.memory),
             self.markov,
             self.difficulty,
             n_words if self.words else 0,
-            self._word_prior(votes),
+            self._word_prior(per_token),
             self.transition_prior,
             self.cluster_strength,
             None if isinstance(self.n_clusters, str) else self.n_clusters,
@@ -167,12 +211,10 @@ class SequenceClusters(TruthModel):
             self.tol,
         )
 
-    def _word_prior(self, votes: Votes) -> float:
+    def _word_prior(self, per_token: float) -> float:
         """Return the pseudo-count of a word: words are believed the more the fewer votes a token has."""
         if self.word_prior is not None:
             return self.word_prior
-        voices = Block(votes, 0, votes.n_tokens).voices
-        per_token = votes.n_votes / max(1, int((voices > 0).sum()))
         return float(np.clip((per_token / MANY_VOTES) ** 2, *WORD_PRIORS))
 
     def _sampling(self, votes: Votes) -> dict[str, int] | None:
@@ -186,25 +228,37 @@ class SequenceClusters(TruthModel):
     # --- the result -----------------------------------------------------------------------------------------------
 
     def _posterior(self, run: Rounds, fit: Fit, draws: Samples | None) -> Posterior:
-        labels, path = (fit.labels, fit.path) if draws is None else (draws.labels, draws.path)
         counts = fit.annotators.counts(fit.crowd if draws is None else draws.crowd)
         confusion = counts + confusion_prior(counts.shape[1], *LEAN)
-        proba: npt.NDArray[np.floating] = labels
         clusters, scores = run.clusters(fit)
         diagnostics = run.diagnostics(fit) | {"bic": [vars(score) for score in scores]}
-        if self.calibrate:
-            proba, numbers = calibrated(fit, labels, self.doubt, sampled=draws is not None)
-            diagnostics |= numbers
         trace, kept = fit.trace, {}
         if draws is not None:
             trace, kept = draws.trace, {"draws.log_joint": draws.trace[:, self.n_warmup :]}
+        said, calibration = fit if draws is None else draws.fit, None
+        if self.calibrate:
+            said, calibration, numbers = calibrated(said, self.doubt, most=MOST_TRAINED, sampled=draws is not None)
+            diagnostics |= numbers
+        if draws is not None:
             diagnostics |= {"chains_in_range": int(draws.in_range.sum()), "n_chains": len(trace)}
-        return Posterior(
-            proba,
-            confusion / confusion.sum(axis=2, keepdims=True),
-            path,
+        with self._work(Ending(), said.blocks) as work:
+            posterior, _ = self._finished(work, calibration, Finish())
+        return replace(
+            posterior,
+            confusion=confusion / confusion.sum(axis=2, keepdims=True),
             clusters=clusters,
             trace=trace,
             diagnostics=diagnostics,
             statistics=kept,
         )
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Describes blocks at the end, by what lies beside them."""
+
+    def describe(self, calibration: Calibration | None, block: Block, local: None, out: Any) -> tuple[Codes, tuple[()]]:
+        """Write the probabilities to `out`; return the labels."""
+        out[:] = block.beside.mean if calibration is None else calibration.proba(block.beside)
+        path: Codes = block.beside.path
+        return path, ()

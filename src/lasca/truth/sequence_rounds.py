@@ -1,7 +1,8 @@
 """The rounds of the sequence clusters model: a plan that runs chain learners one after the other.
 
 Every round is one `ChainLearner` with fixed priors and fixed text, from the start to convergence. Rounds differ in
-their sources: with or without memory, the clusters' priors, one more annotator that is a text model.
+their sources: with or without memory, the clusters' priors, one more annotator that is a text model. What a round says
+of tokens lies beside the blocks (`Word`), in memory or in files.
 """
 
 from __future__ import annotations
@@ -9,25 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lasca.arrays import Codes, Floats, Proba
-from lasca.corpus import CrowdCorpus
-from lasca.corpus.votes import Block, Votes
+from lasca.corpus.votes import Block
 from lasca.engine import Work, added
-from lasca.learn import run_learner
+from lasca.learn import Checkpoint, LoopSettings, run_learner
 from lasca.truth.annotator_models import Matrices, VoteRows, confusion_prior
 from lasca.truth.base import Progress
+from lasca.truth.beside import Beside, Keep
 from lasca.truth.chain import ChainLearner, ChainState, StateSpace
 from lasca.truth.clusters import BicScore, found_clusters
-from lasca.truth.evidence import Beside, Source, Texts, Words
+from lasca.truth.evidence import Source, Texts, Words
 from lasca.truth.finish import joined
 from lasca.truth.result import Clusters
-from lasca.truth.starts import DawidSkeneStart, LevelStart, share_that_meets, trust
+from lasca.truth.starts import DawidSkeneStart, LevelStart, trust
 
-__all__ = ["LEAN", "TEXT_PRIOR", "Fit", "Plan", "Rounds", "as_described"]
+__all__ = ["LEAN", "TEXT_PRIOR", "Fit", "KeepWord", "Plan", "Rounds", "Word"]
 
 LEVELS = {True: ((5.0, 0.5), (5.0, 5.0)), False: ((50.0, 10.0), (15.0, 35.0))}
 """Pseudo-counts (correct, wrong) of easy and hard tokens, with memory (many rows) and without (few)."""
@@ -65,20 +67,45 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Word(Beside):
+    """What a round says of the tokens of a block: `mean`, and labels."""
+
+    path: Codes | None = None
+    """The legal path with the most tokens expected to be right."""
+
+
+@dataclass(frozen=True)
+class KeepWord:
+    """Keeps what a learner says of a block, in place of what was said before; the text stays."""
+
+    keep: Keep
+
+    def __call__(
+        self, number: int, block: Block, proba: Proba, path: Codes, statistics: Any
+    ) -> tuple[Word | Path, tuple[Any, ...]]:
+        """Return what the block is to hold, and the statistics."""
+        text = None if block.beside is None else block.beside.text
+        return self.keep(number, Word(text, proba, path=path)), statistics
+
+
+Open = Callable[..., AbstractContextManager[Work]]
+"""Opens work of a learner on blocks; the third argument is a folder of its own."""
+
+
+@dataclass(frozen=True)
 class Fit:
     """One round: where it ended."""
 
     learner: ChainLearner
-    blocks: Sequence[Block]
-    open: Callable[[Any, Sequence[Block]], AbstractContextManager[Work]]
+    blocks: Sequence[Any]
+    """Beside each of them is its word."""
+    folder: Path | None
+    """Where that lies; None: in memory."""
+    open: Open
     """Opens work on the blocks, for whoever has another question to them."""
     state: ChainState
     statistics: tuple[Any, ...]
     """Those of the last visit: log sum, first states, moves, the counts of each source."""
-    labels: Proba
-    """The labels' probabilities, (n_tokens, T)."""
-    path: Codes
-    """The legal path with the most tokens expected to be right."""
     trace: Floats
     converged: bool
 
@@ -101,14 +128,29 @@ class Fit:
         return counts
 
     @property
-    def text(self) -> Proba | None:
-        """What the text model said, None where there was none."""
-        return None if self.blocks[0].beside is None else joined([block.beside.text for block in self.blocks])
+    def labels(self) -> Proba:
+        """The labels' probabilities, (n_tokens, T), all of them in memory."""
+        proba: Proba = joined([block.load().beside.mean for block in self.blocks])
+        return proba
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a text model was heard."""
+        return any(isinstance(source, Texts) for source in self.learner.sources)
+
+    def saying(self, said: Sequence[Any]) -> Fit:
+        """Return the fit with something else beside its blocks."""
+        return replace(self, blocks=_beside(self.blocks, said))
+
+    def forget(self) -> None:
+        """Remove what lies beside the blocks, if it lies in files."""
+        for block in self.blocks:
+            if isinstance(block.beside, Path):
+                block.beside.unlink(missing_ok=True)
 
 
-def as_described(number: int, block: Block, *said: Any) -> tuple[Any, ...]:
-    """Leave the word of a learner on a block as it is."""
-    return said
+def _beside(blocks: Sequence[Any], said: Sequence[Any]) -> list[Any]:
+    return [replace(block, beside=own) for block, own in zip(blocks, said)]
 
 
 class Rounds:
@@ -116,64 +158,85 @@ class Rounds:
 
     def __init__(
         self,
-        corpus: CrowdCorpus,
-        blocks: Sequence[Block],
-        open: Callable[[Any, Sequence[Block]], AbstractContextManager[Work]],
+        labels: Sequence[str],
+        votes: Any,
+        blocks: Sequence[Any],
+        open: Open,
         start: DawidSkeneStart,
+        meet: float,
         plan: Plan,
         rng: np.random.Generator,
         progress: Progress,
+        *,
+        folder: Path | None = None,
+        every: int | None = None,
     ) -> None:
-        self.labels, self.blocks, self.open = corpus.labels, blocks, open
-        self.votes: Votes = blocks[0].votes
+        """`meet`: the share of votes that are not alone; `folder`: where words lie, `every`: with checkpoints there."""
+        self.labels, self.votes, self.blocks, self.open = tuple(labels), votes, blocks, open
         self.plan, self.rng, self.progress = plan, rng, progress
-        meet = share_that_meets(self.votes)
+        self.folder, self.every = folder, every
         self.starts = {"dawid-skene": LevelStart(start, meet), "majority": LevelStart(None, meet)}
-        self.start = "dawid-skene"
+        self.start, self.at = "dawid-skene", 0.0
         self.fits: list[tuple[str, Floats]] = []
 
     def round(
-        self, name: str, learner: ChainLearner, blocks: Sequence[Block] | None = None, max_iter: int | None = None
+        self, name: str, learner: ChainLearner, blocks: Sequence[Any] | None = None, max_iter: int | None = None
     ) -> Fit:
-        """Run one round."""
+        """Run one round; one that was stopped goes on from its checkpoint, one that had ended ends again."""
         blocks = self.blocks if blocks is None else blocks
         learner = replace(learner, first=self.starts[self.start])
+        limit, at, number = max_iter or self.plan.max_iter, self.at, len(self.fits)
+        loop: LoopSettings = {"rng": self.rng, "restarts": 1, "max_iter": limit, "tol": self.plan.tol}
+        checkpoint = None
+        if self.folder is not None and self.every is not None:
+            checkpoint = Checkpoint(self.folder / f"checkpoint-{number}", self.every)
         with self.open(learner, blocks) as work:
             run = run_learner(
                 learner,
                 work,
-                {"rng": self.rng, "restarts": 1, "max_iter": max_iter or self.plan.max_iter, "tol": self.plan.tol},
+                loop,
                 scale=self.votes.n_votes,
+                progress=lambda share, words: self.progress(at + 0.05 * share, f"{name}, {words}"),
                 settle=True,
+                checkpoint=checkpoint,
             )
-            labels, path, statistics = zip(*work.describe(run.state, as_described))
+            said, statistics = zip(*work.describe(run.state, KeepWord(self.keep(f"round-{number}"))))
         self.fits.append((name, run.trace))
         return Fit(
             learner,
-            blocks,
+            _beside(blocks, said),
+            self.folder,
             self.open,
             run.state,
             added(statistics),
-            joined(labels),
-            joined(path),
             run.trace,
             run.converged,
         )
 
+    def keep(self, name: str) -> Keep:
+        """Return what keeps something of this name beside the blocks."""
+        return Keep(self.folder, name)
+
+    def reach(self, share: float, words: str) -> None:
+        """Say how far the plan is."""
+        self.at = share
+        self.progress(share, words)
+
     def structure(self) -> Fit:
-        """Choose memory and the start by the evidence lower bound; return the best round."""
+        """Choose memory and the start by the evidence lower bound; return the best round, without its words."""
         best: Fit | None = None
         for memory in (True, False) if self.plan.memory is None else (self.plan.memory,):
             learner = self._learner(memory)
             for start in STARTS[memory]:
                 before, self.start = self.start, start
-                self.progress(0.05 * len(self.fits), f"start: {start}")
+                self.reach(0.05 * len(self.fits), f"start: {start}")
                 name = f"{'memory' if memory else 'no memory'}, {start}"
                 fit = self.round(name, learner, max_iter=min(FIRST_ITERATIONS, self.plan.max_iter))
                 if best is None or fit.objective > best.objective:
                     best = fit
                 else:
                     self.start = before
+                fit.forget()
         assert best is not None
         return best
 
@@ -192,17 +255,17 @@ class Rounds:
 
     def clustered(self, fit: Fit) -> Fit:
         """Run a round with the priors of the clusters of annotators that the last round shows."""
+        self.reach(0.05 * len(self.fits), "clusters")
         found, _ = self.clusters(fit)
         annotators = fit.annotators.clustered(
             fit.crowd, np.maximum(found.assignment, 0), found.n_clusters, self.plan.strength
         )
         return self.round("clusters", replace(fit.learner, sources=(annotators, *fit.learner.sources[1:])))
 
-    def told(self, name: str, fit: Fit, text: Proba) -> Fit:
-        """Run a round with a text model's probabilities as one more annotator, in place of those it had."""
-        blocks = [replace(block, beside=Beside(text[block.first : block.last])) for block in self.blocks]
+    def told(self, name: str, fit: Fit) -> Fit:
+        """Run a round with the text beside a fit's blocks as one more annotator, in place of the one it had."""
         source = Texts(confusion_prior(len(self.labels), *TEXT_PRIOR), fit.learner.space.levels)
-        return self.round(name, replace(fit.learner, sources=(*_untold(fit.learner.sources), source)), blocks)
+        return self.round(name, replace(fit.learner, sources=(*_untold(fit.learner.sources), source)), fit.blocks)
 
     def clusters(self, fit: Fit) -> tuple[Clusters, list[BicScore]]:
         """Return clusters of annotators by the expected counts of a round, and the BIC of each number of clusters."""

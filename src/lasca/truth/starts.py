@@ -22,10 +22,10 @@ from lasca.truth.families import Families
 __all__ = [
     "DawidSkeneStart",
     "LevelStart",
+    "Meeting",
     "WeighedStart",
     "dawid_skene_start",
     "judged_start",
-    "share_that_meets",
     "trust",
 ]
 
@@ -167,10 +167,14 @@ def vote_shares(block: Block, weight: Floats | None = None) -> Floats:
     return np.asarray(found / np.maximum(voices, 1e-9)[:, None])
 
 
-def share_that_meets(votes: Votes) -> float:
-    """Return the share of votes on tokens that have two at least."""
-    n = Block(votes, 0, votes.n_tokens).voices
-    return float(n[n > 1].sum() / n.sum())
+@dataclass(frozen=True)
+class Meeting:
+    """Asks blocks how many votes have another one beside them."""
+
+    def summarise(self, block: Block) -> tuple[int, int, int]:
+        """Count them, all, and the tokens that have any."""
+        n = block.voices
+        return int(n[n > 1].sum()), int(n.sum()), int((n > 0).sum())
 
 
 @dataclass(frozen=True)

@@ -26,24 +26,29 @@ w ≤ 1/2.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Proba
 from lasca.corpus.votes import Block
 from lasca.kernels.tables import crossed, times
 from lasca.truth.annotator_models import confusion_prior
+from lasca.truth.beside import Beside, Keep
 from lasca.truth.chain import ChainLearner, ChainState, Local
 from lasca.truth.evidence import Floats, Texts
 from lasca.truth.finish import joined
-from lasca.truth.sequence_rounds import TEXT_PRIOR, Fit, as_described
+from lasca.truth.sequence_rounds import TEXT_PRIOR, Fit
 
 __all__ = [
+    "Calibration",
     "Referee",
     "advised",
     "calibrated",
     "doubted",
     "held_out_votes",
+    "mixed",
     "referee",
     "tempered",
     "vote_ranks",
@@ -123,14 +128,26 @@ def held_out_votes(fit: Fit) -> tuple[float, Floats]:
     return GRID[int(totals.argmax())], totals / max(n, 1)
 
 
-def without_text(fit: Fit) -> Floats:
-    """Return the labels' probabilities by votes and words alone, under the parameters of a fit."""
+def without_text(fit: Fit) -> Fit:
+    """Return the fit with the labels' probabilities by votes and words alone beside its blocks, as `plain`."""
     kept = [k for k, source in enumerate(fit.learner.sources) if not isinstance(source, Texts)]
     learner = replace(fit.learner, sources=tuple(fit.learner.sources[k] for k in kept))
     state = replace(fit.state, tables=tuple(fit.state.tables[k] for k in kept))
     with fit.open(learner, fit.blocks) as work:
-        parts = work.describe(state, as_described)
-    return np.asarray(joined([proba for proba, _, _ in parts]), dtype=np.float64)
+        found = fit.saying(work.describe(state, KeepPlain(Keep(fit.folder, "plain"))))
+    fit.forget()
+    return found
+
+
+@dataclass(frozen=True)
+class KeepPlain:
+    """Keeps what votes and words say of a block beside what was said of it."""
+
+    keep: Keep
+
+    def __call__(self, number: int, block: Block, proba: Proba, path: Any, statistics: Any) -> Any:
+        """Return what the block is to hold."""
+        return self.keep(number, replace(block.beside, plain=proba))
 
 
 def referee(proba: Floats, text: Floats, prior: Floats) -> Referee:
@@ -160,32 +177,60 @@ def advised(proba: npt.NDArray[np.floating], text: Floats, confusion: Floats) ->
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-def calibrated(
-    fit: Fit, labels: npt.NDArray[np.floating], doubt: float, *, sampled: bool = False
-) -> tuple[Floats, dict[str, float]]:
-    """Return the labels' probabilities made worth their name, and what was done in numbers.
+@dataclass(frozen=True)
+class Calibration:
+    """How the labels' probabilities beside blocks are made worth their name."""
 
-    Sampled probabilities hold the text's word already and are tempered as they are.
+    tau: float
+    confusion: Floats | None = None
+    """The text's; None: its word is in the probabilities already, or there is none."""
+    share: float = 0.0
+    """Of the text's own probabilities."""
+
+    def proba(self, said: Beside) -> npt.NDArray[np.floating]:
+        """Return those of a block."""
+        assert said.mean is not None
+        if self.confusion is not None:
+            assert said.plain is not None
+            assert said.text is not None
+            crowd, text = said.plain.astype(np.float64), said.text.astype(np.float64)
+            out: npt.NDArray[np.floating] = advised(tempered(crowd, self.tau), text, self.confusion)
+        else:
+            out = tempered(said.mean.astype(np.float64), self.tau)
+        return mixed(out, said.text, self.share)
+
+
+def calibrated(
+    fit: Fit, doubt: float, *, most: int, sampled: bool = False
+) -> tuple[Fit, Calibration, dict[str, float]]:
+    """Return the fit with all beside its blocks that is needed, how to calibrate it, and what was done in numbers.
+
+    Sampled probabilities hold the text's word already and are tempered as they are. The text is asked about `most`
+    tokens, the voted ones of every so many blocks.
     """
     tau, held_out = held_out_votes(fit)
     numbers = {"held_out_votes": float(held_out.max())}
-    labels = np.asarray(labels, dtype=np.float64)
-    if fit.text is None:
-        return np.asarray(tempered(labels, tau)), numbers | {"temperature": 1 / tau, "text_share": 0.0}
-    votes, text = fit.blocks[0].votes, fit.text.astype(np.float64)
-    crowd, voted = without_text(fit), Block(votes, 0, votes.n_tokens).voices > 0
-    found = referee(crowd[voted], text[voted], confusion_prior(text.shape[1], *TEXT_PRIOR))
-    out = tempered(labels, found.tau) if sampled else advised(tempered(crowd, found.tau), text, found.confusion)
-    out, share = doubted(out, fit.text, doubt)
-    return np.asarray(out), numbers | {"temperature": 1 / found.tau, "text_share": share}
+    if not fit.is_told:
+        return fit, Calibration(tau), numbers | {"temperature": 1 / tau, "text_share": 0.0}
+    fit = without_text(fit)
+    n_tokens = sum(len(block) for block in fit.blocks)
+    some = [block.load() for block in fit.blocks[:: -(-n_tokens // most)]]
+    voted = np.concatenate([block.voices > 0 for block in some])
+    crowd, text = (joined([getattr(block.beside, name) for block in some])[voted] for name in ("plain", "text"))
+    prior = confusion_prior(text.shape[1], *TEXT_PRIOR)
+    found = referee(crowd.astype(np.float64), text.astype(np.float64), prior)
+    calibration = Calibration(found.tau, None if sampled else found.confusion)
+    together = np.concatenate([(calibration.proba(block.beside) * block.beside.text).sum(axis=1) for block in some])
+    share = doubted(float(together.mean()), doubt)
+    return fit, replace(calibration, share=share), numbers | {"temperature": 1 / found.tau, "text_share": share}
 
 
-def doubted(
-    proba: npt.NDArray[np.floating], text: npt.NDArray[np.float32], doubt: float
-) -> tuple[npt.NDArray[np.floating], float]:
-    """Mix a text model's probabilities in, so that `doubt` of all mass moves; return the mixture and w."""
-    if doubt == 0:
-        return proba, 0.0
-    apart = 1.0 - float((proba * text).sum(axis=1).mean())
-    share = min(0.5, doubt / max(apart, 1e-9))
-    return np.asarray((1 - share) * proba + share * text), share
+def doubted(together: float, doubt: float) -> float:
+    """Return the weight w of a text model's probabilities with which `doubt` of all mass moves; `together`: the mean
+    probability that both say the same."""
+    return 0.0 if doubt == 0 else min(0.5, doubt / max(1.0 - together, 1e-9))
+
+
+def mixed(proba: npt.NDArray[np.floating], text: Proba | None, share: float) -> npt.NDArray[np.floating]:
+    """Mix a text model's probabilities in."""
+    return proba if text is None or share == 0 else np.asarray((1 - share) * proba + share * text)
