@@ -457,3 +457,33 @@ def test_columns_called_as_layers_are_asked_about(tmp_path: Path) -> None:
     assert list(read(path, column=2).golds) == ["gold"]
     path.write_text("token\tner_1\tner_2\n" + rows)
     assert read(path).annotators == ("ner_1", "ner_2")
+
+
+def _conllu(tags: list[str], misc: str = "_") -> str:
+    words = ["Ada", "left", "Rome"]
+    cells = [
+        [str(i), w, w, "X", "Y", "_", "0", "dep", "_", misc.format(t)] for i, (w, t) in enumerate(zip(words, tags), 1)
+    ]
+    return ("\n".join("\t".join(row) for row in cells) + "\n\n") * 2
+
+
+def test_tags_inside_misc_are_asked_about_and_read(tmp_path: Path) -> None:
+    """As DaNE has them: name=B-PER beside SpaceAfter=No."""
+    path = tmp_path / "x.conllu"
+    path.write_text(_conllu(["B-PER", "O", "B-LOC"], "name={}|SpaceAfter=No"))
+    with pytest.raises(FormatError, match=r"column=misc:name.*column=upos"):
+        read(path)
+    assert read(path, column="misc:name").labels == ("B-LOC", "B-PER", "O")
+    assert read(path, column="upos").labels == ("X",)
+    with pytest.raises(ParameterError, match="a key that stands in column 10"):
+        read(path, column="misc:ner")
+
+
+def test_nothing_in_numbered_rows_is_outside(tmp_path: Path) -> None:
+    """CoNLL-U Plus writes _ where there is no name."""
+    path = tmp_path / "x.conllup"
+    rows = ["1\tAda\tNOUN\tB-PER", "2\tleft\tVERB\t_", "3\tRome\tNOUN\tB-LOC"]
+    path.write_text("# global.columns = ID FORM UPOS NE\n" + ("\n".join(rows) + "\n\n") * 2)
+    corpus = read(path, column=4)
+    assert [corpus.labels[code] for code in corpus.golds["gold"]] == ["B-PER", "O", "B-LOC"] * 2
+    assert corpus.load_report.counts["_ taken as O, of which there is none"] == 2

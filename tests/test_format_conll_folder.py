@@ -214,3 +214,25 @@ def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
     more = {} if examples is None else {"max_examples": examples}
     assert_only_lasca_errors_in_files(lambda files: load(files, typed_labels=True), MTURK, **more)
     assert_only_lasca_errors_in_files(load, sample(), **more)
+
+
+def test_a_file_of_all_annotators_beside_the_truth(tmp_path: Path) -> None:
+    """As the crowd of Rodrigues et al. is given out: a column per annotator, `?` where one has not seen a text."""
+    words = ["Ada", "saw", "Rome", "and", "Bonn"]
+    tags = ["B-PER", "O", "B-LOC", "O", "B-LOC"]
+    (tmp_path / "ground_truth.txt").write_text("".join(f"{w} {t}\n" for w, t in zip(words, tags)) + "\n")
+    (tmp_path / "mv.txt").write_text("".join(f"{w} {t}\n" for w, t in zip(words, tags)) + "\n")
+    (tmp_path / "answers.txt").write_text("".join(f"{w} {t} O {t} ?\n" for w, t in zip(words, tags)) + "\n")
+    corpus = read(tmp_path)
+    assert corpus.annotators == ("answers 1", "answers 2", "answers 3")
+    assert sorted(corpus.golds) == ["gold", "mv"]
+    assert corpus.n_annotations == 15
+    assert any("a column for each of 4 annotators" in note for note in corpus.load_report.notes)
+
+
+def test_headers_are_no_tokens(tmp_path: Path) -> None:
+    for name in ("ada", "ben"):
+        (tmp_path / f"{name}.tsv").write_text("word\ttag\nAda\tB-PER\nleft\tO\n\nRome\tB-LOC\nfell\tO\n")
+    corpus = read(tmp_path, format="conll-folder")
+    assert corpus.n_tokens == 4
+    assert corpus.labels == ("B-LOC", "B-PER", "O")

@@ -536,3 +536,29 @@ def test_spans_in_several_texts_of_a_task_are_asked_about(quoted: bool) -> None:
         corpus = label_studio.read(files, control=control, **key)
         assert " ".join(corpus.sequence(0)) == words
         assert len(corpus.labels) == 2
+
+
+def test_a_page_in_which_nobody_marked_anything_is_read_without_its_markup() -> None:
+    def page(id: int, words: str, *spans: dict[str, Any]) -> dict[str, Any]:
+        results = [{"from_name": "ner", "to_name": "page", "type": "hypertextlabels", "value": s} for s in spans]
+        given = {"completed_by": 1, "result": results}
+        return {"id": id, "data": {"page": f"<p>{words}</p>"}, "annotations": [given]}
+
+    place = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "globalOffsets": {"start": 0, "end": 3}}
+    corpus = read(page(1, "Ada left", {**place, "text": "Ada", "hypertextlabels": ["PER"]}), page(2, "so it goes"))
+    assert [list(corpus.sequence(id)) for id in ("1", "2")] == [["Ada", "left"], ["so", "it", "goes"]]
+
+
+def test_annotations_of_a_task_that_name_nobody_are_asked_about() -> None:
+    first = {"result": [result(**PER)], "created_at": "2020-01-01T00:00:00Z"}
+    second = {"result": [result(**LOC)], "created_at": "2020-01-02T00:00:00Z"}
+    with pytest.raises(FormatError, match=r"2 annotations of this task do not say who made them.*annotator=name"):
+        read(task(first, second))
+    assert read(task(first, second), annotator="name").load_report.counts["superseded"] == 1
+    assert read(task(first, {**second, "was_cancelled": True})).annotators == ("unknown",)
+
+
+def test_annotations_by_their_numbers_only_are_refused() -> None:
+    bare = {"id": 7, "data": {"text": TEXT}, "annotations": [11, 12]}
+    with pytest.raises(FormatError, match="2 annotations are given by their numbers only"):
+        read(bare)

@@ -396,3 +396,72 @@ def test_soft_votes_reach_the_models(corpus: CrowdCorpus) -> None:
     found = read(corpus, openai("s1", ada, ada, spans()))
     truth = MajorityVote().fit(found.with_voters(["gpt"]))
     assert truth.proba[1, found.labels.index("B-PER")] == pytest.approx(2 / 3)
+
+
+def _said(tmp_path: Path, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the labels that each model gave to "Ada saw Rome" (s1) and "it rained" (s2)."""
+    data = lasca.CrowdCorpus.from_sequences(
+        [["Ada", "saw", "Rome"], ["it", "rained"]],
+        {"ann": [["B-PER", "O", "B-LOC"], ["O", "O"]]},
+        sequence_ids=["s1", "s2"],
+    )
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found: dict[str, list[str]] = {}
+    for row in lasca.read(path, data=data).to_table().to_pylist():
+        if row["annotator"] != "ann":
+            found.setdefault(row["annotator"], []).append(row["label"])
+    return found
+
+
+SPANS = {"spans": [{"text": "Ada", "label": "PER"}, {"text": "Rome", "label": "LOC"}]}
+FOUND = ["B-PER", "O", "B-LOC"]
+
+
+def test_answers_given_to_tools(tmp_path: Path) -> None:
+    """OpenAI and Anthropic call a function with the spans; several calls hold a span each."""
+    calls = [{"type": "function", "function": {"name": "mark", "arguments": json.dumps(s)}} for s in SPANS["spans"]]
+    body = {"model": "gpt-4o", "choices": [{"message": {"content": None, "tool_calls": calls}}]}
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
+    content = [{"type": "text", "text": "I mark []."}, {"type": "tool_use", "name": "mark", "input": SPANS}]
+    message = {"model": "claude-4", "content": content, "stop_reason": "tool_use"}
+    result = {"type": "succeeded", "message": message}
+    assert _said(tmp_path, [{"custom_id": "s1", "result": result}]) == {"claude-4": FOUND}
+    output = [{"type": "function_call", "name": "mark", "arguments": json.dumps(SPANS)}]
+    body = {"model": "gpt-5", "output": output}
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
+
+
+def test_gemini(tmp_path: Path) -> None:
+    def line(key: str, parts: list[dict[str, Any]], reason: str = "STOP") -> dict[str, Any]:
+        candidate = {"content": {"parts": parts}, "finishReason": reason}
+        return {"key": key, "response": {"candidates": [candidate], "modelVersion": "gemini-2"}}
+
+    spans = [{"text": "…", "thought": True}, {"text": f"```json\n{json.dumps(SPANS)}\n```"}]
+    assert _said(tmp_path, [line("s1", spans), line("s2", [], "SAFETY")]) == {"gemini-2": FOUND}
+    assert _said(tmp_path, [line("s1", [{"functionCall": {"name": "mark", "args": SPANS}}])]) == {"gemini-2": FOUND}
+    failed = {"key": "s2", "error": {"code": 3}}
+    assert _said(tmp_path, [line("s1", spans), failed]) == {"gemini-2": FOUND}
+    cut = line("s2", [{"text": '{"spans": []'}], "MAX_TOKENS")
+    assert _said(tmp_path, [line("s1", spans), cut]) == {"gemini-2": FOUND}
+    vertex = {"status": "", "request": {"contents": []}, "response": line("", spans)["response"]}
+    with pytest.raises(FormatError, match=r"Vertex AI.*no key"):
+        _said(tmp_path, [vertex])
+
+
+def test_bedrock(tmp_path: Path) -> None:
+    text = json.dumps(SPANS)
+    message = {"content": [{"text": text}]}
+    outputs: list[dict[str, Any]] = [
+        {"model": "m", "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"},
+        {"model": "m", "output": {"message": message}, "stopReason": "end_turn"},
+        {"model": "m", "generation": text, "stop_reason": "stop"},
+        {"model": "m", "results": [{"outputText": text, "completionReason": "FINISH"}]},
+        {"model": "m", "choices": [{"message": {"content": text}}]},
+    ]
+    failed = {"recordId": "s2", "modelInput": {}, "error": {"errorCode": 400}}
+    for output in outputs:
+        assert _said(tmp_path, [{"recordId": "s1", "modelInput": {}, "modelOutput": output}, failed]) == {"m": FOUND}
+    cut = {"model": "m", "results": [{"outputText": '{"spans": []}', "completionReason": "LENGTH"}]}
+    with pytest.raises(FormatError, match="answers cut off: 1"):
+        _said(tmp_path, [{"recordId": "s1", "modelInput": {}, "modelOutput": cut}])

@@ -258,3 +258,20 @@ def test_parts_of_speech_are_told_what_to_do() -> None:
     notes = read(row(*spans)).load_report.notes
     assert any("tagging=plain" in note for note in notes)
     assert not any("tagging=plain" in note for note in read(row((2, 14, "PER"))).load_report.notes)
+
+
+@pytest.mark.parametrize(
+    ("session", "kind"),
+    [
+        ("ner_model", "model"),
+        ("news-gpt-4", "model"),
+        ("gpt-4", "model"),
+        ("ner_model-ada", "person"),
+        ("ner_model-2022-03-01_10-11-12", "person"),
+    ],
+)
+def test_sessions_called_as_models_are_models(session: str, kind: str) -> None:
+    version = {**row((2, 14, "PER")), "sessions": [session]}
+    corpus = read({**row((2, 14, "PER")), "versions": [version, {**row(), "sessions": ["news-ben"]}]})
+    assert dict(zip(corpus.annotators, corpus.kinds))["news-ben"] == "person"
+    assert [k for name, k in zip(corpus.annotators, corpus.kinds) if name != "news-ben"] == [kind]

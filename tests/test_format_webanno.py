@@ -280,3 +280,19 @@ def test_a_project_export_may_hold_zips_of_xmi(tmp_path: Path) -> None:
     assert (corpus.annotators, list(corpus.golds)) == (("ann", "ben"), ["curation"])
     assert list(corpus.sequence_ids) == ["doc.txt/1"]
     assert corpus.labels == ("B-LOC", "B-ORG", "O")
+
+
+def test_features_are_found_by_name_in_each_file() -> None:
+    """They were found by their place in the first file: other features were read as labels, or an IndexError came."""
+    turned = tsv().replace(b"|identifier|value", b"|value|identifier")
+    for k, cell in enumerate(CELLS):
+        first, second = ("_" if cell == "_" else "*"), cell
+        offsets, token = OFFSETS[k]
+        row = f"1-{k + 1}\t{offsets}\t{token}\t"
+        turned = turned.replace(f"{row}{first}\t{second}\t".encode(), f"{row}{second}\t{first}\t".encode())
+    said = table(read({"doc1/ada.tsv": tsv(), "doc1/bob.tsv": turned}))
+    assert said["ada"]["doc1/1"] == said["bob"]["doc1/1"] == BOTH
+    fewer = turned.replace(b"|value|identifier", b"|identifier").replace(b"\t_\t_\t", b"\t_\t")
+    fewer = b"\n".join(line.rsplit(b"\t", 2)[0] + b"\t" if b"[" in line else line for line in fewer.split(b"\n"))
+    with pytest.raises(FormatError, match="NamedEntity has no feature 'value' in this file"):
+        read({"doc1/ada.tsv": tsv(), "doc1/bob.tsv": fewer})

@@ -119,10 +119,16 @@ def test_docbin_is_what_spacy_reads(crowd: CrowdCorpus, truth: np.ndarray, tmp_p
     docs = list(DocBin().from_disk(tmp_path / "x.spacy").get_docs(spacy.blank("xx").vocab))
     assert [(e.text, e.label_) for e in docs[0].ents] == [("Ada Lovelace", "PER"), ("Rome", "LOC")]
     assert [s.label_ for s in docs[0].spans["ambiguous"]] == ["B-PER", "B-LOC"]
-    lasca.write(crowd.select(annotators=["ann", "ben"]), tmp_path / "people.spacy", "spacy")
+    people = crowd.select(annotators=["ann", "ben"])
+    lasca.write(people, tmp_path / "people.spacy", "spacy")
     again = lasca.read(tmp_path / "people.spacy")
     assert sorted(map(tuple, again.label_names(again.golds["gold"]))) == sorted(map(tuple, EXPERT))
-    assert again.load_report.counts["span groups left out"] == 3
+    assert again.annotators == ("ann", "ben")  # also where a document has one of them only
+    assert sorted(rows_of(again, "ann")) == sorted(rows_of(people, "ann"))
+    assert again.n_annotations == people.n_annotations
+    (tmp_path / "one").mkdir()
+    lasca.write(crowd.select(annotators=["ann"]), tmp_path / "one" / "x.spacy", "spacy")
+    assert lasca.read(tmp_path / "one" / "x.spacy").load_report.counts["span groups left out"] == 2
 
 
 def test_plain_conll_is_what_others_read(crowd: CrowdCorpus, truth: np.ndarray, tmp_path: Path) -> None:

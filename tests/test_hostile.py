@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import time
 import zipfile
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fuzz_long
@@ -136,3 +141,63 @@ def test_names_from_files_stay_text_everywhere(tmp_path: Path) -> None:
         assert not any(line.startswith(("=", '"=')) for line in file.read_text("utf-8").splitlines()), file
     rows = [json.loads(line) for line in (tmp_path / "jsonl").read_text("utf-8").splitlines()]
     assert rows[0]["tokens"][0] == nasty  # JSON is for programs: exact
+
+
+def _zeros(members: int, megabytes: int) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for i in range(members):
+            archive.writestr(f"{i}.conll", b"O" * (megabytes << 20))
+    return made.getvalue()
+
+
+def test_many_small_zips_in_a_zip_are_one_bomb(tmp_path: Path) -> None:
+    """Each inner zip is below every limit."""
+    inner = _zeros(1, 40)
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for i in range(20):
+            archive.writestr(f"{i}.zip", inner)
+    with pytest.raises(FormatError, match="times its size"):
+        formats.read(tmp_path / "outer.zip")
+
+
+def test_a_zip_that_lies_about_its_packed_size_is_still_a_bomb(tmp_path: Path) -> None:
+    """Members that overlap claim more packed bytes than the file has."""
+    data = _zeros(1, 100)
+    at = data.rindex(b"PK\x01\x02") + 20  # the packed size in the directory
+    (tmp_path / "lies.zip").write_bytes(data[:at] + (50 << 20).to_bytes(4, "little") + data[at + 4 :])
+    with pytest.raises(FormatError, match="times its size"):
+        formats.read(tmp_path / "lies.zip")
+
+
+def test_a_docbin_that_unpacks_to_too_much_is_refused() -> None:
+    pytest.importorskip("spacy")
+    packed = zlib.compress(b"\x83\xa7version" + bytes(200 << 20))
+    with pytest.raises(FormatError, match="unpacks to more than"):
+        READERS["spacy"]([SourceFile("x.spacy", "x.spacy", packed)])
+
+
+@pytest.mark.parametrize("reader", ["table", "jsonl"])
+def test_a_parquet_of_more_rows_than_bytes_is_refused(reader: str, tmp_path: Path) -> None:
+    rows = pa.array(["x"] * 1_000_000).dictionary_encode().cast(pa.string())
+    with pq.ParquetWriter(tmp_path / "x.parquet", pa.schema({"token": pa.string()}), compression="zstd") as writer:
+        for _ in range(3):
+            writer.write_table(pa.table({"token": rows}), row_group_size=1_000_000)
+    for data in ((tmp_path / "x.parquet").read_bytes(), tmp_path / "x.parquet"):
+        with pytest.raises(FormatError, match="bytes are 3,000,000 rows"):
+            READERS[reader]([SourceFile("x.parquet", "x.parquet", data)])
+
+
+def test_a_huge_file_in_a_folder_is_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "huge.conll").open("wb") as file:
+        file.write(b"a b c\nx O O\n")
+        file.truncate(2 * 2**30 + 1)
+    with pytest.raises(FormatError, match="larger than"):
+        formats.read(tmp_path, "conll")
+
+
+def test_standard_input_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lasca.formats.sources.MAX_FILE", 1000)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * 2000)))
+    with pytest.raises(FormatError, match="in the pipe"):
+        formats.read("-")

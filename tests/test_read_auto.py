@@ -443,3 +443,19 @@ def test_refusals_that_say_what_to_do(tmp_path: Path, files: dict[str, str], mes
         (tmp_path / name).write_text(text)
     with pytest.raises(FormatError, match=message):
         lasca.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "tool"),
+    [
+        ("a.json", b'[{"documentName": "d", "document": "Ada", "annotation": [{"start": 0, "end": 3}]}]', "UBIAI"),
+        ("a.json", b'[{"fields": {"text": "Ada"}, "responses": [], "external_id": null}]', "Argilla 1"),
+        ("a.json", b'{"corpusId": "c", "text": "Ada", "tokens": ["Ada"], "views": [{"viewName": "NER"}]}', "TALEN"),
+        ("a.json", b'{"answers": [{"workerId": "w", "answerContent": {"x": {"entities": []}}}]}', "SageMaker"),
+        ("a.xml", b'<T><TEXT><![CDATA[Ada]]></TEXT><TAGS><PER id="P0" spans="0~3" text="Ada"/></TAGS></T>', "MAE"),
+    ],
+)
+def test_more_tools_are_refused_by_name(tmp_path: Path, name: str, data: bytes, tool: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(FormatError, match=rf"looks like an export of .*{tool}"):
+        lasca.read(tmp_path / name)

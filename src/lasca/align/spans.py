@@ -159,7 +159,7 @@ def _refused(first: Span, second: Span, text: str) -> FormatError:
         _shown(span if first.where != second.where else replace(span, where=""), text).removeprefix(": ")
         for span in (first, second)
     )
-    keep = "overlap=longest or first keeps one of them"
+    keep = "overlap=longest (on the command line: -r overlap=longest), or first, keeps one of them"
     if first.end <= second.start or second.end <= first.start:
         return FormatError(
             f"two spans share a token, though no character: {both}",
@@ -170,8 +170,7 @@ def _refused(first: Span, second: Span, text: str) -> FormatError:
     return FormatError(
         f"two spans overlap: {both}",
         path=second.where or None,
-        hint="Set overlap=layers to read spans of different labels into layers (on the command line: "
-        f"-r overlap=layers); {keep}",
+        hint=f"Set {keep} and counts what it leaves out; overlap=layers keeps all, a corpus for each label",
     )
 
 

@@ -22,8 +22,9 @@ gold. Numbers of tokens in the first column, from 0, from 1 or running on, are l
 Without either, columns are annotators only if their labels overlap. A column that says one thing of each whole sequence
 holds no labels of tokens; where the same text stands under several such names, these are the annotators. CoNLL-2003,
 CoNLL-X, CoNLL-U and WebAnno TSV 2 hold different things in their columns: one of them is the gold, the entities or
-chunks in the last one, the parts of speech of CoNLL-U, or the one that `column` names (by number from 1, or as "upos",
-"xpos", …). Lines of CoNLL-U that are no tokens (3-4, 3.1) are counted.
+chunks in the last one, the parts of speech of CoNLL-U, or the one that `column` names (by number from 1, as "upos",
+"xpos", …, or a key inside one, "misc:name"); `_` is O there if the column has tags and no O. Lines of CoNLL-U that are
+no tokens (3-4, 3.1) are counted.
 Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
@@ -39,7 +40,17 @@ from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.conll_lines import NOTHING, PLACE, Block, Table, layout_of, numbered, overlapping, read_table
+from lasca.formats.conll_lines import (
+    NOTHING,
+    PLACE,
+    Block,
+    Table,
+    layout_of,
+    numbered,
+    overlapping,
+    read_table,
+    with_feature,
+)
 from lasca.formats.names import (
     LAYERS,
     NAMES,
@@ -104,7 +115,10 @@ def read(
             _only_words(table, file, collector)
         if columns is None:
             _refuse_sentences(table, file)
-        note, named = _columns(table, file, columns, wanted, column)
+        table, chosen = with_feature(table, file, column)
+        note, named = _columns(table, file, columns, wanted, chosen)
+        if ids:
+            _fill_outside(table, named, collector, file)
         if columns is None:
             _refuse_texts(table, file, named)
         if columns is None and table.header is None and sum(role == "annotator" for role, _ in named) > 0:
@@ -206,6 +220,19 @@ def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:
             collector.count("lines that are no tokens (3-4 or 3.1)", len(block.rows) - len(kept), example)
             block.rows[:] = kept
     table.blocks[:] = [block for block in table.blocks if block.rows]
+
+
+def _fill_outside(table: Table, named: list[Column], collector: Collector, file: SourceFile) -> None:
+    """Write O for `_` where numbered rows have tags and no O: so CoNLL-U says that there is nothing."""
+    for k in (k for k, (role, _) in enumerate(named) if role in ROLES):
+        cells = {cell for block in table.blocks for cell in block.column(k)}
+        tags = {cell for cell in cells - {"_"} if re.match(r"[BIESLUM]-.", cell)}
+        if not tags or cells - {"_"} != tags or "_" not in cells:
+            continue
+        rows = [row for block in table.blocks for _, row in block.rows if row[k] == "_"]
+        for row in rows:
+            row[k] = "O"
+        collector.count("_ taken as O, of which there is none", len(rows), f"{file.shown}, column {k + 1}")
 
 
 def _of_sequences(table: Table, column: int) -> bool:

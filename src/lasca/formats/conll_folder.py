@@ -13,8 +13,10 @@ and the layout of the CoNLL-2003 labels from Mechanical Turk (Rodrigues et al. 2
 folders in it is read as one file per annotator. Folders (or files) called gold, ground_truth, curation and the like
 are golds.
 
-Each line holds a token and, in its last cell (or `column`), a label; where the first cell numbers the tokens, as in
-CoNLL-U, columns are chosen as in the format conll. Comments `# key = value` are passed over; blank lines end sequences.
+Each line holds a token and, in its last cell (or `column`), a label, below a header or none; where the first cell
+numbers the tokens, as in CoNLL-U, columns are chosen as in the format conll. A file with a column for each annotator
+(`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments `# key = value` are
+passed over; blank lines end sequences.
 The sequences and tokens of a document are those of its gold file or, without one, those most annotators have and the
 sequences that only others have. A file may hold a part of the document: the rest is missing. Other tokenisations are
 aligned by characters (`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file
@@ -37,7 +39,18 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.conll_lines import Block, Table, layout_of, numbered, split_spaces, text_lines
+from lasca.formats.conll_lines import (
+    Block,
+    Table,
+    is_header,
+    labels_elsewhere,
+    layout_of,
+    numbered,
+    split_spaces,
+    text_lines,
+    token_in,
+    with_feature,
+)
 from lasca.formats.names import owner_role
 from lasca.schemes import split_label
 
@@ -271,6 +284,11 @@ def read(
             what = f"{role} {name!r} has a second file for document {document!r}"
             raise file.error(what, hint="Each annotator needs a folder, or a file, of a name of its own")
         entry.texts[role, name] = _parse(file, missing, column)
+        crowd = _crowd(file, missing) if column is None and role != "gold" else []
+        if crowd:
+            del entry.texts[role, name]
+            entry.texts |= {("annotator", f"{name} {k}"): text for k, text in enumerate(crowd, start=1)}
+            collector.note(f"{file.shown} has a column for each of {len(crowd)} annotators, without their names.")
     typed = typed_suffix(documents.values())
     reader = DocumentReader(collector, typed, partial, typed_labels)
     for entry in sorted(documents.values(), key=_document_order):
@@ -321,7 +339,42 @@ def _role(name: str) -> tuple[str, str]:
     return owner_role(name), "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
 
 
+def _crowd(file: SourceFile, missing: str) -> list[Text]:
+    """Return what each annotator said, if a file has a column for each of them (`answers.txt` of Rodrigues et al.)."""
+    table, header = _rows(file)
+    if header is not None or table.n_columns < 3 or numbered(table):
+        return []
+    try:
+        layout = layout_of(table, file, None)
+    except FormatError:
+        return []
+    return [_text(file, table, layout.token, at, (missing, "")) for at in layout.labels] if layout.annotators else []
+
+
 def _parse(file: SourceFile, missing: str, column: int | str | None = None) -> Text:
+    table, header = _rows(file)
+    token, at = token_in(header or ()) or 0, table.n_columns - 1
+    nothing: tuple[str, ...] = (missing, "")
+    if column is not None or (numbered(table) and header is None):
+        table, column = with_feature(table, file, column)
+        layout = layout_of(table, file, column, token if header is not None else None)
+        token, at = layout.token, layout.labels[0]
+        nothing += ("_",)
+    return _text(file, table, token, at, nothing)
+
+
+def _text(file: SourceFile, table: Table, token: int, at: int, nothing: tuple[str, ...]) -> Text:
+    return Text(
+        file,
+        [
+            [(cells[token], None if (label := cells[at].strip(" ")) in nothing else label) for _, cells in block.rows]
+            for block in table.blocks
+        ],
+    )
+
+
+def _rows(file: SourceFile) -> tuple[Table, list[str] | None]:
+    """Return the rows of a file, and its header if the first row is one."""
     sequences: list[list[tuple[int, list[str]]]] = [[]]
     width = 0
     for number, line in enumerate(text_lines(file.text()), start=1):
@@ -341,20 +394,11 @@ def _parse(file: SourceFile, missing: str, column: int | str | None = None) -> T
         if len(cells) != width:
             raise file.error(f"this line has {len(cells)} cells where the lines before have {width}", number, got=line)
         sequences[-1].append((number, cells))
-    token, at = 0, width - 1
-    nothing: tuple[str, ...] = (missing, "")
-    table = Table([Block(rows) for rows in sequences if rows], None, width, 0, 0)
-    if column is not None or numbered(table):
-        layout = layout_of(table, file, column)
-        token, at = layout.token, layout.labels[0]
-        nothing += ("_",)
-    return Text(
-        file,
-        [
-            [(cells[token], None if (label := cells[at].strip(" ")) in nothing else label) for _, cells in block.rows]
-            for block in table.blocks
-        ],
-    )
+    known = labels_elsewhere([row for rows in sequences for row in rows])
+    header = sequences[0][0][1] if sequences[0] and is_header(sequences[0][0][1], known, "auto") else None
+    if header is not None:
+        del sequences[0][0]
+    return Table([Block(rows) for rows in sequences if rows], header, width, 0, 0), header
 
 
 def sniff(files: Sequence[SourceFile]) -> float:

@@ -31,8 +31,8 @@ from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, TOKEN_NAMES, named,
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "layout_of", "numbered", "overlapping", "read_table",
-           "split_spaces", "text_lines"]  # fmt: skip
+__all__ = ["Block", "Layout", "Table", "is_header", "labels_elsewhere", "layout_of", "numbered", "overlapping",
+           "read_table", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
@@ -44,6 +44,7 @@ SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of 
 ROWS = 20_000  # rows that are looked at
 MOST_DIGITS = 12  # of the number of a token
 PLACE = re.compile(r"\d{1,9}-\d{1,9}")
+_TAGGED_KEY = re.compile(r"(?:^|\|)([\w.]+)=[BSU]-\w")
 LEAST, AGREED = 8, 0.1  # tokens that two columns label, and the share they must label the same to be two people
 
 
@@ -95,7 +96,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
-    known = _labels_elsewhere(rows)
+    known = labels_elsewhere(rows)
     table = Table([], None, 0, 0, 0)
     block = Block()
     for (number, cells), line in zip(rows, lines):
@@ -111,7 +112,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
                 continue
             block = _closed(table, block) if block.rows else block
             block.comments[match[1]] = match[2]
-        elif table.header is None and not table.n_columns and _is_header(cells, known, header):
+        elif table.header is None and not table.n_columns and is_header(cells, known, header):
             table.header, table.n_columns = cells, len(cells)
         else:
             _check_width(table, file, number, cells, line)
@@ -129,7 +130,7 @@ def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
 
 def _grouped(table: Table, file: SourceFile) -> Table:
     """Make a sequence of all rows that have the same value in the column of sequences, if the header names one."""
-    token = _token_in(table.header or ())
+    token = token_in(table.header or ())
     at = named((table.header or [])[:token], NAMES["sequence"]) if token else None
     if at is None and token and len(table.blocks) == 1:
         at = next((k for k in range(token) if _goes_on([cells[k] for _, cells in table.blocks[0].rows])), None)
@@ -173,7 +174,8 @@ def _goes_on(cells: Sequence[str]) -> bool:
     return 1 < len(set(numbers)) < len(numbers) and all(a <= b for a, b in pairwise(numbers))
 
 
-def _token_in(header: Sequence[str]) -> int | None:
+def token_in(header: Sequence[str]) -> int | None:
+    """Return which column of a header is called token, word, …"""
     return next((k for k, name in enumerate(header) if plain_name(name) in TOKEN_NAMES), None)
 
 
@@ -195,7 +197,7 @@ def split_spaces(line: str) -> list[str]:
     return [cells[0], *filter(None, cells[1:])] if "" in cells else cells
 
 
-def _labels_elsewhere(rows: list[tuple[int, list[str]]]) -> list[set[str]]:
+def labels_elsewhere(rows: list[tuple[int, list[str]]]) -> list[set[str]]:
     """Return the cells of each column, in rows of the usual width that do not begin with "#"; the first row aside."""
     plain = [cells for _, cells in rows if any(cells) and not cells[0].startswith("#") and cells[0] != DOCSTART]
     plain = plain or [cells for _, cells in rows if len(cells) > 1]
@@ -221,10 +223,11 @@ def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool
     return len(cells) != len(known) or not set().union(*known[1:]).issuperset(labels)
 
 
-def _is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bool:
+def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bool:
+    """Say whether a row names the columns; `known` are the cells of each column elsewhere."""
     if header is not True and header is not False:
         check_choice("header", header, ("auto",))
-        token = _token_in(cells)
+        token = token_in(cells)
         names = len(cells) > 1 and token == 0
         if token and known and len(cells) > token + 1:  # numbers and names of sequences stand before the token
             keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"])
@@ -337,6 +340,14 @@ def layout_of(
             hint=f"Name the level: column={a} (on the command line: -r column={a}). If they are annotators, name them: "
             "columns=token,ann,ben,…",
         )
+    inside = _tags_in_features(table) if ids and table.n_columns == len(COLUMNS) else None
+    if inside is not None:
+        raise file.error(
+            f"this file holds parts of speech, and tags of spans inside a column of others ({inside}): it is not clear "
+            "which of them are wanted",
+            table.blocks[0].line,
+            hint=f"Name the column: column={inside} (on the command line: -r column={inside}), or column=upos",
+        )
     chosen = _chosen(table, full, sets, ids)
     if chosen is None:
         full = [k for k in full if not all(label.isdecimal() for label in sets[k])] or full
@@ -358,6 +369,33 @@ def layout_of(
         f"{what}, {_few(sets[chosen])}; column=… reads another one ({others})."
     )
     return Layout(token, (chosen,), False, note)
+
+
+def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tuple[Table, int | str | None]:
+    """Return the table with one key of a column such as MISC in its place, if `column` names it ("misc:name")."""
+    place, _, key = str(column or "").partition(":")
+    if not key or (table.header is not None and str(column) in table.header):
+        return table, column
+    at = _named(table, file, place, numbered(table))
+    found = 0
+    for block in table.blocks:
+        for _, cells in block.rows:
+            values = dict(pair.partition("=")[::2] for pair in cells[at].split("|"))
+            cells[at] = values.get(key, "_")
+            found += key in values
+    if not found:
+        raise ParameterError("column", column, f"a key that stands in column {at + 1} of {file.shown}")
+    return table, at + 1
+
+
+def _tags_in_features(table: Table) -> str | None:
+    """Return the key under which FEATS or MISC of CoNLL-U hold tags of spans, name=B-PER, as "misc:name"."""
+    for k in (9, 5):
+        for block in table.blocks[:500]:
+            for cell in block.column(k):
+                if (match := _TAGGED_KEY.search(cell)) is not None:
+                    return f"{COLUMNS[k]}:{match[1]}"
+    return None
 
 
 def _is_bare(table: Table) -> bool:

@@ -57,7 +57,10 @@ def sniff(files: list[SourceFile]) -> float:
     filled = [file for file in mine if not file.is_empty()]
     if not filled or not all(file.records for file in filled):
         return 0.0
-    return max(_looks_like(row) for file in filled for row in file.records)
+    rows = [row for file in filled for row in file.records]
+    if any(isinstance(row.get("entities"), list) and row["entities"] and not _looks_like(row) for row in rows):
+        return 0.0  # entities of another shape, whatever rows without any look like
+    return max(map(_looks_like, rows))
 
 
 def _looks_like(row: dict[str, Any]) -> float:

@@ -16,7 +16,8 @@ models. Old versions counted offsets in UTF-16 units, new ones in code points: t
 Choices, taxonomies and ratings are labels of whole documents: read with `unit="document"`, or where there is nothing
 else (`control` names one of several). An export without any text span or such label is refused: nobody said O there.
 Numbers of users mean nothing outside one Label Studio: where they repeat in several files, `annotator="file"` takes a
-person per file and "name" the same person. `link="text"` joins tasks of the same text.
+person per file and "name" the same person. Several annotations of a task that name nobody are asked about.
+`link="text"` joins tasks of the same text.
 
 Scores of single results (a model's, mostly) are counted; `scores="soft"` reads them as soft votes: that share for the
 label and the rest evenly for all others. The score of a whole prediction says nothing of its labels and is counted.
@@ -93,6 +94,8 @@ def read(
         file.shown: list(_table_rows(file) if is_table(file) else parse_json_items(file))
         for file in pick(files, SUFFIXES, pool.collector)
     }
+    export.pages = any(_on_page(task) for given in tasks.values() for _, task in given)
+    export.nameless = annotator == "name"
     export.choices = _choices(task for given in tasks.values() for _, task in given)
     said = {
         shown: [s for line, t in own for s in Task(export, f"{shown}:{line}", t).given()]
@@ -114,6 +117,13 @@ class _Export(Tally):
         if len(self.controls) > 1:
             shown = ", ".join(f"{excerpt(name, 40)}: {n:,}" for name, n in sorted(self.controls.items()))
             self.collector.note(f"There are spans of several controls ({shown}); control=… reads one of them.")
+        bare = self.collector.counts.get("annotations without content", 0)
+        if tasks and not self.n_given and bare:
+            raise FormatError(
+                f"{bare:,} annotations are given by their numbers only, without what was marked",
+                path=self.collector.source,
+                hint="Export the project as JSON with whole annotations (in a snapshot: annotations not as ids only)",
+            )
         if self.plain and not self.n_spans and not verdicts:
             shown = "; ".join(f"{excerpt(k, 40)}: {', '.join(sorted(v)[:4])}" for k, v in sorted(self.plain.items()))
             key = min(self.plain, key=lambda name: (len(self.plain[name]), name))
@@ -149,6 +159,14 @@ class _Export(Tally):
                 hint="Take the markup off first",
             )
         self.collector.note("Nobody labelled anything here: these are texts without annotations.")
+
+
+def _on_page(task: dict[str, Any]) -> bool:
+    """Say whether any span of a task is given by a path into the markup of a page."""
+    entries = [e for key in GIVEN if isinstance(task.get(key), list) for e in task[key] if isinstance(e, dict)]
+    results = [r for e in entries if isinstance(e.get("result"), list) for r in e["result"] if isinstance(r, dict)]
+    starts = [r["value"].get("start") for r in results if isinstance(r.get("value"), dict)]
+    return any(isinstance(start, str) and start.startswith("/") for start in starts)
 
 
 def _choices(tasks: Iterable[dict[str, Any]]) -> set[str]:

@@ -49,6 +49,10 @@ class Tally:
     """Keys of JSON-MIN and CSV rows that hold choices, plainly or in a list."""
     plain: dict[str, set[str]] = field(default_factory=dict)
     """Plain values of JSON-MIN and CSV rows by their key: data of the task, or choices."""
+    pages: bool = False
+    """Whether offsets count the text of pages (HyperText): so do those of tasks in which nobody marked anything."""
+    nameless: bool = False
+    """Whether annotations that do not say whose they are may be one person's, of which the last counts."""
     markup: str = ""
     without_text: str = ""
 
@@ -98,7 +102,7 @@ class Task:
         paths = [span for span in self.spans if _is_path(span.get("start"))]
         if looks_like_html(text):
             tally.markup = tally.markup or self.where
-            if paths:
+            if paths or (tally.pages and not self.spans):
                 return key, self._page(text, paths)
         return key, text
 
@@ -192,8 +196,23 @@ class Task:
             yield from self._said(name, self.results, "annotator", time, self.where)
             return
         self.collector.count("drafts", len(listed(self.task, "drafts", self.where)), self.where)
+        self._refuse_nameless()
         for key, entry in self.entries:
             yield from self._entry(entry, key == "predictions")
+
+    def _refuse_nameless(self) -> None:
+        """Refuse several annotations of a task that do not say whose they are: they may be several people's."""
+        given = [e for key, e in self.entries if key != "predictions" and isinstance(e, dict)]
+        left = [e for e in given if not (e.get("was_cancelled") is True or e.get("skipped") is True)]
+        n = sum(e.get("completed_by") in (None, "", {}) for e in left)
+        if n > 1 and not self.tally.nameless:
+            raise FormatError(
+                f"{n} annotations of this task do not say who made them (completed_by)",
+                path=self.where,
+                hint="Export it from a Label Studio that names its users, or write their names under completed_by. If "
+                "all are one person's, of which the last counts, set annotator=name (on the command line: "
+                "-r annotator=name)",
+            )
 
     def _metadata(self) -> dict[str, str]:
         if self.minimal:

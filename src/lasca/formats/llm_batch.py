@@ -1,10 +1,14 @@
-"""Answers of language models: the result files of batch APIs (OpenAI, Anthropic), read as annotators. From OpenAI:
+"""Answers of language models: the result files of batch APIs (OpenAI, Anthropic, Gemini, Bedrock), read as
+annotators. From OpenAI:
 
     {"custom_id": "s1", "response": {"status_code": 200, "body": {"model": "gpt-4o-mini", "choices": [{"message": {"content": "{\\"spans\\": [{\\"text\\": \\"Ada Lovelace\\", \\"label\\": \\"PER\\"}]}"}, "finish_reason": "stop"}]}}}
 
 and from Anthropic:
 
     {"custom_id": "s1", "result": {"type": "succeeded", "message": {"model": "claude-3-5-haiku", "content": [{"type": "text", "text": "{\\"spans\\": []}"}], "stop_reason": "end_turn"}}}
+
+Gemini's lines have `key` and `response` (`candidates`), Bedrock's `recordId` and `modelOutput`, as the model has it.
+What a model gave to a tool (a function) is its answer, if it called one.
 
 The texts are those of `data`, the corpus the requests were written from (`lasca convert DATA requests.jsonl --to
 llm-batch --guideline guide.md`); its annotators stay, the models come beside them as annotators of kind "model" who
@@ -60,9 +64,23 @@ def sniff(files: Sequence[SourceFile]) -> float:
     """Say how much the files look like results (or requests) of a batch."""
     for file in files:
         head = file.head().lstrip()
+        if any(is_vertex(row) or answers_known(row) for row in file.records[:3]):
+            return 0.97
         if head.startswith(b"{") and b'"custom_id"' in head:
             return 0.97 if any(key in head for key in KEYS) else 0.4
     return 0.0
+
+
+def answers_known(row: dict[str, Any]) -> bool:
+    """Say whether a line is a result of Bedrock or Gemini."""
+    gemini = isinstance(row.get("response"), dict) and "candidates" in row["response"]
+    return ("recordId" in row and "modelInput" in row) or ("key" in row and gemini)
+
+
+def is_vertex(row: dict[str, Any]) -> bool:
+    """Say whether a line is a result of Vertex AI, which has the request in the place of a key."""
+    response = row.get("response")
+    return "key" not in row and "request" in row and isinstance(response, dict) and "candidates" in response
 
 
 @dataclass
@@ -100,6 +118,13 @@ def read(
             where = f"{file.shown}:{line}"
             if "custom_id" in row and ("body" in row or "params" in row):
                 raise file.error("these are requests, not what came back", line, hint="Read the result file instead")
+            if is_vertex(row):
+                raise file.error(
+                    "these are results of Vertex AI, whose lines have no key: they do not say which text is meant",
+                    line,
+                    hint='Put the id of its sequence into each line, {"key": "s1", "response": …}: the text that was '
+                    "sent stands under request",
+                )
             for answer in answers_of(row):
                 answers += 1
                 place = task.find(answer.custom_id)
@@ -119,7 +144,9 @@ def read(
                     voter.said.setdefault(sequence, []).append(found)
     if not answers:
         raise FormatError(
-            "there is no answer in this file", path=collector.source, hint="Expected lines with custom_id"
+            "there is no answer in this file",
+            path=collector.source,
+            hint="Expected lines with custom_id (OpenAI, Anthropic), key (Gemini) or recordId (Bedrock)",
         )
     if strange == answers:
         raise FormatError(
@@ -338,7 +365,12 @@ def _joined(
         if is_soft:
             collector.note(f"{name} is a soft annotator: its probabilities are shares of answers or log-probabilities.")
     if not names:
-        raise FormatError("no answer could be read", path=collector.source, got=dict(collector.counts))
+        raise FormatError(
+            "no answer could be read",
+            path=collector.source,
+            got=", ".join(f"{kind}: {n}" for kind, n in collector.counts.items()),
+            hint="Send these requests again; if it is the file of errors, read that of the results",
+        )
     who_votes = "vote" if votes else "do not vote"
     collector.note(f"{', '.join(names)}: annotators of kind model, who {who_votes} (votes=true or false).")
     parts = [(corpus.annotation_token, corpus.annotation_annotator, corpus.annotation_label), *hard]

@@ -1,4 +1,4 @@
-"""What came back from a batch API: the envelopes of OpenAI and Anthropic, the JSON inside a model's answer, its quotes.
+"""What came back from a batch API: the envelopes of the vendors, the JSON inside a model's answer, its quotes.
 
 A language model that is asked to quote spans repeats them nearly word for word: it closes or opens spaces ("U.N. 's" as
 "U.N.'s"), turns `` and “ into ", writes - for –, composes or decomposes accents. To find a quote both sides are brought
@@ -22,8 +22,10 @@ from lasca.errors import excerpt
 __all__ = ["Answered", "LogProbs", "Place", "PlainText", "Quoted", "answers_of", "label_rows", "parse_answer",
            "place_quotes", "plain", "quoted_spans"]  # fmt: skip
 
-CUT = ("length", "max_tokens", "max_output_tokens")  # why an answer stopped too early
-REFUSED = ("refusal", "content_filter")
+IDS = ("custom_id", "recordId", "key")  # OpenAI and Anthropic, Bedrock, Gemini
+CUT = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_context_window_exceeded")  # stopped too early
+REFUSED = ("refusal", "content_filter", "content_filtered", "guardrail_intervened", "SAFETY", "RECITATION", "BLOCKLIST",
+           "PROHIBITED_CONTENT", "SPII")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,15 @@ class Answered:
 
 
 def answers_of(row: Mapping[str, Any]) -> Iterator[Answered]:
-    """Yield the answers in one line of a result file: OpenAI (chat completions, responses) or Anthropic (messages)."""
-    custom_id = row.get("custom_id")
-    if not isinstance(custom_id, str):
+    """Yield the answers in one line of a result file: OpenAI (chat, responses), Anthropic, Gemini, or Bedrock."""
+    custom_id = next((row[name] for name in IDS if isinstance(row.get(name), str)), None)
+    if custom_id is None:
+        return
+    if "recordId" in row:
+        yield from _bedrock(custom_id, row)
+        return
+    if "custom_id" not in row:
+        yield from _gemini(custom_id, row)
         return
     if isinstance(row.get("result"), dict):
         yield from _anthropic(custom_id, row["result"])
@@ -89,8 +97,77 @@ def _anthropic(custom_id: str, result: Mapping[str, Any]) -> Iterator[Answered]:
     if result.get("type") != "succeeded" or not isinstance(message, dict):
         yield Answered(custom_id, "", "", "failed requests", None)
         return
-    text = _texts(message.get("content"), ("text",))
-    yield Answered(custom_id, _name(message), text, _problem(message.get("stop_reason"), text), None)
+    yield _message(custom_id, message)
+
+
+def _message(custom_id: str, message: Mapping[str, Any]) -> Answered:
+    """Return the answer in a message of Anthropic: what was given to a tool, if one was called, else the text."""
+    content = message.get("content")
+    text = _tool_inputs(content, "input") or _texts(content, ("text",))
+    return Answered(custom_id, _name(message), text, _problem(message.get("stop_reason"), text), None)
+
+
+def _tool_inputs(calls: Any, key: str) -> str:
+    """Return what was given to the tools that a model called, as JSON; nothing if it called none."""
+    given = [call[key] for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict) and key in call]
+    if not all(isinstance(one, dict | str) for one in given):
+        return ""
+    texts = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in given]
+    if len(texts) < 2:
+        return "".join(texts)
+    lists = [parse_answer(text) for text in texts]  # several calls: a list each, or a span each
+    joined = [item for one in lists for item in one or ()] if None not in lists else [_json_or_text(t) for t in texts]
+    return json.dumps(joined, ensure_ascii=False)
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _gemini(key: str, row: Mapping[str, Any]) -> Iterator[Answered]:
+    """Read a line of a batch of Gemini: a key, and a response with candidates (`parts` of text, or of calls)."""
+    response = row.get("response")
+    if not isinstance(response, dict) or row.get("error"):
+        yield Answered(key, "", "", "failed requests", None)
+        return
+    model = response.get("modelVersion")
+    candidates = response.get("candidates")
+    for candidate in candidates if isinstance(candidates, list) and candidates else [{}]:
+        content = candidate.get("content") if isinstance(candidate, dict) else None
+        parts = content.get("parts") if isinstance(content, dict) else None
+        parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        said = "".join(part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought"))
+        text = _tool_inputs([part.get("functionCall") for part in parts], "args") or said
+        reason = candidate.get("finishReason") if isinstance(candidate, dict) else None
+        problem = "refused answers" if "promptFeedback" in response and not candidates else _problem(reason, text)
+        yield Answered(key, model if isinstance(model, str) else "", text, problem, None)
+
+
+def _bedrock(record: str, row: Mapping[str, Any]) -> Iterator[Answered]:
+    """Read a line of Bedrock: `modelOutput` as the model's own API has it (Claude, Nova and Converse, Llama, Titan)."""
+    body = row.get("modelOutput")
+    if not isinstance(body, dict) or row.get("error"):
+        yield Answered(record, "", "", "failed requests", None)
+    elif isinstance(body.get("choices"), list):
+        yield from _chat(record, body)
+    elif isinstance(body.get("content"), list):
+        yield _message(record, body)
+    elif isinstance(body.get("output"), dict):
+        message = body["output"].get("message")
+        parts = message.get("content") if isinstance(message, dict) else None
+        parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        said = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+        text = _tool_inputs([part.get("toolUse") for part in parts], "input") or said
+        yield Answered(record, _name(body), text, _problem(body.get("stopReason"), text), None)
+    else:
+        results = body.get("results") or body.get("outputs")
+        one = results[0] if isinstance(results, list) and results and isinstance(results[0], dict) else body
+        said = next((one[key] for key in ("generation", "outputText", "text") if isinstance(one.get(key), str)), "")
+        reason = one.get("stop_reason") or str(one.get("completionReason") or "").lower()
+        yield Answered(record, _name(body), said, _problem(reason, said), None)
 
 
 def _chat(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
@@ -100,6 +177,9 @@ def _chat(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
         message = choice.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         text = content if isinstance(content, str) else _texts(content, ("text", "output_text"))
+        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        called = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        text = _tool_inputs(called, "arguments") or text
         problem = _problem(choice.get("finish_reason"), text)
         if isinstance(message, dict) and message.get("refusal"):
             problem = "refused answers"
@@ -118,7 +198,10 @@ def _responses(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
                 pieces += part["logprobs"] if isinstance(part.get("logprobs"), list) else []
     details = body.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    text = "".join(found)
+    calls = [
+        item for item in body.get("output") or () if isinstance(item, dict) and item.get("type") == "function_call"
+    ]
+    text = _tool_inputs(calls, "arguments") or "".join(found)
     yield Answered(custom_id, _name(body), text, _problem(reason, text), _logprobs(pieces, text))
 
 

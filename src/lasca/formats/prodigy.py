@@ -11,7 +11,8 @@ A sample:
 `_input_hash` are about the same text; `_session_id` names the annotator where `_annotator_id` is absent, else the
 file's name does, and so it does where sessions are called by their time only (2022-03-01_10-11-12) and no text stands
 in two of them. The same annotator twice on a text: the last by `_timestamp`. In what the `review` recipe writes, each
-of the `versions` is the vote of all its `sessions`, and the line itself is the decision: the gold "review". Relations
+of the `versions` is the vote of all its `sessions` (a model's, if they are called so: `ner_model`), and the line
+itself is the decision: the gold "review". Relations
 are counted. Lines with `options` and what was accepted of them, or with one `label` that was accepted or rejected, are
 labels of whole documents (`unit="document"`); yes or no to a single span says nothing about the rest: refused, and so
 are lines without any span, such as arcs of a parse: nobody said O there.
@@ -141,7 +142,8 @@ class _Lines:
             sessions = listed(version, "sessions", where) or [_annotator(version, owner, where)[0]]
             for name in sessions:
                 whole = {"text": row.get("text"), "_input_hash": row.get("_input_hash"), **version}
-                yield from self._answer(whole, where, as_name(name, "a session", where), "annotator")
+                who = as_name(name, "a session", where)
+                yield from self._answer(whole, where, who, _role(who))
         yield from self._answer(row, where, DECISION, "gold")
 
     def _answer(self, row: dict[str, Any], where: str, name: str, role: str) -> Iterator[Said]:
@@ -213,9 +215,18 @@ def _annotator(row: dict[str, Any], owner: tuple[str, str], where: str) -> tuple
     """Return name and role of who speaks in a line: a session, a model that is named, or whom the file is called by."""
     for key in ("_annotator_id", "_session_id"):
         if row.get(key) is not None:
-            return as_name(row[key], key, where), "annotator"
+            name = as_name(row[key], key, where)
+            return name, _role(name)
     machine = row.get("model")
     return (machine, "model") if isinstance(machine, str) and speaker(machine) == "model" else owner
+
+
+def _role(session: str) -> str:
+    """Return who speaks in a session: a model if it is called so, behind the name of the data set (news-gpt-4)."""
+    _, _, behind = session.partition("-")
+    if UNNAMED.search(session):
+        return "annotator"
+    return speaker(session if not behind or behind[0].isdigit() else behind)
 
 
 def _is_number(value: object) -> bool:

@@ -272,7 +272,11 @@ def _is_lists(value: object) -> bool:
 def _is_quote(entry: object) -> bool:
     """Say whether a span has its words and a label, and no place."""
     plain = {plain_name(key) for key in entry} if isinstance(entry, dict) else set()
-    return bool(plain & set(QUOTE) and plain & set(LABEL)) and not plain & {*START, *END}
+    labelled = plain & (set(LABEL) - {"name"})
+    return bool((plain & set(QUOTE) and plain & set(LABEL)) or ("name" in plain and labelled)) and not plain & {
+        *START,
+        *END,
+    }
 
 
 def _listed(value: object) -> list[Any] | None:

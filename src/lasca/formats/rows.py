@@ -28,7 +28,7 @@ from lasca.errors import excerpt
 from lasca.files import whole_file
 from lasca.formats.base import Collector, SourceFile, natural_key, parse_json_lines
 from lasca.formats.outcome import Outcome, everybody
-from lasca.formats.tabular import is_parquet
+from lasca.formats.tabular import is_parquet, open_parquet
 
 __all__ = ["NAME", "read", "sniff", "write_jsonl", "write_parquet"]
 
@@ -71,9 +71,8 @@ def _open(file: SourceFile, seen: _Seen) -> Iterator[tuple[int, dict[str, Any]]]
             else:
                 yield line, row
         return
-    source = pa.BufferReader(file.data) if isinstance(file.data, bytes) else str(file.data)
     try:
-        table = pq.ParquetFile(source).read()
+        table = open_parquet(file).read()
         header = json.loads((table.schema.metadata or {}).get(b"lasca", b"null"))
         rows = table.to_pylist(maps_as_pydicts="strict")
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:

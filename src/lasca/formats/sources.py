@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from lasca.errors import FormatError
 from lasca.files import SUMS
@@ -30,6 +30,7 @@ __all__ = ["JSON", "PARTS", "SourceFile", "files_of", "loads", "owners", "parse_
 JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
 MAX_FILE = 2 * 2**30
+LARGE = f"the file is larger than {MAX_FILE:,} bytes"
 MAX_ZIP = 4 * 2**30
 MAX_MEMBERS = 1_000_000
 MAX_RATIO, UNSUSPECTED = 100, 64 * 2**20
@@ -54,6 +55,8 @@ class SourceFile:
         if isinstance(self.data, bytes):
             return self.data
         try:
+            if self.data.stat().st_size > MAX_FILE:
+                raise FormatError(LARGE, path=self.shown, hint="Split it, or use Parquet")
             return self.data.read_bytes()
         except OSError as error:
             raise FormatError(f"cannot read the file: {error.strerror or error}", path=self.shown) from error
@@ -165,7 +168,7 @@ def files_of(path: str | Path) -> list[SourceFile]:
     if str(path) == "-":
         if sys.stdin is None:
             raise FormatError("standard input is closed", path="<stdin>", hint="Name a file, or pipe something in")
-        return [SourceFile("-", "<stdin>", sys.stdin.buffer.read())]
+        return [SourceFile("-", "<stdin>", _piped(sys.stdin.buffer, "<stdin>"))]
     root = Path(path)
     try:
         if root.is_dir():
@@ -174,9 +177,10 @@ def files_of(path: str | Path) -> list[SourceFile]:
         if not root.exists():
             raise FormatError("there is no such file or folder", path=root)
         if not root.is_file():  # a pipe: it can be read once
-            return [SourceFile(root.name, str(root), _piped(root))]
+            with root.open("rb") as handle:
+                return [SourceFile(root.name, str(root), _piped(handle, str(root)))]
         if root.stat().st_size > MAX_FILE:
-            raise FormatError(f"the file is larger than {MAX_FILE:,} bytes", path=root, hint="Split it, or use Parquet")
+            raise FormatError(LARGE, path=root, hint="Split it, or use Parquet")
         if zipfile.is_zipfile(root):
             return _zip_members(root)
     except OSError as error:
@@ -184,11 +188,10 @@ def files_of(path: str | Path) -> list[SourceFile]:
     return [SourceFile(root.name, str(root), root)]
 
 
-def _piped(root: Path) -> bytes:
-    with root.open("rb") as handle:
-        data = handle.read(MAX_FILE + 1)
+def _piped(handle: BinaryIO, shown: str) -> bytes:
+    data = handle.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
-        raise FormatError(f"there is more than {MAX_FILE:,} bytes in the pipe", path=root, hint="Split it")
+        raise FormatError(f"there is more than {MAX_FILE:,} bytes in the pipe", path=shown, hint="Split it")
     return data
 
 
@@ -205,9 +208,8 @@ def _zip_members(path: Path) -> list[SourceFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = [info for info in archive.infolist() if not info.is_dir()]
-            if len(infos) > MAX_MEMBERS or sum(info.file_size for info in infos) > MAX_ZIP:
-                raise FormatError(f"the zip unpacks to more than {MAX_ZIP:,} bytes or {MAX_MEMBERS:,} files", path=path)
-            _check_ratio(infos, str(path))
+            room = _Room(path)
+            room.take(infos)
             files = []
             for info in sorted(infos, key=lambda info: info.filename):
                 name = info.filename.replace("\\", "/")
@@ -221,7 +223,7 @@ def _zip_members(path: Path) -> list[SourceFile]:
                 if len(data) > info.file_size:
                     raise FormatError("a member of the zip is larger than it says", path=path, got=name)
                 if name.lower().endswith(".zip") and data[:4] == b"PK\x03\x04":
-                    files += _inner(name, f"{path}!{name}", data)
+                    files += _inner(name, f"{path}!{name}", data, room)
                 else:
                     files.append(SourceFile(name, f"{path}!{name}", data))
             return files
@@ -235,19 +237,31 @@ def _zip_members(path: Path) -> list[SourceFile]:
         raise
 
 
-def _check_ratio(infos: Sequence[zipfile.ZipInfo], shown: str) -> None:
-    unpacked, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
-    if unpacked > UNSUSPECTED and unpacked > MAX_RATIO * packed:
-        raise FormatError(f"the zip unpacks to {unpacked:,} bytes, more than {MAX_RATIO} times its size", path=shown)
+class _Room:
+    """What a zip and all zips inside it may unpack to, by the size of its file: what its entries claim may be lies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.packed, self.unpacked, self.members = path, path.stat().st_size, 0, 0
+
+    def take(self, infos: Sequence[zipfile.ZipInfo]) -> None:
+        """Count members in before they are unpacked."""
+        self.unpacked += sum(info.file_size for info in infos)
+        self.members += len(infos)
+        if self.members > MAX_MEMBERS or self.unpacked > MAX_ZIP:
+            raise FormatError(
+                f"the zip unpacks to more than {MAX_ZIP:,} bytes or {MAX_MEMBERS:,} files", path=self.path
+            )
+        if self.unpacked > UNSUSPECTED and self.unpacked > MAX_RATIO * self.packed:
+            raise FormatError(
+                f"the zip unpacks to {self.unpacked:,} bytes, more than {MAX_RATIO} times its size", path=self.path
+            )
 
 
-def _inner(name: str, shown: str, data: bytes) -> list[SourceFile]:
+def _inner(name: str, shown: str, data: bytes, room: _Room) -> list[SourceFile]:
     """Return the members of a zip inside a zip (a project export holds one per document and annotator)."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir() and not _litter(info.filename)]
-        if sum(info.file_size for info in infos) > MAX_FILE or len(infos) > MAX_MEMBERS:
-            raise FormatError(f"the zip unpacks to more than {MAX_FILE:,} bytes", path=shown)
-        _check_ratio(infos, shown)
+        room.take(infos)
         if any(".." in PurePosixPath(info.filename).parts or info.filename.startswith("/") for info in infos):
             raise FormatError("a member of the zip points outside it", path=shown)
         return [SourceFile(f"{name}/{i.filename}", f"{shown}!{i.filename}", archive.read(i)) for i in infos]

@@ -7,8 +7,9 @@ Training tuples, as `ner_train.json` of spaCy's projects has them:
 The same inside `{"classes": […], "annotations": […]}` (NER Annotator), and the JSON of spaCy 2: a list of documents
 with `paragraphs`, `raw`, `sentences`, `tokens` and their `ner` tags. Entities of one file are the gold "gold"; of
 several files that share texts, every file is an annotator. In a DocBin, span groups are annotators by the name of their
-key (one group alone, such as "sc", is the gold); a token without any entity information is missing. `cats` are labels
-of whole documents (`unit="document"`: the category with the highest score).
+key, beside the entities (one group alone, such as "sc", is the gold, or counted and left out where there are entities);
+a token without any entity information is missing. `cats` are labels of whole documents (`unit="document"`: the category
+with the highest score).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats.base import Collector, SourceFile, as_label, owners, parse_json, text_id
 from lasca.formats.documents import Verdict
+from lasca.formats.sources import MAX_RATIO, UNSUSPECTED
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
@@ -92,6 +94,17 @@ def _owners(
     return named
 
 
+def _check_size(data: bytes, file: SourceFile) -> None:
+    """Refuse what unpacks to too much: spaCy would unpack it whole."""
+    most = max(UNSUSPECTED, MAX_RATIO * len(data))
+    try:
+        unpacked = len(zlib.decompressobj().decompress(data, most + 1))
+    except zlib.error:
+        return  # spaCy says what is wrong
+    if unpacked > most:
+        raise file.error(f"this DocBin unpacks to more than {most:,} bytes, {MAX_RATIO} times its size")
+
+
 def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterator[Said]:
     try:
         import spacy
@@ -100,10 +113,13 @@ def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterat
         raise FormatError(
             "this is a DocBin of spaCy, which is read with spaCy only", path=file.shown, hint="Install lasca[spacy]"
         ) from error
+    data = file.read()
+    _check_size(data, file)
     try:
-        docs = list(DocBin().from_bytes(file.read()).get_docs(spacy.blank("xx").vocab))
+        docs = list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
     except Exception as error:
         raise file.error("this DocBin cannot be read", got=f"{type(error).__name__}: {error}") from error
+    several = len({key for doc in docs for key in doc.spans}) > 1
     for k, doc in enumerate(docs):
         where = f"{file.shown} (document {k})"
         id, text = text_id(doc.text), doc.text
@@ -117,11 +133,12 @@ def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterat
             marks = [Mark(e.start_char, e.end_char, as_label(e.label_, where), e.text, where) for e in doc.ents]
             unknown = [(t.idx, t.idx + len(t.text)) for t in doc if not t.ent_iob]
             yield Answer(id, text, where, GOLD, marks, "gold", None, tokens, unknown=unknown)
-            collector.count("span groups left out", len(groups), where)
-            chosen = {}
+            if not several:
+                collector.count("span groups left out", len(groups), where)
+                chosen = {}
         for key, spans in sorted(chosen.items()):
             marks = [Mark(s.start_char, s.end_char, as_label(s.label_, where), s.text, where) for s in spans]
-            alone = len(chosen) == 1
+            alone = group is not None or not several
             yield Answer(id, text, where, GOLD if alone else key, marks, "gold" if alone else "annotator", None, tokens)
         if doc.cats:
             yield Verdict(id, text, where, GOLD, _best(doc.cats), role="gold")

@@ -17,14 +17,15 @@ from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import SourceFile
 
 __all__ = ["HOLDS_ROWS", "NAN", "QUOTES", "as_strings", "columns_of_tags", "csv_rows", "delimiter_of", "frame_table",
-           "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table", "looks_delimited", "read_delimited",
-           "read_parquet"]  # fmt: skip
+           "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table", "looks_delimited", "open_parquet",
+           "read_delimited", "read_parquet"]  # fmt: skip
 
 NAN = ("nan", "NaN", "<NA>")  # what pandas makes of a missing cell where it is turned into text
 LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")
 SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)")
 DELIMITERS = (",", "\t", ";", "|")
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
+MOST_ROWS = 100  # in a byte of Parquet
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
 
 
@@ -33,11 +34,21 @@ def is_parquet(file: SourceFile) -> bool:
     return file.head(4) == b"PAR1"
 
 
+def open_parquet(file: SourceFile) -> Any:
+    """Open a Parquet file; more than a hundred rows in each of its bytes are a bomb: tokens differ."""
+    source = pa.BufferReader(file.data) if isinstance(file.data, bytes) else str(file.data)
+    opened = pq.ParquetFile(source)
+    size = len(file.data) if isinstance(file.data, bytes) else file.data.stat().st_size
+    if opened.metadata.num_rows > max(MOST_ROWS * size, 1_000_000):
+        raise file.error(f"the Parquet file says that {size:,} bytes are {opened.metadata.num_rows:,} rows")
+    return opened
+
+
 def read_parquet(file: SourceFile, *, only_schema: bool = False) -> Any:
     """Read a Parquet file into an Arrow table (without rows for `only_schema`)."""
-    source = pa.BufferReader(file.data) if isinstance(file.data, bytes) else str(file.data)
     try:
-        table = pq.read_schema(source).empty_table() if only_schema else pq.ParquetFile(source).read()
+        opened = open_parquet(file)
+        table = opened.schema_arrow.empty_table() if only_schema else opened.read()
         table.validate(full=True)  # also: is all text UTF-8
         if len(set(table.column_names)) < len(table.column_names):
             raise file.error("two columns have the same name", got=table.column_names)

@@ -14,7 +14,7 @@ from typing import TypedDict, Unpack, cast
 
 from lasca import align
 from lasca.corpus import CrowdCorpus, LoadReport
-from lasca.errors import FormatError, excerpt
+from lasca.errors import FormatError, count, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import (
     SCORES,
@@ -301,7 +301,7 @@ class TextPool:
             self.collector.count("texts joined over their ids" if linked else "repeated texts", len(repeated), example)
         if repeated and not linked:
             self.collector.note(
-                f"{len(repeated):,} texts stand under several ids: link=text makes them one (on the command line: "
+                f"{count(len(repeated), 'text')} under several ids: link=text makes them one (on the command line: "
                 "-r link=text)."
             )
         if not linked:

@@ -3,6 +3,7 @@
 - A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON,
   and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
 - JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
+- Records of research releases and tools are brought into shapes that are read: see `shapes`.
 - An object that maps ids to objects, or that holds one list of objects beside plain values, is those objects.
 
 Rows of tables stay on their lines, so that messages point into the file the user has; records inside an object are
@@ -28,12 +29,16 @@ from lasca.formats.conll_columns import OWN
 from lasca.formats.conll_lines import read_table, text_lines
 from lasca.formats.mace_csv import read as read_mace
 from lasca.formats.names import named
+from lasca.formats.shapes import known_shape
 from lasca.formats.sources import SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
 
 __all__ = ["dresses", "found_in", "opened", "other_tool", "why_unknown"]
 
 Placed = tuple[int, dict[str, Any]]
+_ONE = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)|\.\.\.)"""
+_NUMPY = re.compile(rf"\[\s*{_ONE}(?:\s+{_ONE})+\s*\]")  # how NumPy prints: ['a' 'b'], [0 1]
+_NUMPY_PART = re.compile(_ONE)
 PARSED = 20_000  # characters of a cell that Python's own parser is asked to read
 TEXTS = {"text", "tokens", "words", "sentence", "content", "data", "displayed_text"}  # by which a record is known
 PLAIN = (str, int, float, bool, type(None))
@@ -45,6 +50,11 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
         ("The cells of the table hold lists: they were read as JSON.", opened),
         ("The objects of the file were read as the rows of a table.", _flattened),
         ("The file is an object that holds the records: they were taken out of it.", _taken_out),
+        (
+            "The records have a shape of others (lasca.formats.shapes) and were brought into that of this format; "
+            "scores of entities are not read.",
+            _reshaped,
+        ),
     ):
         try:
             changed = [change(file) for file in files]
@@ -123,6 +133,12 @@ def _taken_out(file: SourceFile) -> SourceFile | None:
     return _lines(file, list(enumerate(lists[0], start=1)))
 
 
+def _reshaped(file: SourceFile) -> SourceFile | None:
+    """Return records of research releases and tools in a shape that is read; None if they are others."""
+    found = known_shape(file)
+    return None if found is None else _lines(file, list(enumerate(found[1], start=1)))
+
+
 def _is_list(cell: str) -> bool:
     return cell.strip()[:1] in ("[", "{") and isinstance(_value(cell), list | dict)
 
@@ -136,6 +152,9 @@ def _value(cell: str) -> Any:
         return loads(text)
     except ValueError:
         pass
+    if _NUMPY.fullmatch(text):  # Python itself would join the words: 'a' 'b' is 'ab'
+        parts = [part[0] for part in _NUMPY_PART.finditer(text)]
+        return text if "..." in parts else [ast.literal_eval(part) for part in parts]
     try:
         value = ast.literal_eval(text) if len(text) <= PARSED else text
         json.dumps(value, allow_nan=False)  # tuples are lists; sets and the like stay text
@@ -167,6 +186,13 @@ SHAPES = (
 )
 TOOLS = {
     "UBIAI": {"document", "tokens"},
+    "UBIAI (of whole documents)": {"documentName", "document", "annotation"},
+    "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_json)": {
+        "fields",
+        "responses",
+        "external_id",
+    },
+    "CogComp or TALEN (a TextAnnotation)": {"corpusId", "tokens", "views"},
     "tagtog": {"anncomplete", "entities"},
     "Kili": {"externalId", "labels"},
     "Dataturks": {"content", "annotation"},
@@ -181,6 +207,9 @@ TOOLS = {
     "Azure Language Studio": {"projectFileVersion", "assets"},
     "Google AutoML": {"text_snippet", "annotations"},
     "a chat with a language model": {"messages"},
+    "Amazon Comprehend (without the texts, which stand in the file it names)": {"File", "Entities"},
+    "Azure (results without the texts)": {"documents", "errors", "modelVersion"},
+    "Google's Natural Language API (without the text)": {"entities", "language"},
     "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
         "instance_id_to_label_to_value"
     },
@@ -193,6 +222,10 @@ IMAGES = ({"filename", "bbox"}, {"images", "annotations", "categories"}, {"filen
 BEGINNINGS = {
     "BioC": re.compile(rb"<collection\b.*<(?:source|document|infon)\b", re.DOTALL),
     "PubTator": re.compile(rb"\A\s*\w+\|t\|"),
+    "MAE": re.compile(rb"<TEXT><!\[CDATA\[.*<TAGS>", re.DOTALL),
+    "SageMaker (the answers of workers, whose texts stand elsewhere: take the consolidation request)": re.compile(
+        rb'\A\s*\{\s*"answers".*"answerContent"', re.DOTALL
+    ),
     "YEDDA (marks inside the text)": re.compile(rb"\[@[^\n\]]+#[^\n\]#]+\*\]"),
     "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
     "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
@@ -229,6 +262,11 @@ def other_tool(file: SourceFile) -> str | None:
         return (
             f"{file.shown} is an aggregated report of CrowdFlower (Appen), in which nobody is named: download the full "
             "report, which has a row for every judgment and a column _worker_id"
+        )
+    if head.startswith(b"\x93NUMPY") or file.name.lower().endswith((".npy", ".npz")):
+        return (
+            f"{file.shown} is an array of NumPy (a label matrix of Snorkel?), without texts and names: write it as a "
+            "table, a row per text and a column per labelling function (text, annotator_1, annotator_2, …)"
         )
     keys = set(file.records[0]) if file.records else set()
     if any(own <= keys for own in IMAGES):

@@ -114,6 +114,7 @@ def read(
         tagging = (
             "plain" if chosen is not None and chosen.features[at : at + 1] in [(name,) for name in PLAIN] else "iob2"
         )
+    called = chosen.features[at] if chosen is not None and chosen.features else ""
     spans: Spans = {"partial": partial, "overlap": overlap, "tokenizer": tokenizer, "tagging": tagging, "link": link}
     pool = TextPool(files, NAME, usual="codepoint", **spans)
     pool.collector = collector
@@ -129,14 +130,14 @@ def read(
             collector.count(kind, n, file.shown)
         own = next((layer for layer in document.layers if chosen is not None and layer.name == chosen.name), None)
         if own is not None and chosen is not None:
-            collector.count("spans over several sentences, split", crossing(document, own, at), file.shown)
+            collector.count("spans over several sentences, split", crossing(document, own, called), file.shown)
         if chosen is not None and all(layer.name != chosen.name for layer in document.layers):
             if place.role == "gold":
                 collector.count("curators' files without the layer, no decision", 1, file.shown)
                 place = replace(place, role="")
             else:
                 collector.count("files without the layer, nothing marked", 1, file.shown)
-        pool.add_file(file.shown, _answers(document, place, chosen, at, "utf16" if unit == "auto" else unit))
+        pool.add_file(file.shown, _answers(document, place, chosen, called, "utf16" if unit == "auto" else unit))
     return pool.corpus()
 
 
@@ -149,11 +150,11 @@ class _Place:
     role: str
 
 
-def _answers(document: Document, place: _Place, layer: Layer | None, at: int, unit: str) -> Iterator[Answer]:
+def _answers(document: Document, place: _Place, layer: Layer | None, feature: str, unit: str) -> Iterator[Answer]:
     found = next((known for known in document.layers if layer is not None and known.name == layer.name), None)
     for sentence in document.sentences:
         where = f"{document.shown}:{sentence.line}"
-        marks: list[Mark] = [] if found is None else marks_of(sentence, found, at, unit, document.shown)
+        marks: list[Mark] = [] if found is None else marks_of(sentence, found, feature, unit, document.shown)
         tokens = [Mark(start, end, "", None, where) for start, end in sentence.chars]
         id = f"{place.document}/{sentence.number}"
         if not place.role:
@@ -181,17 +182,21 @@ def _refuse_without_spans(documents: list[Document], collector: Collector) -> No
 
 def _choose_layer(documents: list[Document], name: str | None, source: str) -> Layer | None:
     """Return the layer that is named, the only one, or named entities; None if no file has any."""
-    layers = {layer.name: layer for document in documents for layer in document.layers}
+    layers: dict[str, Layer] = {}
+    for layer in (layer for document in documents for layer in document.layers):
+        known = layers.setdefault(layer.name, layer)
+        features = tuple(dict.fromkeys((*known.features, *layer.features)))  # those of any file
+        layers[layer.name] = replace(known, features=features)
     if name is not None:
         layers = {full: layer for full, layer in layers.items() if name in (full, full.rsplit(".", 1)[-1])}
     elif len(layers) > 1:
         named = {full: layer for full, layer in layers.items() if full.endswith("NamedEntity")}
         layers = named or layers
     if len(layers) > 1 or (name is not None and not layers):
-        known = sorted({layer.name for document in documents for layer in document.layers})
+        names = sorted({layer.name for document in documents for layer in document.layers})
         what = "it is not clear which layer to read" if name is None else f"there is no layer {name!r}"
         raise FormatError(
-            f"{what}: there are {', '.join(full.rsplit('.', 1)[-1] for full in known) or 'none'}",
+            f"{what}: there are {', '.join(full.rsplit('.', 1)[-1] for full in names) or 'none'}",
             path=source,
             hint="Name one of them: layer=… (on the command line: -r layer=…)",
         )

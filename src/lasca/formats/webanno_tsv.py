@@ -164,19 +164,27 @@ def _unescape(value: str) -> str:
     return ESCAPE.sub(lambda match: BREAKS.get(match[1], match[1]), value)
 
 
-def marks_of(sentence: Sentence, layer: Layer, feature: int, unit: str, shown: str) -> list[Mark]:
+def _column(layer: Layer, feature: str, shown: str) -> int:
+    """Return the column of a feature: files of one project may have a layer with other features, in another order."""
+    if feature and feature not in layer.features:
+        name, there = layer.name.rsplit(".", 1)[-1], ", ".join(layer.features) or "no features"
+        raise FormatError(f"{name} has no feature {feature!r} in this file, as it has in others", path=shown, got=there)
+    return layer.column + (layer.features.index(feature) if feature else 0)
+
+
+def marks_of(sentence: Sentence, layer: Layer, feature: str, unit: str, shown: str) -> list[Mark]:
     """Return the spans of one layer in a sentence, in code points of its text."""
     if sentence.spans is not None:
-        key = layer.features[feature] if layer.features else ""
         found = [span for span in sentence.spans if span.layer == layer.name]
-        return [Mark(s.start, s.end, s.features.get(key, "").strip() or UNNAMED, None, shown) for s in found]
+        return [Mark(s.start, s.end, s.features.get(feature, "").strip() or UNNAMED, None, shown) for s in found]
     joined: dict[str, Mark] = {}
     marks: list[Mark] = []
     heads = [row for row in sentence.rows if not row.part]
+    column = _column(layer, feature, shown)
     for row in sentence.rows:
         where = f"{shown}:{row.line}"
         start, end = _chars(row, heads[row.token], sentence.chars[row.token], unit, where)
-        for value, id in _values(row.cells[layer.column + feature]):
+        for value, id in _values(row.cells[column]):
             label = value or UNNAMED
             known = joined.get(id) if id else None
             if known is not None and known.label != label:
@@ -201,12 +209,12 @@ def _chars(row: Row, head: Row, chars: tuple[int, int], unit: str, where: str) -
     return chars[0] + start, chars[0] + end
 
 
-def crossing(document: Document, layer: Layer, feature: int) -> int:
+def crossing(document: Document, layer: Layer, feature: str) -> int:
     """Return how many spans of a layer stand in several sentences: each becomes a span in each of them."""
     places: dict[str, set[str]] = {}
     for sentence in document.sentences:
         for row in sentence.rows:
-            for _, id in _values(row.cells[layer.column + feature]):
+            for _, id in _values(row.cells[_column(layer, feature, document.shown)]):
                 places.setdefault(id, set()).add(sentence.number)
     return sum(len(numbers) > 1 for id, numbers in places.items() if id)
 

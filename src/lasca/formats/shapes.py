@@ -1,0 +1,225 @@
+"""Records as research releases and tools write them, brought into shapes that a reader knows.
+
+| of | a record | becomes |
+|---|---|---|
+| GLiNER | `tokenized_text`, `ner` (first and last token, label) | tokens and tags |
+| DyGIE, SciERC | `sentences`, `ner` (by tokens of the document, the last one inside) | the same, a row per sentence |
+| Stanza | lists of tokens with `text` and `ner` | the same, by the model "stanza" |
+| Broad Twitter Corpus | `tokens`, `entities` (a tag each) | tokens and tags |
+| WRENCH | `data`, `weak_labels`, `label` | annotators "lf_1", "lf_2", … and the gold; -1 is missing |
+| Flair, Transformers, Vertex AI, models | a text, entities by place or words | spans of whom the file is called by |
+
+Nothing is guessed: a record that has not all of its shape's parts is left to `unclaimed` to describe.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any, TypeGuard
+
+from lasca.errors import FormatError
+from lasca.formats.llm_batch_answers import parse_answer
+from lasca.formats.names import plain_name
+from lasca.formats.sources import SourceFile, parse_json, parse_json_items
+
+__all__ = ["known_shape"]
+
+Row = dict[str, Any]
+START = ("start", "start_pos", "start_offset", "startoffset", "begin_offset", "beginoffset")
+END = ("end", "end_pos", "end_offset", "endoffset")
+LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "displayname")
+WORDS = ("text", "word", "name", "span", "mention", "quote", "entity")
+TEXT = ("text", "textcontent", "sentence", "input")
+ENTITIES = ("entities", "ents", "textsegmentannotations", "output")
+
+
+def known_shape(file: SourceFile) -> tuple[str, list[Row]] | None:
+    """Return whose records these are and the same ones in another shape; None if they are nobody's we know."""
+    if not file.values:
+        return None
+    try:
+        whole = parse_json(file)
+    except FormatError:  # JSON lines
+        whole = None
+    for name, make in SHAPES.items():
+        rows = make(whole, file)
+        if rows:
+            return name, rows
+    return None
+
+
+def _records(whole: Any, file: SourceFile) -> list[Row]:
+    return [row for _, row in parse_json_items(file)] if file.records else []
+
+
+def _tags(n: int, spans: Any, before: int = 0) -> list[str] | None:
+    """Return IOB2 tags of [first token, last token, label]; None if they are not such, or overlap."""
+    tags = ["O"] * n
+    for span in spans if isinstance(spans, list) else [None]:
+        if not isinstance(span, list) or len(span) != 3 or not isinstance(span[2], str):
+            return None
+        if not all(isinstance(at, int) for at in span[:2]):
+            return None
+        first, last = span[0] - before, span[1] - before
+        if not 0 <= first <= last < n or any(tag != "O" for tag in tags[first : last + 1]):
+            return None
+        tags[first : last + 1] = [f"B-{span[2]}", *[f"I-{span[2]}"] * (last - first)]
+    return tags
+
+
+def _are_words(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
+
+
+def _gliner(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for row in _records(whole, file):
+        if not _are_words(row.get("tokenized_text")) or "ner" not in row:
+            return None
+        tags = _tags(len(row["tokenized_text"]), row["ner"])
+        if tags is None:
+            return None
+        others = {key: value for key, value in row.items() if key not in ("tokenized_text", "ner")}
+        made.append({**others, "tokens": row["tokenized_text"], "ner_tags": tags})
+    return made
+
+
+def _dygie(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for k, row in enumerate(_records(whole, file)):
+        sentences, ner = row.get("sentences"), row.get("ner")
+        if not isinstance(sentences, list) or not isinstance(ner, list) or len(sentences) != len(ner):
+            return None
+        before, others = 0, {key: value for key, value in row.items() if key not in ("sentences", "ner", "doc_key")}
+        for number, (words, spans) in enumerate(zip(sentences, ner)):
+            tags = _tags(len(words), spans, before) if _are_words(words) else None
+            if tags is None:
+                return None
+            document = str(row.get("doc_key", k))
+            at = {"id": f"{document}/{number}", "doc_id": document}
+            made.append({**others, **at, "tokens": words, "ner_tags": tags})
+            before, others = before + len(words), {}
+    return made
+
+
+def _stanza(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for sentence in whole if isinstance(whole, list) else []:
+        tokens: list[Any] = sentence if isinstance(sentence, list) else [None]
+        if not all(isinstance(t, dict) and isinstance(t.get("text"), str) and "start_char" in t for t in tokens):
+            return None
+        tags = [t.get("ner") for t in tokens]
+        if not tokens or not all(isinstance(tag, str) for tag in tags):
+            return None
+        made.append({"tokens": [t["text"] for t in tokens], "ner_tags": tags, "annotator": "stanza"})
+    return made
+
+
+def _tagged_entities(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for row in _records(whole, file):
+        tokens, tags = row.get("tokens"), row.get("entities")
+        if not _are_words(tokens) or not _are_words(tags) or len(tokens) != len(tags):
+            return None
+        made.append({key: value for key, value in row.items() if key != "entities"} | {"ner_tags": tags})
+    return made
+
+
+def _wrench(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for id, row in whole.items() if isinstance(whole, dict) else ():
+        if not isinstance(row, dict):
+            return None
+        data: Any = row.get("data")
+        weak: Any = row.get("weak_labels")
+        text = data.get("text") if isinstance(data, dict) else None
+        if not isinstance(weak, list) or not weak:
+            return None
+        known = row.get("label") not in (None, -1)
+        if isinstance(text, str) and all(isinstance(label, str | int) for label in weak):
+            said = [(f"lf_{k}", label) for k, label in enumerate(weak, start=1) if label != -1]
+            names, labels = [name for name, _ in said], [label for _, label in said]
+            made.append(
+                {
+                    "id": id,
+                    "text": text,
+                    "annotators": names,
+                    "labels": labels,
+                    **({"gold": row["label"]} if known else {}),
+                }
+            )
+        elif _are_words(text) and len(weak) == len(text) and all(isinstance(w, list) for w in weak):
+            if len({len(w) for w in weak}) > 1:
+                return None
+            columns = {f"lf_{k}": [None if t == -1 else t for t in c] for k, c in enumerate(zip(*weak), start=1)}
+            gold = {"ner_tags": row["label"]} if known else {}
+            made.append({"id": id, "tokens": text, "annotations": columns, **gold})
+        else:
+            return None
+    return made
+
+
+def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
+    """Read texts with entities by their places or words, whatever these are called."""
+    made: list[Row] = []
+    marked = 0
+    for row in _records(whole, file):
+        plain = {plain_name(key): value for key, value in row.items()}
+        at = next((key for key in TEXT if isinstance(plain.get(key), str)), "")
+        by = next((key for key in ENTITIES if key in plain), "")
+        given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
+        if not at or not isinstance(given, list):
+            return None
+        found = [_entity(entry) for entry in given]
+        if None in found:
+            return None
+        marked += len(found)
+        inner = plain.get("metadata")
+        names = [plain.get("model"), plain.get("model_name"), inner.get("model_name") if isinstance(inner, dict) else 0]
+        name = next((name for name in names if isinstance(name, str)), PurePosixPath(file.name).stem)
+        kept = {key: value for key, value in row.items() if plain_name(key) not in (at, by, "model", "model_name")}
+        made.append({**kept, "text": plain[at], "annotator": name, "spans": found})
+    return made if marked else None
+
+
+def _answer(text: str) -> list[Any] | None:
+    """Return what a model wrote: JSON, or a list as Python prints it, of "words <> type"."""
+    if " <> " in text and len(text) < 20_000:
+        try:
+            items = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None
+        pairs = [item.split(" <> ") for item in items if isinstance(item, str)] if isinstance(items, list) else []
+        return [{"text": pair[0], "label": pair[-1]} for pair in pairs]
+    return parse_answer(text)
+
+
+def _entity(entry: Any) -> Row | None:
+    """Return a span with start, end and label, or with its words and label; None if it is neither."""
+    if not isinstance(entry, Mapping):
+        return None
+    plain = {plain_name(key): value for key, value in entry.items()}
+    label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
+    inner = plain.get("labels")
+    if label is None and isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], dict):
+        label = inner[0].get("value")  # Flair
+    words = next((plain[key] for key in WORDS if isinstance(plain.get(key), str) and plain[key]), None)
+    start, end = (next((plain[key] for key in keys if key in plain), None) for keys in (START, END))
+    if not isinstance(label, str) or not label:
+        return None
+    if isinstance(start, int) and isinstance(end, int):
+        quoted = {} if words is None or "entity_group" in plain else {"text": words}  # Transformers change their case
+        return {"start": start, "end": end, "label": label, **quoted}
+    return {"text": words, "label": label} if words is not None and start is None and end is None else None
+
+
+SHAPES: dict[str, Callable[[Any, SourceFile], list[Row] | None]] = {
+    "GLiNER": _gliner,
+    "DyGIE (SciERC)": _dygie,
+    "Stanza": _stanza,
+    "tokens with a tag each": _tagged_entities,
+    "WRENCH": _wrench,
+    "texts with entities": _entities,
+}
