@@ -203,6 +203,17 @@ def test_tokens_that_hang_together_count_once() -> None:
     assert area.certainty == pytest.approx(0.6, abs=0.01)  # a product over tokens would say 0.92
 
 
+def test_items_without_words_are_not_alike_and_are_called_by_their_place() -> None:
+    people = {"a": [["1"], ["1"], ["2"]], "b": [["2"], ["2"], ["2"]]}
+    items = CrowdCorpus.from_sequences([["_"]] * 3, people, sequence_ids=("x7", "x8", "x9"))
+    queue = make_queue(items, truth_of(items))
+    assert [item.alike for item in queue.items] == [0, 0]  # with the same words they would be
+    assert [row["words"] for row in first_items(items, queue)] == ["x7", "x8"]
+    rows_of_one = CrowdCorpus.from_sequences([["_"] * 2], {"a": [["1", "1"]], "b": [["2", "1"]]}, sequence_ids=("all",))
+    queue = make_queue(rows_of_one, truth_of(rows_of_one))
+    assert [row["words"] for row in first_items(rows_of_one, queue)] == ["all, token 1"]
+
+
 def test_a_decision_that_settles_others_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = [["Paris", "x"]] * 5 + [["Rome", "x"]]
     people = {"a": [["B-LOC", "O"]] * 6, "b": [["B-PER", "O"]] * 5 + [["B-PER", "O"]]}

@@ -294,3 +294,40 @@ def test_twenty_decisions_rank_the_queue_anew_without_a_refit(folder: Path) -> N
     assert [i for i in after if i in before] != [i for i in before if i in after]
     lessons = [d.shown["lesson"] for d in client.session.project.standing()]
     assert all(found == 0 for _, _, found in lessons)
+
+
+@pytest.mark.parametrize("path", ["/", f"/{TOKEN}", f"/{TOKEN}/api/", "/no/such/page", f"/{TOKEN}/api/state"])
+def test_another_host_gets_the_same_refusal_everywhere(folder: Path, path: str) -> None:
+    """Redirects and errors named the host that was asked for."""
+    answer = Client(folder).client.get(path, headers={"host": "evil.example:8000"}, follow_redirects=False)
+    assert answer.status_code == 421
+    assert "location" not in answer.headers
+    assert "content-security-policy" in answer.headers
+
+
+def test_names_and_readings_that_are_none_are_refused(folder: Path) -> None:
+    page = Client(folder)
+    item = page.get("queue")["items"][0]["item"]
+    for body in (
+        {"who": "\ud800", "readings": [[]]},
+        {"who": "ann", "readings": [{}]},
+        {"who": "ann", "readings": [""]},
+    ):
+        data = json.dumps({"item": item} | body).encode()
+        answer = page.client.post(f"/{TOKEN}/api/decide", content=data, headers={"content-type": "application/json"})
+        assert answer.status_code == 400
+    assert page.get("state")["decided"] == 0
+
+
+def test_the_same_item_named_often_is_decided_once(folder: Path) -> None:
+    page = Client(folder)
+    item = page.get("queue")["items"][0]["item"]
+    answer = page.post("decide", {"who": "ann", "item": item, "readings": [[]], "alike": [item] * 500})
+    assert len(answer["ids"]) == 1
+
+
+def test_names_keep_no_controls_and_marks_of_direction(folder: Path) -> None:
+    log = Project(folder).log
+    assert log.name_of("\u202eann\x1b[2J\x00\u2066") == "ann[2J"
+    assert log.name_of("می\u200cخواهم") == "می\u200cخواهم"  # joiners belong to names
+    assert log.name_of("\x1b\u202e") == "reviewer"

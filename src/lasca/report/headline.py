@@ -12,7 +12,7 @@ from lasca import evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import count
 from lasca.report.render import clean, context, percent
-from lasca.review.queue import REASONS, Queue, said
+from lasca.review.queue import REASONS, Queue, said, words_of
 from lasca.review.spans import Labels, said_by_everybody
 from lasca.truth import Truth
 
@@ -34,6 +34,7 @@ def headline(corpus: CrowdCorpus, truth: Truth, queue: Queue) -> dict[str, Any]:
     else:
         found = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
         result, what = int(voted[found.start].sum()), "spans were inferred"
+        what = "span was inferred" if result == 1 else what
     alpha = evaluate.agreement(corpus.crowd()).krippendorff_alpha
     half = _half(queue)
     wrong = "labels" if labels.scheme is None else "spans that are wrong or missing"
@@ -151,7 +152,7 @@ def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
         rows.append(
             {
                 "before": _words_of(before, -SIDE),
-                "words": clean(" ".join(words[area.start : area.stop]), 120),
+                "words": clean(words_of(corpus, area), 120),
                 "after": _words_of(after, SIDE),
                 "sequence": clean(corpus.sequence_ids[area.sequence], 40),
                 "candidates": [clean(said(words, area.readings[i]), 100) for i in area.offered[:READINGS]],

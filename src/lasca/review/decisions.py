@@ -18,6 +18,7 @@ import json
 import secrets
 import sqlite3
 import threading
+import unicodedata
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -33,6 +34,7 @@ __all__ = ["FILE", "Decision", "Log", "Standing"]
 
 FILE = "decisions.sqlite"
 VERSION = 1
+DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")  # what turns text around
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE reviewers (number INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT UNIQUE NOT NULL, name TEXT NOT NULL);
@@ -45,6 +47,11 @@ CREATE TABLE looks (fit TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TRIGGER events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'decisions are never changed'); END;
 CREATE TRIGGER events_last BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'decisions are never removed'); END;
 """
+
+
+def _is_unseen(ch: str) -> bool:
+    """Say whether a character of a name does something instead of being seen: controls, marks of direction."""
+    return unicodedata.category(ch) in ("Cc", "Cs") or unicodedata.bidirectional(ch) in DIRECTIONS
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,7 @@ class Log:
 
     def name_of(self, who: str) -> str:
         """Return under which name a reviewer is kept."""
-        who = " ".join(who.split())[:80] or "reviewer"
+        who = "".join(ch for ch in " ".join(who.split()) if not _is_unseen(ch))[:80] or "reviewer"
         if not self.pseudonyms:
             return who
         if who in self._names:

@@ -45,6 +45,7 @@ __all__ = [
     "ranked",
     "rows",
     "traits_of",
+    "words_of",
     "write_queue",
 ]
 
@@ -278,13 +279,34 @@ def _reason(corpus: CrowdCorpus, area: Area, ambiguous: Any) -> str:
 
 
 def _key(tokens: list[str], base: int, area: Area) -> str:
-    """Return what makes items alike: the words of the area, and its readings seen from its start."""
+    """Return what makes items alike: the words of the area, and its readings seen from its start.
+
+    Tokens that were read without their words are like no other.
+    """
     words = [w.casefold() for w in tokens[base + area.start : base + area.stop]]
+    if _wordless(words):
+        words = [str(base + area.start)]
     readings = sorted([[s - area.start, e - area.start, k] for s, e, k in r] for r in area.readings)
     return json.dumps([words, readings], ensure_ascii=False)
 
 
+def _wordless(words: Sequence[str]) -> bool:
+    """Say whether the file had no column of tokens here: readers write them as _."""
+    return all(word == "_" for word in words)
+
+
 # --- for people and programs ---------------------------------------------------------------------------------------
+
+
+def words_of(corpus: CrowdCorpus, area: Area, limit: int | None = None) -> str:
+    """Return the words of an area (the first `limit` of them); where there are none, the place that they have."""
+    base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
+    stop = area.stop if limit is None else min(area.stop, area.start + limit)
+    words = corpus.tokens[base + area.start : base + stop]
+    if not _wordless(words):
+        return " ".join(words)
+    place = f", token {area.start + 1:,}" if end - base > 1 else ""
+    return f"{corpus.sequence_ids[area.sequence]}{place}"
 
 
 def rows(corpus: CrowdCorpus, items: Sequence[Item], *, votes: bool = True, width: int = 200) -> list[dict[str, Any]]:

@@ -17,9 +17,11 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lasca.errors import LascaError
 from lasca.review.session import Session
@@ -67,6 +69,22 @@ class _RefusedError(Exception):
         self.status, self.words = status, words
 
 
+class _ThisMachine:
+    """Answers nobody who asked for another host, whatever was asked: pages, redirects and errors alike."""
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
+        self.app, self.hosts = app, [host.encode() for host in hosts]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            asked = [value for name, value in scope["headers"] if name == b"host"]
+            if len(asked) != 1 or asked[0] not in self.hosts:
+                refused = PlainTextResponse("this page is for this machine alone", 421, HEADERS)
+                await refused(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
 async def _body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
         raise _RefusedError(415, "JSON is expected")
@@ -85,7 +103,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _text(value: Any, name: str, limit: int = 200) -> str:
-    if not isinstance(value, str) or len(value) > limit:
+    if not isinstance(value, str) or len(value) > limit or any("\ud800" <= ch <= "\udfff" for ch in value):
         raise _RefusedError(400, f"{name} must be a short text")
     return value
 
@@ -96,6 +114,8 @@ def _readings(value: Any) -> list[tuple[tuple[int, int, str], ...]]:
             raise ValueError
         made = []
         for reading in value:
+            if not isinstance(reading, list):
+                raise ValueError
             spans = []
             for start, stop, kind in reading:
                 if type(start) is not int or type(stop) is not int or not isinstance(kind, str) or len(kind) > 500:
@@ -114,8 +134,6 @@ def make_app(session: Session, address: Address, title: str = "") -> Starlette:
         async def answer(request: Request) -> Response:
             response: Response
             try:
-                if request.headers.get("host", "") not in address.hosts:
-                    raise _RefusedError(421, "this page is for this machine alone")
                 if not secrets.compare_digest(str(request.path_params["token"]).encode(), address.token.encode()):
                     raise _RefusedError(404, "not found")
                 origin = request.headers.get("origin")
@@ -179,7 +197,7 @@ def make_app(session: Session, address: Address, title: str = "") -> Starlette:
         alike = body.get("alike", [])
         if not isinstance(alike, list) or len(alike) > 1000:
             raise _RefusedError(400, "alike must be a list of items")
-        more = [_text(other, "alike") for other in alike]
+        more = [other for other in dict.fromkeys(_text(other, "alike") for other in alike) if other != name]
         votes, missed = body.get("votes") is True, body.get("missed") is True
 
         def decide() -> dict[str, Any]:
@@ -193,7 +211,8 @@ def make_app(session: Session, address: Address, title: str = "") -> Starlette:
             Route("/{token}/api/{what}", act, methods=["POST"]),
             Route("/{token}/{name}", file, methods=["GET"]),
             Route("/{token}/", file, methods=["GET"]),
-        ]
+        ],
+        middleware=[Middleware(_ThisMachine, hosts=address.hosts)],
     )
 
 

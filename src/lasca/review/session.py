@@ -21,7 +21,7 @@ from lasca.review.decisions import Decision
 from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
-from lasca.review.queue import REASONS, Item, Queue, found_errors
+from lasca.review.queue import REASONS, Item, Queue, found_errors, words_of
 
 __all__ = ["Session"]
 
@@ -191,11 +191,9 @@ class Session:
 
     def _short(self, item: Item) -> dict[str, Any]:
         corpus, area = self._fit.corpus, item.area
-        base = int(corpus.offsets[area.sequence])
-        words = " ".join(corpus.tokens[base + area.start : min(base + area.stop, base + area.start + 12)])
         return {
             "item": self._name(item),
-            "words": words[:80],
+            "words": words_of(corpus, area, 12)[:80],
             "sequence": corpus.sequence_ids[area.sequence][:60],
             "question": item.question,
             "reason": item.reason,

@@ -151,7 +151,7 @@ def promise_words(promise: Any) -> str:
     what = "an audit" if not promise.audited else "a larger audit"
     return (
         f"Nothing can be promised without {what}: {seen}. If {promise.more:,} more items of the audit were right, "
-        "that would do; they are part of the queue: lasca review"
+        "that would do; they are part of the queue: lasca review OUT"
     )
 
 
