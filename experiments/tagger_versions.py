@@ -1,12 +1,17 @@
 """The default taggers on medical abstracts and tweets, by whichever version of LASCA is on the path.
 
-    python experiments/tagger_versions.py [--neural]
+    python experiments/tagger_versions.py [--only "bilstm;transformer"] [--seeds 3]
+    python experiments/tagger_versions.py --develop --only "crf;hmm;bilstm" --seeds 2
     git worktree add build/v010 621c031 && PYTHONPATH=build/v010/src python experiments/tagger_versions.py
 
 PICO: the 106 abstracts with gold, 70 % of them (drawn with seed 0) to learn from, the rest to score by strict span F1;
 learned from gold and from the crowd's token majority (ties to O). Tweets: learned from T-DGA's gold 1, token accuracy
 and macro-F1 over the labels of the gold on RITTER-TEST and on the tweets of INHOUSE that T-DGA does not hold. Only
-calls that 0.1.0 knew are used, so that both versions run the same script; --neural adds what came later.
+calls that 0.1.0 knew are used, so that both versions run the same script; --only names others. With --seeds a tagger
+that has a network is trained with seeds 0, 1, …, a row for each. With --develop nothing of that is looked at: scores
+are of cross-validation in three parts, on T-DGA and on the abstracts to learn from (macro-F1 without FLAG, which occurs
+twice).
+
 The data are found by LASCA_DATA, else ../shared/data.
 """
 
@@ -15,6 +20,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +34,7 @@ from lasca import CrfTagger, CrowdCorpus, datasets, evaluate
 
 DATA = Path(os.environ.get("LASCA_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 Rows = list[list[str]]
+PARTS = 3
 
 
 def pico() -> tuple[Rows, Rows, Rows, list[str]]:
@@ -50,49 +58,89 @@ def pico() -> tuple[Rows, Rows, Rows, list[str]]:
     return [[word for word, _ in ordered[name]] for name in names], golds, majority, [document[name] for name in names]
 
 
-def taggers(neural: bool) -> dict[str, Any]:
-    """Return the default taggers that this version has."""
-    found: dict[str, Any] = {"CrfTagger()": CrfTagger}
-    if hasattr(lasca, "HmmTagger"):
-        found["HmmTagger()"] = lasca.HmmTagger
-    if neural:
-        from taggers import bilstm, transformer
+def taggers(only: str, seeds: int) -> dict[str, Callable[[], Any]]:
+    """Return what makes the taggers of these names, at their defaults, by the names of their rows."""
+    found: dict[str, Callable[[], Any]] = {}
+    for name in only.split(";"):
+        if name == "crf":
+            found["CrfTagger()"] = CrfTagger
+        elif name == "hmm":
+            found["HmmTagger()"] = lasca.HmmTagger
+        else:
+            from taggers import bilstm, transformer
 
-        found |= {"BiLstmCrfTagger()": bilstm, "TransformerTagger(MiniLM)": transformer}
+            kind = {"bilstm": bilstm, "transformer": transformer}[name]
+            for seed in range(seeds):
+                found[f"{name}, seed {seed}"] = partial(kind, seed=seed)
     return found
+
+
+def span_cell(gold: Rows, found: Rows) -> str:
+    return f"{100 * evaluate.spans(gold, found).f1:.2f}"
+
+
+def token_cell(gold: Rows, found: Rows, left_out: tuple[str, ...] = ()) -> str:
+    """Return accuracy / macro-F1 over the labels that gold has."""
+    result = evaluate.tokens(gold, found)
+    macro = np.mean([label.f1 for name, label in result.per_label.items() if label.n_gold and name not in left_out])
+    return f"{100 * result.accuracy:.2f} / {100 * macro:.2f}"
+
+
+def in_parts(
+    make: Callable[[], Any], corpus: CrowdCorpus, source: str, part: np.ndarray[Any, Any]
+) -> tuple[Rows, Rows]:
+    """Return gold and what taggers say that have learned from the other parts."""
+    gold, found = [], []
+    names = corpus.label_names(corpus.golds[source])
+    for k in range(PARTS):
+        own = np.flatnonzero(part == k).tolist()
+        tagger = make().fit(corpus.select(sequences=np.flatnonzero(part != k)), source)
+        gold += [list(names[i]) for i in own]
+        found += tagger.predict([corpus.sequence(i) for i in own])
+    return gold, found
 
 
 def main() -> None:
     """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--neural", action="store_true", help="the taggers with a network, too")
+    parser.add_argument("--only", default="crf", help="crf, hmm, bilstm, transformer, separated by ;")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds networks are trained with")
+    parser.add_argument("--develop", action="store_true", help="cross-validation on what is there to learn from")
     options = parser.parse_args()
     os.environ.setdefault("LASCA_DATA", str(DATA))
     tokens, gold, majority, documents = pico()
     names = sorted(set(documents))
-    kept = set(np.random.default_rng(0).permutation(names)[: round(0.7 * len(names))].tolist())
-    own = [i for i, name in enumerate(documents) if name in kept]
-    other = [i for i, name in enumerate(documents) if name not in kept]
+    kept = np.random.default_rng(0).permutation(names)[: round(0.7 * len(names))].tolist()
+    own = [i for i, name in enumerate(documents) if name in set(kept)]
+    other = [i for i, name in enumerate(documents) if name not in set(kept)]
     golds = {"gold": [gold[i] for i in own], "majority": [majority[i] for i in own]}
     abstracts = CrowdCorpus.from_sequences([tokens[i] for i in own], {}, golds=golds)
     tweets = datasets.load("tdga")
+    chosen = taggers(options.only, options.seeds)
+    if options.develop:
+        print("| tagger | PICO, from gold | T-DGA |\n|---|---|---|")
+        of_abstract = np.array([kept.index(documents[i]) % PARTS for i in own])
+        of_tweet = np.random.default_rng(1).permutation(tweets.n_sequences) % PARTS
+        for name, make in chosen.items():
+            spans = span_cell(*in_parts(make, abstracts, "gold", of_abstract))
+            labels = token_cell(*in_parts(make, tweets, "gold1", of_tweet), ("FLAG",))
+            print(f"| `{name}` | {spans} | {labels} |", flush=True)
+        return
     known = {tuple(tweets.sequence(s)) for s in range(tweets.n_sequences)}
-    ritter, inhouse = datasets.load("ritter-test", numbers=True), datasets.load("inhouse")
-    new = np.array([tuple(inhouse.sequence(s)) not in known for s in range(inhouse.n_sequences)])
-    print(f"{len(kept)} + {len(names) - len(kept)} abstracts, {len(own)} + {len(other)} sequences; {new.sum()} tweets")
+    inhouse = datasets.load("inhouse")
+    new = [s for s in range(inhouse.n_sequences) if tuple(inhouse.sequence(s)) not in known]
+    texts = (inhouse.select(sequences=np.array(new)), datasets.load("ritter-test", numbers=True))
+    print(f"{len(kept)} + {len(names) - len(kept)} abstracts, {len(own)} + {len(other)} sequences; {len(new)} tweets")
     print("| tagger | PICO, from gold | PICO, from majority | INHOUSE, new | RITTER |\n|---|---|---|---|---|")
-    for name, make in taggers(options.neural).items():
+    for name, make in chosen.items():
         cells = []
         for source in golds:
             tagger = make().fit(abstracts, source)
-            score = evaluate.spans([gold[i] for i in other], tagger.predict([tokens[i] for i in other]))
-            cells.append(f"{100 * score.f1:.2f}")
+            cells.append(span_cell([gold[i] for i in other], tagger.predict([tokens[i] for i in other])))
         tagger = make().fit(tweets, "gold1")
-        for text, chosen in ((inhouse, new), (ritter, None)):
+        for text in texts:
             found = tagger.predict([text.sequence(s) for s in range(text.n_sequences)])
-            result = evaluate.tokens(text.label_names(text.golds["gold"]), found, sequences=chosen)
-            macro = np.mean([label.f1 for label in result.per_label.values() if label.n_gold])
-            cells.append(f"{100 * result.accuracy:.2f} / {100 * macro:.2f}")
+            cells.append(token_cell([list(row) for row in text.label_names(text.golds["gold"])], found))
         print(f"| `{name}` | {' | '.join(cells)} |", flush=True)
 
 

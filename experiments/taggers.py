@@ -56,10 +56,10 @@ def transformer(**settings: Any) -> Any:
     return TransformerTagger(minilm(), **settings)
 
 
-def bilstm() -> Any:
+def bilstm(**settings: Any) -> Any:
     from lasca.tagger import BiLstmCrfTagger
 
-    return BiLstmCrfTagger()
+    return BiLstmCrfTagger(**settings)
 
 
 CANDIDATES: dict[str, Callable[[], Any]] = {

@@ -17,7 +17,7 @@ from lasca import schemes
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError, ParameterError, StoreError
 from lasca.files import write_sums
-from lasca.tagger import BiLstmCrfTagger, TransformerTagger, load_tagger, tag_texts
+from lasca.tagger import BiLstmCrfTagger, CrfTagger, TransformerTagger, load_tagger, tag_texts
 from lasca.tagger.neural.training import batches, windows
 from lasca.truth.text_models import text_model
 from test_tagger import CITIES, NAMES, VERBS, FakeTruth, corpus, sentences
@@ -182,6 +182,17 @@ def test_early_stopping_keeps_the_best_epoch(kind: str, encoder: Path) -> None:
     scores = tagger.held_out_scores
     assert len(scores) == len(tagger.trace) <= 20
     assert len(scores) == 20 or scores[-1] < max(scores)
+
+
+def test_the_lstm_begins_with_the_weights_of_a_crf_that_saw_nothing_held_out() -> None:
+    crf = CrfTagger().fit(corpus(), "gold")._fitted().weights
+    still: dict[str, Any] = {"epochs": 1, "learning_rate": 1e-12}
+    whole, part = (BiLstmCrfTagger(**{**LSTM, **still}, held_out=h).fit(corpus(), "gold") for h in (0.0, 0.5))
+    network = whole._fitted().network
+    np.testing.assert_allclose(network.features.weight.detach().numpy(), crf.state(), atol=1e-5)
+    np.testing.assert_allclose(network.transitions.detach().numpy(), crf.transitions, atol=1e-5)
+    fewer = part._fitted().network.transitions.detach().numpy()
+    assert np.abs(fewer - crf.transitions).max() > 0.01
 
 
 @KINDS

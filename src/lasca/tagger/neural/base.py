@@ -74,6 +74,9 @@ class Network(nn.Module):
         """
         raise NotImplementedError
 
+    def begin(self, examples: Examples, chosen: Array) -> None:
+        """Choose weights to begin with, by the chosen sequences alone; without that they stay as they were made."""
+
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
         """Return the parameters with their learning rates, for the optimiser."""
         return [{"params": list(self.parameters()), "lr": learning_rate}]

@@ -5,7 +5,8 @@ its characters, and an embedding of how it is written. Words that occur once are
 that the embedding of unknown words learns something.
 
 From few sentences a network learns less than a CRF whose features know affixes, shapes and neighbours. So the scores of
-labels are a sum: what the LSTM says, and the weights of the features that `CrfTagger` has by default, learned together.
+labels are a sum: what the LSTM says, and the weights of the features that `CrfTagger` has by default. These, and the
+moves, begin as the CRF alone has them; then all is learned together.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from torch import nn
 
 from lasca.crf.extract import Extractor
 from lasca.crf.templates import templates_for
+from lasca.crf.training import fit
 from lasca.errors import FormatError, ParameterError, StoreError
 from lasca.estimator import check_int, check_number
+from lasca.tagger.base import Examples
 from lasca.tagger.crf_store import load_extractor, save_extractor
+from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
 
 __all__ = ["BiLstmCrfTagger"]
@@ -184,6 +188,17 @@ class BiLstm(Network):
 
     def describe(self) -> dict[str, Any]:
         return {**self.sizes, "words": list(self.word_codes), "characters": list(self.character_codes)}
+
+    def begin(self, examples: Examples, chosen: Array) -> None:
+        features = self.extractor.transform(examples.tokens, examples.offsets)
+        usual = CrfTagger()
+        found = fit(
+            features, examples.targets, len(self.transitions), l2=usual.l2, tol=usual.tol, states=usual.states,
+            sequences=chosen, sequence_weights=examples.weights,
+        )  # fmt: skip
+        with torch.no_grad():
+            self.features.weight.copy_(torch.from_numpy(found.state()))
+            self.transitions.copy_(torch.from_numpy(found.transitions))
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Any]:
         """Return of each sentence the codes of words, writings and characters, the words, and the words' features."""

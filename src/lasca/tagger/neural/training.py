@@ -169,6 +169,7 @@ def train(
     aside, chosen = np.sort(order[:n_aside]), np.sort(order[n_aside:])
     if not len(chosen):
         raise ModelError("there is nothing left to learn from", got=f"{len(order)} sequences, held_out={held_out}")
+    network.begin(examples, chosen)
     encoded = network.encode(sentences)
     weights = np.ones(len(sentences)) if examples.weights is None else examples.weights
     prices = torch.from_numpy(costs)
