@@ -57,14 +57,17 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
 def check_papers(tag: str | None) -> str:
     """Compare the version with CHANGELOG.md, CITATION.cff and the tag."""
     version = re.search(r'__version__ = "([^"]+)"', (ROOT / "src/lasca/__init__.py").read_text("utf-8"))[1]
-    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    headings = re.findall(r"^## (\S+)(.*)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)[1]
     if cited != version:
         sys.exit(f"CITATION.cff has the version {cited}, the package {version}")
-    if tag is not None and (tag != f"v{version}" or headings[0] != version):
-        sys.exit(f"the tag is {tag}, the version {version}, CHANGELOG.md begins with {headings[0]}: they must agree")
-    if version not in headings:
-        sys.exit(f"CHANGELOG.md has no heading for the version {version} (it has {', '.join(headings)})")
+    first, when = headings[0]
+    if first != version:
+        sys.exit(f"CHANGELOG.md begins with {first}, the version is {version}: they must agree")
+    if tag is not None and (tag != f"v{version}" or "unreleased" in when):
+        sys.exit(
+            f"the tag is {tag}, CHANGELOG.md begins with {first}{when}: write the date there, and v{version} as the tag"
+        )
     return version
 
 
