@@ -1,6 +1,6 @@
 """Clusters of annotators: starts, matching between draws, the number of clusters by BIC, and shared matrices.
 
-Arrays only; used by the hierarchical clusters model. counts[l, t, s] = how often annotator l said s where t is true.
+Arrays only; used by hc, hc-seq and robust. counts[l, t, s] = how often annotator l said s where t is true.
 
 *From expected counts* (`found_clusters`): who behaves alike, how many clusters, what each one shares. A mixture of
 Dirichlet-multinomials, fitted by hard EM: rows of annotator l are drawn around its cluster's β_t with concentration

@@ -319,7 +319,7 @@ class History:
 
     @classmethod
     def of(cls, truth: Truth, corpus: CrowdCorpus) -> History:
-        """Match by name; annotators and labels that the corpus does not have are an error, new ones have no past."""
+        """Match by name (see `matched`); new annotators and labels have no past."""
         label, people = matched(truth, corpus, "counts")
         T = corpus.n_labels
         counts, totals = np.zeros((corpus.n_annotators, T, T)), np.zeros(T)
@@ -332,7 +332,8 @@ class History:
 def matched(truth: Truth, corpus: CrowdCorpus, needs: str) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
     """Return the code of each label of an earlier truth in a corpus, and the old and new code of those in both.
 
-    The truth must hold the statistics `needs`, and the corpus must have all its labels.
+    The truth must hold the statistics `needs`, and the corpus must have all its labels; annotators that it does not
+    have are left out.
     """
     if needs not in truth.statistics:
         raise ModelError("this truth holds no statistics to go on from", hint="Fit it anew with this version")
