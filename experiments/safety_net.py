@@ -5,7 +5,8 @@
 
 For each corpus and model: hashes of labels and probabilities, the last objective, CPU seconds (the second of two fits,
 so that compiling does not count) and bytes of memory per annotation; for the demo also two-truths, the tagger and the
-report. `--corpora` and `--models` choose: hc-seq on the MTurk entities takes minutes. With `--against`, every line
+report. `--corpora` and `--models` choose: hc-seq on the MTurk entities takes minutes. `--literal` lets lone votes teach
+(`lone_votes`), as they did in 0.1.0. With `--against`, every line
 says whether the bytes are the same and how CPU compares. A data set that is not there is left out, and said.
 """
 
@@ -46,8 +47,10 @@ def digest(array: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def measured(corpus: CrowdCorpus, name: str, twice: bool) -> dict[str, Any]:
+def measured(corpus: CrowdCorpus, name: str, twice: bool, literal: bool) -> dict[str, Any]:
     model = model_class(name)(**QUICK.get(name, {}))
+    if literal and "lone_votes" in model.get_params():
+        model.set_params(lone_votes=True)
     if twice:
         model.fit(corpus)
     begin = time.process_time()
@@ -105,6 +108,7 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     parser.add_argument("--corpora", nargs="*", default=list(CORPORA), choices=CORPORA)
     parser.add_argument("--models", nargs="*", default=list(MODEL_NAMES))
+    parser.add_argument("--literal", action="store_true")
     asked = parser.parse_args()
     old = json.loads(asked.against.read_text("utf-8")) if asked.against else {}
     found: dict[str, Any] = {}
@@ -116,7 +120,7 @@ def main() -> None:
             continue
         for model in asked.models:
             key = f"{name}/{model}"
-            found[key] = measured(corpus, model, twice=name != "mturk")
+            found[key] = measured(corpus, model, name != "mturk", asked.literal)
             if name == "demo-ner":
                 found[key]["bytes"] = memory(corpus, model)
             print(compared(key, found[key], old.get(key)) if asked.against else f"{key} {found[key]}", flush=True)

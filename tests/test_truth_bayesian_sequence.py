@@ -45,7 +45,7 @@ def tiny(seed: int, labels: tuple[str, ...] = LABELS, lengths: tuple[int, ...] =
 @pytest.mark.parametrize("labels", [LABELS, ("NOUN", "VERB", "X")])
 def test_the_bound_and_the_posterior_equal_enumeration(kind: str, labels: tuple[str, ...]) -> None:
     corpus = tiny(3, labels)
-    start = start_evidence(corpus, hard=False)
+    start = start_evidence(corpus, hard=False, lone_votes=True)
     q, elbo = naive.bayesian_sequence(corpus, kind, start, transitions(labels), 3.0, 1.2, 0.7, 0.3, steps=5)
     model = BayesianSequence(
         annotator_model=kind, prior_correct=3.0, prior_wrong=1.2, transition_prior=0.7, word_prior=0.3,
@@ -69,7 +69,7 @@ def some_known(corpus: CrowdCorpus) -> np.ndarray:
 def test_what_is_known_rules_out_paths(kind: str) -> None:
     corpus = tiny(3)
     known = some_known(corpus)
-    start = start_evidence(corpus.with_known(known), hard=False)
+    start = start_evidence(corpus.with_known(known), hard=False, lone_votes=True)
     q, elbo = naive.bayesian_sequence(
         corpus, kind, start, transitions(LABELS), 3.0, 1.2, 0.7, 0.3, steps=5, known=known
     )
@@ -113,7 +113,7 @@ def test_states_of_single_tokens_equal_enumeration(kind: str) -> None:
     labels = ("B-X", "I-X", "O")
     corpus = tiny(4, labels)
     states = StateSpace.of(labels, singles=True)
-    start = start_evidence(corpus, hard=False)
+    start = start_evidence(corpus, hard=False, lone_votes=True)
     rules, shows = (states.first, states.allowed, states.last), states.shows.tolist()
     q, elbo = naive.bayesian_sequence(
         corpus, kind, start, rules, 3.0, 1.2, 0.7, 0.3, 5, shows=shows, label_rules=transitions(labels)

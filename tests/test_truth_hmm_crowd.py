@@ -9,11 +9,13 @@ import pytest
 
 import naive
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.votes import Block
 from lasca.errors import ParameterError
 from lasca.schemes import is_legal, transitions
 from lasca.truth.base import Votes
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hmm_crowd import HmmCrowd
+from lasca.truth.starts import dawid_skene_start
 from test_truth_bayesian_sequence import LABELS, tiny
 from truth_cases import big_crowd, crowd, start_evidence
 
@@ -121,3 +123,16 @@ def test_parameters_are_checked_and_named() -> None:
     for name, value in bad.items():
         with pytest.raises(ParameterError, match=name):
             HmmCrowd(**{name: value}).fit(corpus)
+
+
+@pytest.mark.parametrize("lone", [False, True])
+def test_lone_votes_teach_the_start_only_if_they_are_asked_to(lone: bool) -> None:
+    """`lone_votes=True` is the start of the paper (and of 0.1.0)."""
+    votes = Votes.of(crowd(n_annotators=2, seed=3))
+    prior = {"variational": True, "diagonal": 2.0, "off_diagonal": 1.0 / votes.n_labels}
+    short = DawidSkene(**prior, max_iter=10, tol=0, lone_votes=lone).fit(crowd(n_annotators=2, seed=3))
+    start = dawid_skene_start(HmmCrowd(lone_votes=lone), votes, hard=False)
+    found = np.exp(start.labels(Block(votes, 0, votes.n_tokens)))
+    np.testing.assert_allclose(found, short.proba, atol=1e-6)
+    other = DawidSkene(**prior, max_iter=10, tol=0, lone_votes=not lone).fit(crowd(n_annotators=2, seed=3))
+    assert not np.allclose(found, other.proba, atol=1e-3)

@@ -102,7 +102,7 @@ def everything(corpus: CrowdCorpus) -> Block:
     return Block(votes, 0, votes.n_tokens)
 
 
-def start_evidence(corpus: CrowdCorpus, *, hard: bool) -> Any:
+def start_evidence(corpus: CrowdCorpus, *, hard: bool, lone_votes: bool = False) -> Any:
     """Return the start of a chain learner for all tokens at once."""
-    start = dawid_skene_start(DawidSkene(n_threads=1), Votes.of(corpus), hard=hard)
+    start = dawid_skene_start(DawidSkene(n_threads=1, lone_votes=lone_votes), Votes.of(corpus), hard=hard)
     return start.labels(everything(corpus)).astype(float)

@@ -14,7 +14,8 @@ parameters, or the log posterior, both up to the priors' constants; it never fal
 Differences from the authors' code: a wrong label under "vector" has probability (1 - a) / (T - 1), not 1 - a, which
 does not sum to one; the first label has a Dirichlet prior like the moves; moves the tag scheme forbids are impossible
 (`constrained=False`: as there); the number of iterations is set by the objective, not fixed. As there, the start is
-the labels of a short Dawid–Skene run with a prior for right labels. A sole annotator is believed.
+the labels of a short Dawid–Skene run with a prior for right labels; it learns nothing of tokens with one vote, unless
+`lone_votes=True`. A sole annotator is believed.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class HmmCrowd(ChainModel):
     word_prior: float = number("pseudo-count of a word", default=0.1, low=0, open_low=True)
     words: bool = flag("labels emit words; False leaves the text out", default=True)
     constrained: bool = flag("moves the tag scheme forbids do not happen", default=True)
+    lone_votes: bool = flag("whether tokens with one vote teach the start anything, as in the paper", default=False)
     decode: str = choice(
         "the most probable path, or the legal path with the most tokens expected to be right",
         DECODERS,

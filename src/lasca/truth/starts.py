@@ -97,9 +97,11 @@ def dawid_skene_start(
 ) -> DawidSkeneStart:
     """Run Dawid–Skene for ten steps, on the engine of a model; of `families` one voice is heard on a token.
 
-    Its prior expects annotators to be right, so that small crowds and rare labels have a sensible start too.
+    Its prior expects annotators to be right, so that small crowds and rare labels have a sensible start too. Lone votes
+    teach it what they teach the model.
     """
-    short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=1.0 / votes.n_labels, max_iter=10, tol=0)
+    lone, rest = bool(getattr(model, "lone_votes", False)), 1.0 / votes.n_labels
+    short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=rest, max_iter=10, tol=0, lone_votes=lone)
     learner: ds.ConfusionLearner | OneEach = short._learner(votes)
     if families is not None and families.thin:
         learner = OneEach(short._learner(votes), families)

@@ -229,11 +229,15 @@ class Fold:
 
 
 def trained(task: TextTask, targets: Proba, others: list[Ints], before: list[Any], engine: Engine | None) -> list[Any]:
-    """Train each fold's model on the sequences of the other folds: one after the other, or on an engine's workers."""
-    folds = [Fold(*pair) for pair in zip(others, before)]
+    """Train each fold's model on the sequences of the other folds: one after the other, or on an engine's workers.
+
+    What was learned `before` is let go of as soon as its fold has gone on from it.
+    """
     if engine is None:
-        return [_trained((task, targets), fold) for fold in folds]
-    with closing(engine.open(None, folds)) as work:
+        for k, sequences in enumerate(others):
+            before[k] = task.fit(targets, sequences, before[k])
+        return before
+    with closing(engine.open(None, [Fold(*pair) for pair in zip(others, before)])) as work:
         return work.map(_trained, (task, targets))
 
 
