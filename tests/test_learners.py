@@ -527,3 +527,14 @@ def test_a_lone_vote_is_overruled_only_by_what_others_taught() -> None:
     assert (truth.labels[200:300] == gold[200:300]).mean() > 0.95
     assert (truth.labels[300:] == 1 - gold[300:]).all()
     assert truth.proba[np.arange(400), truth.labels].min() >= 0.5
+
+
+@pytest.mark.parametrize("name", ["ds", "mace", "glad", "hmm-crowd", "bsc"])
+def test_annotators_of_a_history_whom_the_corpus_does_not_know_are_named(name: str) -> None:
+    corpus = crowd(n_sequences=20)
+    before = model_class(name)(max_iter=2).fit(corpus)
+    fewer = corpus.select(annotators=corpus.annotators[2:])
+    assert not any("left out" in said for said in model_class(name)(max_iter=2).fit(corpus, history=before).warnings)
+    (said,) = [x for x in model_class(name)(max_iter=2).fit(fewer, history=before).warnings if "history" in x]
+    assert said.startswith("what was learned of 2 annotators of the history is left out")
+    assert said.endswith(", ".join(corpus.annotators[:2]))

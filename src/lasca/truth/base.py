@@ -19,7 +19,7 @@ from lasca.corpus import CrowdCorpus, KnownLabels, Strings, free_text, need_corp
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Engine, Threads, Work, added
-from lasca.errors import ModelError
+from lasca.errors import ModelError, count, excerpt
 from lasca.estimator import Estimator, Progress, choice, flag, number, other, seeds, threads, tolerance, whole
 from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
 from lasca.truth.checks import check_end, check_truth
@@ -124,7 +124,7 @@ class TruthModel(Estimator, ABC):
             posterior = model._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
         if posterior.tally is None:
             posterior = _finished_whole(votes, posterior, is_fresh=history is None)
-        said = check_end(posterior.diagnostics) + posterior.warnings + ignored
+        said = check_end(posterior.diagnostics) + posterior.warnings + ignored + _forgotten(history, corpus)
         return _truth(self, corpus, votes, replace(posterior, warnings=said))
 
     @abstractmethod
@@ -215,6 +215,18 @@ class TruthModel(Estimator, ABC):
         if "families" in self.supports or all(family is None for family in corpus.families):
             return ()
         return (f"{self.name} does not know families of annotators: everybody counts as one voice",)
+
+
+def _forgotten(history: Truth | None, corpus: CrowdCorpus | ShardedCorpus) -> tuple[str, ...]:
+    """Name the annotators of an earlier truth whom the corpus does not know: what was learned of them is not kept."""
+    known = set(corpus.annotators)
+    lost = [] if history is None else [x for x in history.annotators.column("name").to_pylist() if x not in known]
+    if not lost:
+        return ()
+    return (
+        f"what was learned of {count(len(lost), 'annotator')} of the history is left out, for this corpus does not know "
+        f"them: {excerpt(', '.join(lost), 200)}",
+    )
 
 
 def _no_votes(corpus: Any) -> str:
