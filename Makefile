@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-torch test-slow fuzz fuzz-long mutants release-check lint format docs site reproduction screenshots bench clean
+.PHONY: demo test test-torch coverage test-slow fuzz fuzz-long mutants release-check lint format docs site reproduction screenshots bench clean
 
 .venv/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -43,6 +43,14 @@ TORCH ?= torch==2.13.0
 
 test-torch: .venv-torch/.done  ## the taggers with a network, and the spaCy component
 	LASCA_TORCH=1 .venv-torch/bin/python -m pytest tests/neural tests/test_tagger_spacy.py
+
+coverage: .venv/.test .venv/.browser .venv-torch/.done  ## lines of src/ that the tests run, but for compiled kernels
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python -m coverage run -m pytest -q -n $(JOBS) --dist loadfile
+	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check 'coverage>=7.10'
+	LASCA_TORCH=1 .venv-torch/bin/python -m coverage run -m pytest -q tests/neural tests/test_tagger_spacy.py
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --skip-covered --sort=miss --fail-under=95
 
 test-slow: .venv/.test .venv/.browser  ## long statistical runs: Geweke, calibration of samplers
 	$(BIN)/python -m pytest -m slow
