@@ -15,6 +15,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Votes, cut_into_blocks
+from lasca.engine import Processes
 from lasca.errors import CorpusError, FormatError, LascaError, ModelError, StoreError
 from lasca.formats.stream import read_pieces
 from lasca.pipeline.sharded import aggregate_shards
@@ -188,6 +189,18 @@ def test_out_of_core_gives_the_bytes_of_memory(name: str, tmp_path: Path, monkey
         assert table.column("token").to_pylist() == list(corpus.tokens)
     sums = [(tmp_path / f"out{n}/labels/part-00003.parquet").read_bytes() for n in range(3)]
     assert sums[0] == sums[1] == sums[2]
+
+
+@pytest.mark.parametrize("name", ["hc-seq", "robust"])
+def test_what_processes_write_beside_blocks_is_beside_theirs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every process counts its own blocks from 0; files are called by the blocks of the corpus."""
+    small_blocks(monkeypatch)
+    sharded = write_shards(in_pieces(rich_crowd(), 50), tmp_path / "c", votes=5000)
+    usual, other = (model_class(name)(**OPTIONS[name], text=False) for _ in range(2))
+    other.engine = Processes(3, "fork")
+    assert usual.fit(sharded).proba.tobytes() == other.fit(sharded).proba.tobytes()
 
 
 def test_every_model_reads_blocks_and_models_of_others_the_whole(tmp_path: Path) -> None:
