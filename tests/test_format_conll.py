@@ -477,6 +477,8 @@ def test_tags_inside_misc_are_asked_about_and_read(tmp_path: Path) -> None:
     assert read(path, column="upos").labels == ("X",)
     with pytest.raises(ParameterError, match="a key that stands in column 10"):
         read(path, column="misc:ner")
+    (tmp_path / "y.conllu").write_text(_conllu(["", "", ""]).replace("Ada", "Bob"))
+    assert read(tmp_path, column="misc:name").n_sequences == 4  # a file of the folder without any name
 
 
 def test_nothing_in_numbered_rows_is_outside(tmp_path: Path) -> None:

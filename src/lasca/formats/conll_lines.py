@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
@@ -32,7 +32,7 @@ from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
 __all__ = ["Block", "Layout", "Table", "is_header", "labels_elsewhere", "layout_of", "numbered", "overlapping",
-           "read_table", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
+           "read_table", "says_nothing", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
@@ -371,11 +371,14 @@ def layout_of(
     return Layout(token, (chosen,), False, note)
 
 
-def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tuple[Table, int | str | None]:
-    """Return the table with one key of a column such as MISC in its place, if `column` names it ("misc:name")."""
+def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tuple[Table, int | str | None, bool]:
+    """Return the table with one key of a column such as MISC in its place, if `column` names it ("misc:name").
+
+    And the column that is then meant, and whether the key, if there is one, stands anywhere in the file.
+    """
     place, _, key = str(column or "").partition(":")
     if not key or (table.header is not None and str(column) in table.header):
-        return table, column
+        return table, column, True
     at = _named(table, file, place, numbered(table))
     found = 0
     for block in table.blocks:
@@ -383,9 +386,13 @@ def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tu
             values = dict(pair.partition("=")[::2] for pair in cells[at].split("|"))
             cells[at] = values.get(key, "_")
             found += key in values
-    if not found:
-        raise ParameterError("column", column, f"a key that stands in column {at + 1} of {file.shown}")
-    return table, at + 1
+    return table, at + 1, found > 0
+
+
+def says_nothing(labels: Collection[str]) -> bool:
+    """Say whether `_` among labels stands for O: they are tags, and there is no O. So CoNLL-U writes it."""
+    others = [label for label in labels if label != "_"]
+    return len(others) > 0 and all(re.match(r"[BIESLUM]-.", label) for label in others)
 
 
 def _tags_in_features(table: Table) -> str | None:
