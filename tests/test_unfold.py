@@ -112,6 +112,9 @@ def test_lists_as_numpy_prints_them(tmp_path: Path) -> None:
     corpus = load(tmp_path, "x.csv", table)
     assert list(corpus.sequence(0)) == ["Ada", "left", "it"]
     assert votes(corpus) == {"annotator_1": ["B-PER", "O", "O"], "annotator_2": ["O", "O", "O"]}
+    for cell in ("['\\x' 'b']", f"[0 {'1' * 5000}]"):  # what Python cannot read stays text
+        with pytest.raises(FormatError):
+            load(tmp_path, "y.csv", f"tokens,ner_tags\n\"['a' 'b']\",\"{cell}\"\n")
 
 
 WORDS = ["Ada", "saw", "New", "York"]
@@ -174,3 +177,22 @@ def test_wrench(tmp_path: Path) -> None:
     corpus = load(tmp_path, "y.json", rows)
     assert votes(corpus) == {"lf_2": ["0", "1"], "lf_3": ["0", "0"]}
     assert list(corpus.golds) == ["gold"]
+
+
+def test_texts_on_which_all_labelling_functions_of_wrench_abstain(tmp_path: Path) -> None:
+    """The first of a file, as it may well be; their golds stay."""
+    rows = {
+        str(k): {"label": gold, "weak_labels": weak, "data": {"text": f"so {k}"}}
+        for k, (gold, weak) in enumerate([(1, [-1, -1]), (0, [0, -1]), (-1, [1, 1]), (-1, [-1, -1])])
+    }
+    corpus = load(tmp_path, "x.json", rows)
+    assert votes(corpus) == {"lf_1": ["0", "1"], "lf_2": ["1"]}
+    assert [corpus.labels[code] if code >= 0 else None for code in corpus.golds["gold"]] == ["1", "0", None]
+    assert corpus.load_report.counts == {"records that nobody labelled": 1}
+
+
+def test_entities_beside_what_would_be_written_over_are_left_to_people(tmp_path: Path) -> None:
+    entity = {"text": "Ada", "start_pos": 0, "end_pos": 3, "labels": [{"value": "PER"}]}
+    for more in ({"spans": [[4, 8, "X"]]}, {"annotator": "ann"}):
+        with pytest.raises(FormatError):
+            load(tmp_path, "x.json", [{"text": "Ada left", "entities": [entity], **more}])

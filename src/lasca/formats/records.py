@@ -270,8 +270,10 @@ def _is_lists(value: object) -> bool:
 
 
 def _is_quote(entry: object) -> bool:
-    """Say whether a span has its words and a label, and no place."""
-    plain = {plain_name(key) for key in entry} if isinstance(entry, dict) else set()
+    """Say whether a span has its words and a label, and no place; what holds lists is of another shape."""
+    if not isinstance(entry, dict) or any(isinstance(value, list | dict) for value in entry.values()):
+        return False
+    plain = {plain_name(key) for key in entry}
     labelled = plain & (set(LABEL) - {"name"})
     return bool((plain & set(QUOTE) and plain & set(LABEL)) or ("name" in plain and labelled)) and not plain & {
         *START,
