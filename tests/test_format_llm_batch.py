@@ -20,7 +20,7 @@ from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import llm_batch, write
-from lasca.formats.llm_batch_answers import PlainText, Quoted, parse_answer, place_quotes
+from lasca.formats.llm_batch_answers import PlainText, Quoted, answers_of, parse_answer, place_quotes
 from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
 
@@ -427,9 +427,18 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     message = {"model": "claude-4", "content": content, "stop_reason": "tool_use"}
     result = {"type": "succeeded", "message": message}
     assert _said(tmp_path, [{"custom_id": "s1", "result": result}]) == {"claude-4": FOUND}
+    search = {"type": "server_tool_use", "name": "web_search", "input": {"query": "Ada"}}
+    message = {"model": "claude-4", "content": [search, {"type": "text", "text": json.dumps(SPANS)}]}
+    assert _said(tmp_path, [{"custom_id": "s1", "result": result | {"message": message}}]) == {"claude-4": FOUND}
     output = [{"type": "function_call", "name": "mark", "arguments": json.dumps(SPANS)}]
     body = {"model": "gpt-5", "output": output}
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
+
+
+@pytest.mark.parametrize("output", [5, [5], [{"content": 5}], [{"content": [5]}], {"content": []}])
+def test_responses_of_another_shape_are_empty_answers(output: Any) -> None:
+    row = {"custom_id": "s1", "response": {"body": {"model": "gpt-5", "output": output}}}
+    assert [answer.problem for answer in answers_of(row)] == ["empty answers"]
 
 
 def test_gemini(tmp_path: Path) -> None:
