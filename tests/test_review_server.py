@@ -330,4 +330,5 @@ def test_names_keep_no_controls_and_marks_of_direction(folder: Path) -> None:
     log = Project(folder).log
     assert log.name_of("\u202eann\x1b[2J\x00\u2066") == "ann[2J"
     assert log.name_of("می\u200cخواهم") == "می\u200cخواهم"  # joiners belong to names
-    assert log.name_of("\x1b\u202e") == "reviewer"
+    assert log.name_of("\x1b\u202e") == log.name_of("\u202e \u202e") == "reviewer"
+    assert log.name_of(" ann\t\u202e lee\n") == "ann lee"
