@@ -264,3 +264,5 @@ def test_tags_inside_misc_of_a_file_per_annotator() -> None:
     assert [len(said(corpus, name)) for name in corpus.annotators] == [2, 1, 1]
     with pytest.raises(ParameterError, match="a key that stands in column 10"):
         load(given, column="misc:ner")
+    silent = {f"{name}/d": conllu("_", "_", "_") for name in ("ann", "ben")}
+    assert load(silent, column="misc").n_annotations == 0  # nothing says that these would be tags

@@ -423,6 +423,8 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     calls = [{"type": "function", "function": {"name": "mark", "arguments": json.dumps(s)}} for s in SPANS["spans"]]
     body = {"model": "gpt-4o", "choices": [{"message": {"content": None, "tool_calls": calls}}]}
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
+    calls[1:] = [{"function": {"name": "mark", "arguments": json.dumps({"spans": SPANS["spans"][1:]})}}]
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
     content = [{"type": "text", "text": "I mark []."}, {"type": "tool_use", "name": "mark", "input": SPANS}]
     message = {"model": "claude-4", "content": content, "stop_reason": "tool_use"}
     result = {"type": "succeeded", "message": message}
@@ -451,6 +453,11 @@ def test_gemini(tmp_path: Path) -> None:
     assert _said(tmp_path, [line("s1", [{"functionCall": {"name": "mark", "args": SPANS}}])]) == {"gemini-2": FOUND}
     failed = {"key": "s2", "error": {"code": 3}}
     assert _said(tmp_path, [line("s1", spans), failed]) == {"gemini-2": FOUND}
+    rated = line("s1", spans)
+    rated["response"]["promptFeedback"] = {"safetyRatings": []}  # of a prompt that was answered
+    blocked = {"key": "s2", "response": {"promptFeedback": {"blockReason": "OTHER"}}}
+    assert _said(tmp_path, [rated, blocked]) == {"gemini-2": FOUND}
+    assert [answer.problem for answer in answers_of(blocked)] == ["refused answers"]
     cut = line("s2", [{"text": '{"spans": []'}], "MAX_TOKENS")
     assert _said(tmp_path, [line("s1", spans), cut]) == {"gemini-2": FOUND}
     vertex = {"status": "", "request": {"contents": []}, "response": line("", spans)["response"]}
@@ -466,6 +473,7 @@ def test_bedrock(tmp_path: Path) -> None:
         {"model": "m", "output": {"message": message}, "stopReason": "end_turn"},
         {"model": "m", "generation": text, "stop_reason": "stop"},
         {"model": "m", "results": [{"outputText": text, "completionReason": "FINISH"}]},
+        {"model": "m", "outputs": [{"text": text, "stop_reason": "stop"}]},
         {"model": "m", "choices": [{"message": {"content": text}}]},
     ]
     failed = {"recordId": "s2", "modelInput": {}, "error": {"errorCode": 400}}

@@ -11,6 +11,7 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import read
+from lasca.formats.shapes import known_shape
 from lasca.formats.unclaimed import dresses
 from mutations import MANY, assert_only_lasca_errors, source
 
@@ -152,6 +153,33 @@ def test_texts_with_entities(tmp_path: Path, entity: dict[str, Any]) -> None:
     rows = [{"text": "Ada left", "entities": [entity]}, {"text": "It rained", "entities": []}]
     found = votes(load(tmp_path, "ben.json", rows))
     assert {name: sorted(labels) for name, labels in found.items()} == {"ben": ["B-PER", "O", "O", "O"]}
+
+
+TWO = [{"value": "PER"}, {"value": "LOC"}]
+WEAK = {"0": {"data": {"text": ["Ada", "left"]}, "label": ["O", "O"], "weak_labels": [["O", "O"], ["O"]]}}
+UNSURE: dict[str, Any] = {
+    "the last token behind the text": [{"tokenized_text": ["Ada", "left"], "ner": [[1, 2, "PER"]]}],
+    "an end without a start": [{"text": "Ada left", "entities": [{"text": "Ada", "end": 3, "label": "PER"}]}],
+    "two labels": [{"text": "Ada left", "entities": [{"start_pos": 0, "end_pos": 3, "labels": TWO}]}],
+    "no entity anywhere": [{"text": "Ada left", "entities": []}],
+    "labelling functions that label a part": WEAK,
+}
+
+
+@pytest.mark.parametrize("what", UNSURE)
+def test_shapes_that_are_not_clear_are_nobodys(what: str) -> None:
+    assert known_shape(source("x.json", json.dumps(UNSURE[what]).encode())[0]) is None
+
+
+def test_sentences_of_dygie_know_their_documents(tmp_path: Path) -> None:
+    rows: list[Any] = [
+        {"doc_key": "a", "sentences": [WORDS, ["It"]], "ner": [[[0, 0, "PER"]], []]},
+        {"sentences": [["So"]], "ner": [[]]},
+        {"sentences": [["Is"], ["it"]], "ner": [[], []]},
+    ]
+    corpus = load(tmp_path, "x.json", rows)
+    found = dict(zip(corpus.sequence_ids, corpus.metadata["document"]))
+    assert found == {"a/0": "a", "a/1": "a", "1/0": "1", "2/0": "2", "2/1": "2"}
 
 
 def test_what_models_wrote_beside_its_input(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ folders in it is read as one file per annotator. Folders (or files) called gold,
 are golds.
 
 Each line holds a token and, in its last cell (or `column`), a label, below a header or none; where the first cell
-numbers the tokens, as in CoNLL-U, columns are chosen, and `_` is read, as in the format conll. A file with a column for each annotator
-(`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments `# key = value` are
-passed over; blank lines end sequences.
+numbers the tokens, as in CoNLL-U, columns are chosen, and `_` is read, as in the format conll. A file with a column for
+each annotator (`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments
+`# key = value` are passed over; blank lines end sequences.
 The sequences and tokens of a document are those of its gold file or, without one, those most annotators have and the
 sequences that only others have. A file may hold a part of the document: the rest is missing. Other tokenisations are
 aligned by characters (`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file

@@ -117,8 +117,10 @@ def _tool_inputs(calls: Sequence[Any], key: str) -> str:
     texts = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in given]
     if len(texts) < 2:
         return "".join(texts)
-    lists = [parse_answer(text) for text in texts]  # several calls: a list each, or a span each
-    joined = [item for one in lists for item in one or ()] if None not in lists else [_json_or_text(t) for t in texts]
+    joined: list[Any] = []
+    for text in texts:  # several calls: a list each, or a span each
+        items = parse_answer(text)
+        joined += [_json_or_text(text)] if items is None else items
     return json.dumps(joined, ensure_ascii=False)
 
 

@@ -98,7 +98,7 @@ def _dygie(whole: Any, file: SourceFile) -> list[Row] | None:
             if tags is None:
                 return None
             document = str(row.get("doc_key", k))
-            at = {"id": f"{document}/{number}", "doc_id": document}
+            at = {"id": f"{document}/{number}", "document": document}
             made.append({**others, **at, "tokens": words, "ner_tags": tags})
             before, others = before + len(words), {}
     return made
