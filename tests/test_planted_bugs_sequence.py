@@ -18,7 +18,7 @@ from lasca.truth.base import Votes
 from lasca.truth.chain import StateSpace
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import Texts
-from lasca.truth.starts import LevelStart, dawid_skene_start, vote_shares
+from lasca.truth.starts import LevelStart, Meeting, dawid_skene_start, vote_shares
 from lasca.truth.tempering import GRID, held_out_votes, referee
 from truth_cases import crowd
 
@@ -42,6 +42,13 @@ def test_where_no_votes_meet_the_start_is_the_shares() -> None:
         levels = LevelStart(first, meet).evidence(block, StateSpace.of(corpus.labels, levels=2))
         easy = np.clip(vote_shares(block), 0.05, 0.95)
         np.testing.assert_allclose(np.exp(levels), np.exp(np.tile(found, 2)) * np.hstack([easy, 1 - easy]), rtol=1e-5)
+
+
+def test_votes_that_meet_all_votes_and_the_tokens_that_have_any() -> None:
+    people = {"a": [["x", "x", None, None]], "b": [["x", None, None, "y"]], "c": [["y", None, None, "x"]]}
+    corpus = CrowdCorpus.from_sequences([["u", "v", "w", "z"]], people)
+    votes = Votes.of(corpus)
+    assert Meeting().summarise(Block(votes, 0, votes.n_tokens)) == (5, 6, 3)
 
 
 def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,23 @@ def test_any_text_model_is_cross_fitted_and_goes_on_from_what_it_learned() -> No
     assert (truth.labels == corpus.golds["gold"])[truth.voted].mean() > 0.85
 
 
+@pytest.mark.parametrize(
+    ("scores", "n_rounds", "best"),
+    [((1.0, 2.0, 3.0), 3, 3), ((1.0, 0.5, 3.0), 2, 1), ((1.0, 1.0, 0.0), 3, 2)],
+    ids=["while held-out votes gain", "no longer", "equal is no loss"],
+)
+def test_the_text_is_heard_again_while_held_out_votes_are_predicted_better(
+    scores: tuple[float, ...], n_rounds: int, best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter(scores)
+    monkeypatch.setattr("lasca.truth.sequence_clusters.held_out_votes", lambda fit: (1.0, np.array([next(told), -9.0])))
+    model = SequenceClusters(max_iter=4, rounds=3, folds=2, text_iterations=3, calibrate=False)
+    found = model.fit(crowd(n_sequences=40, seed=3)).diagnostics
+    names = [word["name"] for word in found["rounds"]]
+    assert [name for name in names if name.startswith("text")] == [f"text {k + 1}" for k in range(n_rounds)]
+    assert found["objective"] == found["rounds"][names.index(f"text {best}")]["objective"]
+
+
 def test_taggers_are_text_models_by_name_and_as_they_are() -> None:
     corpus = crowd(n_sequences=60, seed=4)
     proba = gold_proba(corpus)

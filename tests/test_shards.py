@@ -313,6 +313,40 @@ def test_a_sampler_that_was_stopped_begins_anew(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "out/SHA256SUMS").read_text() == (tmp_path / "whole/SHA256SUMS").read_text()
 
 
+def test_a_sampler_of_chains_that_was_stopped_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_blocks(monkeypatch)
+    sharded = write_shards([crowd(n_sequences=60)], tmp_path / "c", votes=500)
+    options = {**OPTIONS["hc-seq"], "inference": "gibbs", "n_warmup": 1, "n_samples": 2, "text": False}
+    aggregate_shards(sharded, tmp_path / "whole", model_class("hc-seq")(**options))
+
+    def stop(share: float, words: str) -> None:
+        if words == "calibration":  # all is drawn
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        aggregate_shards(sharded, tmp_path / "out", model_class("hc-seq")(**options), progress=stop)
+    aggregate_shards(sharded, tmp_path / "out", model_class("hc-seq")(**options), resume=True)
+    assert (tmp_path / "out/SHA256SUMS").read_text() == (tmp_path / "whole/SHA256SUMS").read_text()
+
+
+def test_words_of_rounds_that_nobody_reads_any_more_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    sharded = write_shards([crowd(n_sequences=120)], tmp_path / "c", votes=500)
+    kept: dict[str, set[str]] = {}
+
+    def look(share: float, words: str) -> None:
+        files = (tmp_path / ".out.lasca-run/scratch").glob("*-?????")
+        kept[words] = {file.name.rsplit("-", 1)[0] for file in files}
+
+    options = {**OPTIONS["hc-seq"], "rounds": 2}
+    truth = aggregate_shards(sharded, tmp_path / "out", model_class("hc-seq")(**options), progress=look)
+    assert [word["name"] for word in truth.diagnostics["rounds"]][-1] == "text 2"
+    assert kept["clusters"] == set()
+    assert [len(kept[words]) for words in ("text, round 1", "text, round 2", "calibration")] == [1, 1, 1]
+
+
 def test_a_run_of_other_parameters_is_not_taken_up(tmp_path: Path) -> None:
     sharded = write_shards([crowd(n_sequences=30)], tmp_path / "c")
 
