@@ -239,6 +239,13 @@ def test_headers_are_no_tokens(tmp_path: Path) -> None:
     assert corpus.labels == ("B-LOC", "B-PER", "O")
 
 
+def test_a_first_token_that_is_called_as_a_column_is_no_header() -> None:
+    """Its tag need not stand anywhere else in a short document."""
+    corpus = load({f"{name}/d": b"Text B-MISC\nof O\n\nAda B-PER\n" for name in ("ann", "ben")})
+    assert list(corpus.tokens) == ["Text", "of", "Ada"]
+    assert len(load({f"{name}/d": b"Word B-MISC\n" for name in ("ann", "ben")}).tokens) == 1
+
+
 def conllu(*said: str) -> bytes:
     rows = [f"{k}\t{word}" + 7 * "\t_" + f"\t{tag}" for k, (word, tag) in enumerate(zip(WORDS, said), 1)]
     return ("\n".join(rows) + "\n").encode()

@@ -36,6 +36,7 @@ __all__ = ["Block", "Layout", "Table", "is_header", "labels_elsewhere", "layout_
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
+_MARK = re.compile(r"[BIESLUM]-.")
 _KEY_VALUE = re.compile(r"^#\s*([^\s=]+)\s*=\s?(.*)$")
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 ALIASES = {"cpostag": "upos", "cpos": "upos", "postag": "xpos", "pos": "upos"}
@@ -237,7 +238,8 @@ def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bo
             )
             if names and named(cells[:token], NAMES["sequence"]) is not None:
                 return True  # whatever stands below: POS is a part of speech, too
-        if len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:]):
+        tagged = any(_MARK.match(cell) for cell in cells[1:])
+        if tagged or (len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:])):
             return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
         return names and set().union(*known[1:]).isdisjoint(cells[1:])
     return header
@@ -392,7 +394,7 @@ def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tu
 def says_nothing(labels: Collection[str]) -> bool:
     """Say whether `_` among labels stands for O: they are tags, and there is no O. So CoNLL-U writes it."""
     others = [label for label in labels if label != "_"]
-    return len(others) > 0 and all(re.match(r"[BIESLUM]-.", label) for label in others)
+    return len(others) > 0 and all(_MARK.match(label) for label in others)
 
 
 def _tags_in_features(table: Table) -> str | None:
