@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lasca.errors import ParameterError
 from lasca.tagger import HmmTagger
 from lasca.truth.crf_text import Columns, CrfText, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
+from lasca.truth.tempering import tempered
 from lasca.truth.text_models import CrossFit, TextModel, text_model
 from truth_cases import crowd
 
@@ -157,6 +159,16 @@ def test_the_text_is_heard_again_while_held_out_votes_are_predicted_better(
     names = [word["name"] for word in found["rounds"]]
     assert [name for name in names if name.startswith("text")] == [f"text {k + 1}" for k in range(n_rounds)]
     assert found["objective"] == found["rounds"][names.index(f"text {best}")]["objective"]
+
+
+def test_draws_have_heard_the_text_and_are_only_tempered() -> None:
+    gibbs: Any = partial(SequenceClusters, inference="gibbs")
+    parts = {"max_iter": 4, "rounds": 1, "folds": 2, "text_iterations": 3, "n_samples": 4}
+    corpus = crowd(n_sequences=40, seed=3)
+    drawn, made = (gibbs(**parts, calibrate=wanted, doubt=0.0).fit(corpus) for wanted in (False, True))
+    tau = 1 / made.diagnostics["temperature"]
+    assert tau < 1
+    np.testing.assert_allclose(made.proba, tempered(drawn.proba.astype(float), tau), atol=1e-6)
 
 
 def test_taggers_are_text_models_by_name_and_as_they_are() -> None:
