@@ -231,6 +231,12 @@ def test_a_file_of_all_annotators_beside_the_truth(tmp_path: Path) -> None:
     assert any("a column for each of 4 annotators" in note for note in corpus.load_report.notes)
 
 
+def test_initials_of_a_person_are_no_majority_vote() -> None:
+    given = {f"{name}.txt": DOC for name in ("kl", "mv", "ab")}
+    assert (load(given).annotators, dict(load(given).golds)) == (("ab", "kl", "mv"), {})
+    assert load({**given, "gold.txt": DOC}).annotators == ("ab", "kl", "mv")
+
+
 def test_headers_are_no_tokens(tmp_path: Path) -> None:
     for name in ("ada", "ben"):
         (tmp_path / f"{name}.tsv").write_text("word\ttag\nAda\tB-PER\nleft\tO\n\nRome\tB-LOC\nfell\tO\n")

@@ -281,6 +281,7 @@ def read(
     places = _places(files, check_choice("layout", layout, ("auto", "folders", "files")))
     documents: dict[tuple[str, str], Document] = {}
     nothing, has_key = (missing, ""), False
+    beside: list[Document] = []
     for file, (folder, role, name, document) in zip(files, places):
         entry, table = documents.setdefault((folder, document), Document(folder, document)), _rows(file)
         table, chosen, found = with_feature(table, file, column)
@@ -288,6 +289,7 @@ def read(
         crowd = _crowd(file, table, nothing) if column is None and role != "gold" else []
         texts = {("annotator", f"{name} {k}"): text for k, text in enumerate(crowd, start=1)}
         if crowd:
+            beside.append(entry)
             collector.note(f"{file.shown} has a column for each of {len(crowd)} annotators, without their names.")
         else:
             texts = {(role, name): _parse(file, table, nothing, chosen)}
@@ -295,6 +297,9 @@ def read(
             what = f"{role} {name!r} has a second file for document {document!r}"
             raise file.error(what, hint="Each annotator needs a folder, or a file, of a name of its own")
         entry.texts |= texts
+    for entry in beside:  # what most of them say; elsewhere these may be the initials of a person
+        if ("annotator", "mv") in entry.texts:
+            entry.texts["gold", "mv"] = entry.texts.pop(("annotator", "mv"))
     if not has_key:
         raise ParameterError("column", column, f"a key that stands in column {chosen} of {collector.source}")
     _fill_nothing([text for entry in documents.values() for text in entry.texts.values()], collector)
