@@ -176,6 +176,22 @@ def test_most_voices_hold_rates_from_below() -> None:
     assert look.crowd(look.summarise(block_of(corpus))).agreed[0] == 0
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_marks_are_expected_where_two_voices_are_heard(together: bool) -> None:
+    """A family of two who repeat each other is one voice: two of its votes are none of several."""
+    corpus = corpus_of("XXXO.O", "XX.OYO", "Y..O..")
+    families = Families(np.array([0, 0, 1] if together else [0, 1, 2]), np.ones(3))
+    look = Look(corpus.labels, families)
+    block = block_of(corpus)
+    rates = Rates(look.crowd(look.summarise(block)))
+    proba = np.random.default_rng(0).dirichlet(np.ones(corpus.n_labels), len(block))
+    found = rates.sums(block, families.weights(block), proba)[2]
+    heard = [0, 3] if together else [0, 1, 3, 5]
+    of_kind = [{"X", "Y"}, *({kind} for kind in rates.kinds if kind is not None)]
+    expected = [sum(proba[i, corpus.labels.index(label)] for i in heard for label in labels) for labels in of_kind]
+    np.testing.assert_allclose(found, expected)
+
+
 def test_the_base_speaks_as_far_as_votes_do_not_meet_and_no_pseudo_count_is_tiny() -> None:
     corpus = corpus_of("OXY.", "O..X")
     structure = Structure("learned", False, ((5.0, 0.5),), learned=True)

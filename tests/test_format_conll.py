@@ -475,8 +475,19 @@ def test_tags_inside_misc_are_asked_about_and_read(tmp_path: Path) -> None:
         read(path)
     assert read(path, column="misc:name").labels == ("B-LOC", "B-PER", "O")
     assert read(path, column="upos").labels == ("X",)
+    for tag, misc in (("S-PER", "name={}"), ("U-PER", "a=b|name={}")):
+        path.write_text(_conllu([tag, "O", "O"], misc))
+        with pytest.raises(FormatError, match=r"column=misc:name"):
+            read(path)
+    rows = [f"{k}\t{w}\t{w}\tX\tY\tNE={t}\t0\tdep\t_\t_" for k, w, t in ((1, "Ada", "B-PER"), (2, "left", "O"))]
+    path.write_text("\n".join(rows) + "\n")
+    with pytest.raises(FormatError, match=r"column=feats:NE"):
+        read(path)
+    path.write_text(_conllu(["B-PER", "O", "B-LOC"], "name={}|SpaceAfter=No"))
     with pytest.raises(ParameterError, match="a key that stands in column 10"):
         read(path, column="misc:ner")
+    (tmp_path / "y.conllu").write_text(_conllu(["", "", ""]).replace("Ada", "Bob"))
+    assert read(tmp_path, column="misc:name").n_sequences == 4  # a file of the folder without any name
 
 
 def test_nothing_in_numbered_rows_is_outside(tmp_path: Path) -> None:
@@ -487,3 +498,5 @@ def test_nothing_in_numbered_rows_is_outside(tmp_path: Path) -> None:
     corpus = read(path, column=4)
     assert [corpus.labels[code] for code in corpus.golds["gold"]] == ["B-PER", "O", "B-LOC"] * 2
     assert corpus.load_report.counts["_ taken as O, of which there is none"] == 2
+    path.write_text("1\tAda\tNOUN\t_\n2\tleft\tVERB\t_\n")  # nothing says that these would be tags
+    assert read(path, column=4).labels == ()

@@ -133,6 +133,7 @@ def test_an_absent_file_is_missing_and_a_cut_one_partly() -> None:
         ({"gold/d": b"", "w/d": b""}, "no sequence"),
         ({"gold/d": b"a O\n", "w/d.txt": b"a O\n", "w/d.bio": b"a O\n"}, "second file"),
         ({"a/d": b"a O\n", "b": b"a O\n"}, "stands beside"),
+        ({f"x.{end}": b"a O O\nb B-X O\nc B-X B-X\n" for end in ("txt", "bio")}, "second file"),
     ],
 )
 def test_what_is_wrong_is_said(files: dict[str, bytes], message: str) -> None:
@@ -230,9 +231,51 @@ def test_a_file_of_all_annotators_beside_the_truth(tmp_path: Path) -> None:
     assert any("a column for each of 4 annotators" in note for note in corpus.load_report.notes)
 
 
+def test_initials_of_a_person_are_no_majority_vote() -> None:
+    given = {f"{name}.txt": DOC for name in ("kl", "mv", "ab")}
+    assert (load(given).annotators, dict(load(given).golds)) == (("ab", "kl", "mv"), {})
+    assert load({**given, "gold.txt": DOC}).annotators == ("ab", "kl", "mv")
+
+
 def test_headers_are_no_tokens(tmp_path: Path) -> None:
     for name in ("ada", "ben"):
         (tmp_path / f"{name}.tsv").write_text("word\ttag\nAda\tB-PER\nleft\tO\n\nRome\tB-LOC\nfell\tO\n")
     corpus = read(tmp_path, format="conll-folder")
     assert corpus.n_tokens == 4
     assert corpus.labels == ("B-LOC", "B-PER", "O")
+
+
+def test_a_first_token_that_is_called_as_a_column_is_no_header() -> None:
+    """Its tag need not stand anywhere else in a short document."""
+    corpus = load({f"{name}/d": b"Text B-MISC\nof O\n\nAda B-PER\n" for name in ("ann", "ben")})
+    assert list(corpus.tokens) == ["Text", "of", "Ada"]
+    assert len(load({f"{name}/d": b"Word B-MISC\n" for name in ("ann", "ben")}).tokens) == 1
+
+
+def conllu(*said: str) -> bytes:
+    rows = [f"{k}\t{word}" + 7 * "\t_" + f"\t{tag}" for k, (word, tag) in enumerate(zip(WORDS, said), 1)]
+    return ("\n".join(rows) + "\n").encode()
+
+
+WORDS = ["Ada", "left", "Rome"]
+
+
+def test_tags_inside_misc_of_a_file_per_annotator() -> None:
+    """Whoever marked nothing in a document has said O; where anybody writes O, _ is no word."""
+    given = {
+        "ann/d.conllu": conllu("name=B-PER", "_", "name=B-LOC"),
+        "ben/d.conllu": conllu("_", "_", "_"),
+        "cat/d.conllu": conllu("SpaceAfter=No|name=B-PER", "_", "SpaceAfter=No"),
+    }
+    assert choose(READERS, sources(given), "x") == "conll-folder"
+    corpus = load(given, column="misc:name")
+    tags = {"ann": ["B-PER", "O", "B-LOC"], "ben": ["O"] * 3, "cat": ["B-PER", "O", "O"]}
+    assert {name: list(said(corpus, name).values()) for name in corpus.annotators} == tags
+    assert corpus.load_report.counts["_ taken as O, of which there is none"] == 6
+    given["ben/d.conllu"] = conllu("name=O", "_", "_")
+    corpus = load(given, column="misc:name")
+    assert [len(said(corpus, name)) for name in corpus.annotators] == [2, 1, 1]
+    with pytest.raises(ParameterError, match="a key that stands in column 10"):
+        load(given, column="misc:ner")
+    silent = {f"{name}/d": conllu("_", "_", "_") for name in ("ann", "ben")}
+    assert load(silent, column="misc").n_annotations == 0  # nothing says that these would be tags

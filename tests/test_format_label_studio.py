@@ -556,6 +556,8 @@ def test_annotations_of_a_task_that_name_nobody_are_asked_about() -> None:
         read(task(first, second))
     assert read(task(first, second), annotator="name").load_report.counts["superseded"] == 1
     assert read(task(first, {**second, "was_cancelled": True})).annotators == ("unknown",)
+    beside = task(first, predictions=[{"result": [result(**LOC)]}])
+    assert "unknown" in read(beside).annotators  # predictions are no people
 
 
 def test_annotations_by_their_numbers_only_are_refused() -> None:

@@ -20,7 +20,7 @@ from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import llm_batch, write
-from lasca.formats.llm_batch_answers import PlainText, Quoted, parse_answer, place_quotes
+from lasca.formats.llm_batch_answers import PlainText, Quoted, answers_of, parse_answer, place_quotes
 from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
 
@@ -423,13 +423,24 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     calls = [{"type": "function", "function": {"name": "mark", "arguments": json.dumps(s)}} for s in SPANS["spans"]]
     body = {"model": "gpt-4o", "choices": [{"message": {"content": None, "tool_calls": calls}}]}
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
+    calls[1:] = [{"function": {"name": "mark", "arguments": json.dumps({"spans": SPANS["spans"][1:]})}}]
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
     content = [{"type": "text", "text": "I mark []."}, {"type": "tool_use", "name": "mark", "input": SPANS}]
     message = {"model": "claude-4", "content": content, "stop_reason": "tool_use"}
     result = {"type": "succeeded", "message": message}
     assert _said(tmp_path, [{"custom_id": "s1", "result": result}]) == {"claude-4": FOUND}
+    search = {"type": "server_tool_use", "name": "web_search", "input": {"query": "Ada"}}
+    message = {"model": "claude-4", "content": [search, {"type": "text", "text": json.dumps(SPANS)}]}
+    assert _said(tmp_path, [{"custom_id": "s1", "result": result | {"message": message}}]) == {"claude-4": FOUND}
     output = [{"type": "function_call", "name": "mark", "arguments": json.dumps(SPANS)}]
     body = {"model": "gpt-5", "output": output}
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
+
+
+@pytest.mark.parametrize("output", [5, [5], [{"content": 5}], [{"content": [5]}], {"content": []}])
+def test_responses_of_another_shape_are_empty_answers(output: Any) -> None:
+    row = {"custom_id": "s1", "response": {"body": {"model": "gpt-5", "output": output}}}
+    assert [answer.problem for answer in answers_of(row)] == ["empty answers"]
 
 
 def test_gemini(tmp_path: Path) -> None:
@@ -442,6 +453,11 @@ def test_gemini(tmp_path: Path) -> None:
     assert _said(tmp_path, [line("s1", [{"functionCall": {"name": "mark", "args": SPANS}}])]) == {"gemini-2": FOUND}
     failed = {"key": "s2", "error": {"code": 3}}
     assert _said(tmp_path, [line("s1", spans), failed]) == {"gemini-2": FOUND}
+    rated = line("s1", spans)
+    rated["response"]["promptFeedback"] = {"safetyRatings": []}  # of a prompt that was answered
+    blocked = {"key": "s2", "response": {"promptFeedback": {"blockReason": "OTHER"}}}
+    assert _said(tmp_path, [rated, blocked]) == {"gemini-2": FOUND}
+    assert [answer.problem for answer in answers_of(blocked)] == ["refused answers"]
     cut = line("s2", [{"text": '{"spans": []'}], "MAX_TOKENS")
     assert _said(tmp_path, [line("s1", spans), cut]) == {"gemini-2": FOUND}
     vertex = {"status": "", "request": {"contents": []}, "response": line("", spans)["response"]}
@@ -457,6 +473,7 @@ def test_bedrock(tmp_path: Path) -> None:
         {"model": "m", "output": {"message": message}, "stopReason": "end_turn"},
         {"model": "m", "generation": text, "stop_reason": "stop"},
         {"model": "m", "results": [{"outputText": text, "completionReason": "FINISH"}]},
+        {"model": "m", "outputs": [{"text": text, "stop_reason": "stop"}]},
         {"model": "m", "choices": [{"message": {"content": text}}]},
     ]
     failed = {"recordId": "s2", "modelInput": {}, "error": {"errorCode": 400}}

@@ -21,6 +21,8 @@ from lasca.cli.app import main
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaError
 from lasca.formats import READERS, SourceFile
+from lasca.formats.sources import files_of
+from lasca.formats.tabular import open_parquet
 from lasca.truth import MajorityVote
 
 SECONDS = 5.0
@@ -186,6 +188,17 @@ def test_a_parquet_of_more_rows_than_bytes_is_refused(reader: str, tmp_path: Pat
     for data in ((tmp_path / "x.parquet").read_bytes(), tmp_path / "x.parquet"):
         with pytest.raises(FormatError, match="bytes are 3,000,000 rows"):
             READERS[reader]([SourceFile("x.parquet", "x.parquet", data)])
+
+
+def test_small_files_may_be_packed_well(tmp_path: Path) -> None:
+    """Ten thousand times the same line, half a million times the same cell."""
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.conll", b"same O\n" * 10_000)
+    assert (tmp_path / "x.zip").stat().st_size < 700
+    assert [len(file.read()) for file in files_of(tmp_path / "x.zip")] == [70_000]
+    pq.write_table(pa.table({"token": ["x"] * 500_000}), tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").stat().st_size < 5000
+    assert open_parquet(SourceFile("x.parquet", "x", tmp_path / "x.parquet")).metadata.num_rows == 500_000
 
 
 def test_a_huge_file_in_a_folder_is_refused_unread(tmp_path: Path) -> None:

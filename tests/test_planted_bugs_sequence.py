@@ -11,14 +11,17 @@ from scipy.special import digamma
 
 from hidden_cases import calibrated_of, fitted, plain_of, share_that_meets, some_text
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.evidence import KnownLabels
 from lasca.corpus.votes import Block
 from lasca.truth import chain_sampler, crf_text
 from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Votes
+from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import Texts
-from lasca.truth.starts import LevelStart, dawid_skene_start, vote_shares
+from lasca.truth.sequence_rounds import Word
+from lasca.truth.starts import LevelStart, Meeting, dawid_skene_start, vote_shares
 from lasca.truth.tempering import GRID, held_out_votes, referee
 from truth_cases import crowd
 
@@ -44,6 +47,13 @@ def test_where_no_votes_meet_the_start_is_the_shares() -> None:
         np.testing.assert_allclose(np.exp(levels), np.exp(np.tile(found, 2)) * np.hstack([easy, 1 - easy]), rtol=1e-5)
 
 
+def test_votes_that_meet_all_votes_and_the_tokens_that_have_any() -> None:
+    people = {"a": [["x", "x", None, None]], "b": [["x", None, None, "y"]], "c": [["y", None, None, "x"]]}
+    corpus = CrowdCorpus.from_sequences([["u", "v", "w", "z"]], people)
+    votes = Votes.of(corpus)
+    assert Meeting().summarise(Block(votes, 0, votes.n_tokens)) == (5, 6, 3)
+
+
 def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = fitted(crowd(n_sequences=6, seed=2), n=3)
     settings: dict[str, Any] = {"n_chains": 3, "n_warmup": 1, "n_samples": 3, "n_threads": 1}
@@ -64,6 +74,23 @@ def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.Mon
     np.testing.assert_allclose(found.fit.labels, (ran[0] + ran[2]) / 2, rtol=1e-6)
     assert not np.allclose(ran[0], ran[1])
     np.testing.assert_allclose(found.crowd, (crowds[0] + crowds[2]) / 6, rtol=1e-12)
+
+
+def test_a_path_through_draws_keeps_to_what_is_known() -> None:
+    """Two chains say B-X, then O or B-Y as is known, then I-X: with I-X between them more tokens would be right."""
+    labels = ("O", "B-X", "I-X", "B-Y", "I-Y")
+    corpus = CrowdCorpus.from_sequences([["u", "v", "w"]], {"a": [["B-X", "O", "I-X"]]}, labels=labels)
+    votes = Votes.of(corpus)
+    allowed = np.array([[True, False, False, True, False]])
+    block = Block(replace(votes, known=KnownLabels(np.array([1]), allowed)), 0, 3)
+    means = np.zeros((2, 3, 5), np.float32)
+    means[:, 0, 1] = means[:, 2, 2] = means[0, 1, 0] = means[1, 1, 3] = 1
+    drawn: list[Any] = [[Word(None, mean)] for mean in means]
+    asked = chain_sampler.Mean(drawn, StateSpace.of(labels), Keep(None, "drawn"))
+    found: Any = chain_sampler._averaged(asked, block)
+    np.testing.assert_allclose(found.mean[1], [0.5, 0, 0, 0.5, 0])
+    assert labels[found.path[0]] == "B-X"
+    assert labels[found.path[1]] in ("O", "B-Y")
 
 
 def test_drawn_rows_have_the_mean_of_their_posterior_also_where_labels_never_occur() -> None:

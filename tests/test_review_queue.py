@@ -27,6 +27,7 @@ from lasca.review.queue import (
     ranked,
     rows,
     traits_of,
+    words_of,
     write_queue,
 )
 from lasca.review.spans import Labels, said_by_everybody
@@ -212,6 +213,18 @@ def test_items_without_words_are_not_alike_and_are_called_by_their_place() -> No
     rows_of_one = CrowdCorpus.from_sequences([["_"] * 2], {"a": [["1", "1"]], "b": [["2", "1"]]}, sequence_ids=("all",))
     queue = make_queue(rows_of_one, truth_of(rows_of_one))
     assert [row["words"] for row in first_items(rows_of_one, queue)] == ["all, token 1"]
+
+
+def test_the_first_words_of_an_area() -> None:
+    corpus = CrowdCorpus.from_sequences(
+        [list("abc"), list("defghi"), ["_", "_"]], {"a": [["O"] * n for n in (3, 6, 2)]}
+    )
+    for start, stop in itertools.combinations(range(7), 2):
+        area = Area(1, start, stop, ((),), (1.0,), ((),))
+        for limit in (1, 2, 3, 9):
+            assert words_of(corpus, area, limit) == " ".join("defghi"[start:stop][:limit])
+        assert words_of(corpus, area) == " ".join("defghi"[start:stop])
+    assert words_of(corpus, Area(2, 1, 2, ((),), (1.0,), ((),))) == f"{corpus.sequence_ids[2]}, token 2"
 
 
 def test_a_decision_that_settles_others_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:

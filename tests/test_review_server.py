@@ -252,6 +252,9 @@ def test_only_this_machine_with_the_token_and_from_its_own_page(folder: Path) ->
     url = f"/{TOKEN}/api/state"
     assert page.client.get(url, headers={"host": "evil.example:8000"}).status_code == 421
     assert page.client.get(url, headers={"host": "127.0.0.1"}).status_code == 421
+    both = [("host", "127.0.0.1:8000"), ("host", "evil.example:8000")]
+    assert page.client.get(url, headers=both[:1]).status_code == 200
+    assert page.client.get(url, headers=both).status_code == 421
     assert page.client.get("/wrong/api/state").status_code == 404
     assert page.client.get("/").status_code == 404
     body = json.dumps({"item": "x", "readings": []})
@@ -330,4 +333,5 @@ def test_names_keep_no_controls_and_marks_of_direction(folder: Path) -> None:
     log = Project(folder).log
     assert log.name_of("\u202eann\x1b[2J\x00\u2066") == "ann[2J"
     assert log.name_of("می\u200cخواهم") == "می\u200cخواهم"  # joiners belong to names
-    assert log.name_of("\x1b\u202e") == "reviewer"
+    assert log.name_of("\x1b\u202e") == log.name_of("\u202e \u202e") == "reviewer"
+    assert log.name_of(" ann\t\u202e lee\n") == "ann lee"

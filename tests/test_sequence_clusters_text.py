@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lasca.errors import ParameterError
 from lasca.tagger import HmmTagger
 from lasca.truth.crf_text import Columns, CrfText, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
+from lasca.truth.tempering import tempered
 from lasca.truth.text_models import CrossFit, TextModel, text_model
 from truth_cases import crowd
 
@@ -140,6 +142,33 @@ def test_any_text_model_is_cross_fitted_and_goes_on_from_what_it_learned() -> No
         assert oracle.diary[k][0].tolist() == np.flatnonzero(rest).tolist()
     truth = SequenceClusters(text=Oracle(), rounds=1, folds=2).fit(corpus)
     assert (truth.labels == corpus.golds["gold"])[truth.voted].mean() > 0.85
+
+
+@pytest.mark.parametrize(
+    ("scores", "n_rounds", "best"),
+    [((1.0, 2.0, 3.0), 3, 3), ((1.0, 0.5, 3.0), 2, 1), ((1.0, 1.0, 0.0), 3, 2)],
+    ids=["while held-out votes gain", "no longer", "equal is no loss"],
+)
+def test_the_text_is_heard_again_while_held_out_votes_are_predicted_better(
+    scores: tuple[float, ...], n_rounds: int, best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter(scores)
+    monkeypatch.setattr("lasca.truth.sequence_clusters.held_out_votes", lambda fit: (1.0, np.array([next(told), -9.0])))
+    model = SequenceClusters(max_iter=4, rounds=3, folds=2, text_iterations=3, calibrate=False)
+    found = model.fit(crowd(n_sequences=40, seed=3)).diagnostics
+    names = [word["name"] for word in found["rounds"]]
+    assert [name for name in names if name.startswith("text")] == [f"text {k + 1}" for k in range(n_rounds)]
+    assert found["objective"] == found["rounds"][names.index(f"text {best}")]["objective"]
+
+
+def test_draws_have_heard_the_text_and_are_only_tempered() -> None:
+    gibbs: Any = partial(SequenceClusters, inference="gibbs")
+    parts = {"max_iter": 4, "rounds": 1, "folds": 2, "text_iterations": 3, "n_samples": 4}
+    corpus = crowd(n_sequences=40, seed=3)
+    drawn, made = (gibbs(**parts, calibrate=wanted, doubt=0.0).fit(corpus) for wanted in (False, True))
+    tau = 1 / made.diagnostics["temperature"]
+    assert tau < 1
+    np.testing.assert_allclose(made.proba, tempered(drawn.proba.astype(float), tau), atol=1e-6)
 
 
 def test_taggers_are_text_models_by_name_and_as_they_are() -> None:

@@ -15,6 +15,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Votes, cut_into_blocks
+from lasca.engine import Processes
 from lasca.errors import CorpusError, FormatError, LascaError, ModelError, StoreError
 from lasca.formats.stream import read_pieces
 from lasca.pipeline.sharded import aggregate_shards
@@ -190,6 +191,18 @@ def test_out_of_core_gives_the_bytes_of_memory(name: str, tmp_path: Path, monkey
     assert sums[0] == sums[1] == sums[2]
 
 
+@pytest.mark.parametrize("name", ["hc-seq", "robust"])
+def test_what_processes_write_beside_blocks_is_beside_theirs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every process counts its own blocks from 0; files are called by the blocks of the corpus."""
+    small_blocks(monkeypatch)
+    sharded = write_shards(in_pieces(rich_crowd(), 50), tmp_path / "c", votes=5000)
+    usual, other = (model_class(name)(**OPTIONS[name], text=False) for _ in range(2))
+    other.engine = Processes(3, "fork")
+    assert usual.fit(sharded).proba.tobytes() == other.fit(sharded).proba.tobytes()
+
+
 def test_every_model_reads_blocks_and_models_of_others_the_whole(tmp_path: Path) -> None:
     corpus = crowd(n_sequences=30)
     sharded = write_shards(in_pieces(corpus, 8), tmp_path / "c", votes=200)
@@ -298,6 +311,40 @@ def test_a_sampler_that_was_stopped_begins_anew(tmp_path: Path, monkeypatch: pyt
         aggregate_shards(sharded, tmp_path / "out", model_class("hc")(**OPTIONS["hc"]), progress=stop)
     aggregate_shards(sharded, tmp_path / "out", model_class("hc")(**OPTIONS["hc"]), resume=True)
     assert (tmp_path / "out/SHA256SUMS").read_text() == (tmp_path / "whole/SHA256SUMS").read_text()
+
+
+def test_a_sampler_of_chains_that_was_stopped_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_blocks(monkeypatch)
+    sharded = write_shards([crowd(n_sequences=60)], tmp_path / "c", votes=500)
+    options = {**OPTIONS["hc-seq"], "inference": "gibbs", "n_warmup": 1, "n_samples": 2, "text": False}
+    aggregate_shards(sharded, tmp_path / "whole", model_class("hc-seq")(**options))
+
+    def stop(share: float, words: str) -> None:
+        if words == "calibration":  # all is drawn
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        aggregate_shards(sharded, tmp_path / "out", model_class("hc-seq")(**options), progress=stop)
+    aggregate_shards(sharded, tmp_path / "out", model_class("hc-seq")(**options), resume=True)
+    assert (tmp_path / "out/SHA256SUMS").read_text() == (tmp_path / "whole/SHA256SUMS").read_text()
+
+
+def test_words_of_rounds_that_nobody_reads_any_more_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    sharded = write_shards([crowd(n_sequences=120)], tmp_path / "c", votes=500)
+    kept: dict[str, set[str]] = {}
+
+    def look(share: float, words: str) -> None:
+        files = (tmp_path / ".out.lasca-run/scratch").glob("*-?????")
+        kept[words] = {file.name.rsplit("-", 1)[0] for file in files}
+
+    options = {**OPTIONS["hc-seq"], "rounds": 2}
+    truth = aggregate_shards(sharded, tmp_path / "out", model_class("hc-seq")(**options), progress=look)
+    assert [word["name"] for word in truth.diagnostics["rounds"]][-1] == "text 2"
+    assert kept["clusters"] == set()
+    assert [len(kept[words]) for words in ("text, round 1", "text, round 2", "calibration")] == [1, 1, 1]
 
 
 def test_a_run_of_other_parameters_is_not_taken_up(tmp_path: Path) -> None:

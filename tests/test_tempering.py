@@ -10,11 +10,14 @@ import pytest
 from hidden_cases import calibrated_of, fitted, plain_of, with_labels
 from lasca import evaluate
 from lasca.corpus import CrowdCorpus
-from lasca.corpus.votes import Block
+from lasca.corpus.votes import Block, cut_into_blocks
+from lasca.truth.annotator_models import confusion_prior
 from lasca.truth.base import Votes
+from lasca.truth.sequence_rounds import TEXT_PRIOR, Word
 from lasca.truth.tempering import (
     REFEREE_GRID,
     advised,
+    calibrated,
     doubted,
     held_out_votes,
     mixed,
@@ -123,6 +126,35 @@ def test_calibration_hears_the_text_once_and_takes_samples_as_they_are() -> None
     np.testing.assert_allclose(drawn, tempered(fit.labels[::-1].astype(float), 1 / numbers["temperature"]), rtol=1e-9)
     assert np.abs(same - drawn).max() > 0.1
     np.testing.assert_allclose(same.sum(axis=1), 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_text_is_asked_about_the_voted_tokens_of_every_third_block(sampled: bool) -> None:
+    corpus = crowd(n_sequences=90, n_annotators=4, seed=6, unlabelled=20, accuracy=0.7)
+    T, gold = corpus.n_labels, np.eye(corpus.n_labels)[corpus.golds["gold"]]
+    noise = np.random.default_rng(0).dirichlet(np.ones(T), corpus.n_tokens)
+    text = (0.6 * gold + 0.4 * noise).astype(np.float32)
+    one = fitted(corpus, text, memory=False)
+    one = replace(one, state=replace(one.state, tables=(3 * one.state.tables[0], *one.state.tables[1:])))
+    blocks = cut_into_blocks(one.blocks[0].votes, 60, by_tokens=True)
+    said = [Word(text[b.first : b.last], one.labels[b.first : b.last]) for b in blocks]
+    fit = replace(one, blocks=blocks).saying(said)
+    most = -(-corpus.n_tokens // 3)
+    made, calibration, numbers = calibrated(fit, 0.1, most=most, sampled=sampled)
+
+    plain, asked, voted = plain_of(one), np.zeros(corpus.n_tokens, bool), np.diff(corpus.token_start) > 0
+    for block in blocks[::3]:
+        asked[block.first : block.last] = True
+    assert len(blocks) > 6
+    assert (asked & ~voted).any()
+    found = referee(plain[asked & voted], text[asked & voted].astype(float), confusion_prior(T, *TEXT_PRIOR))
+    assert held_out_votes(fit)[0] != found.tau
+    mean = advised(tempered(plain, found.tau), text.astype(float), found.confusion)
+    mean = tempered(one.labels.astype(float), found.tau) if sampled else mean
+    share = 0.1 / (1 - (mean * text).sum(axis=1)[asked].mean())
+    out = np.concatenate([calibration.proba(block.beside) for block in made.blocks])
+    np.testing.assert_allclose(out, (1 - share) * mean + share * text, atol=1e-6)
+    assert (numbers["temperature"], numbers["text_share"]) == (1 / found.tau, pytest.approx(share))
 
 
 def test_doubt_moves_as_much_as_it_says() -> None:

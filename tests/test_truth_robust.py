@@ -21,7 +21,7 @@ from lasca.truth.chain import StateSpace
 from lasca.truth.evidence import RowCounts
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
-from lasca.truth.robust import MEMBERS, RobustSequence, _judged, _say
+from lasca.truth.robust import MEMBERS, RobustSequence, _Average, _judged, _say
 from lasca.truth.robust_chain import LearnedMatrices, Structure, member
 from lasca.truth.starts import LevelStart, WeighedStart
 from truth_cases import crowd, everything, triples
@@ -567,3 +567,21 @@ def test_documents_of_two_are_not_one_annotators() -> None:
     assert 0.2 < (truth.codes[differ] == said[differ, 0]).mean() < 0.95
     four = crowd(40, n_annotators=4, seed=5, coverage=1.0)
     assert len(RobustSequence(max_iter=2).fit(four).diagnostics["members"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"), [(-0.06, "hardly any of this"), (-0.04, None), (0.6, None), (0.8, "most annotators miss")]
+)
+def test_what_was_held_is_told(weight: float, words: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = _Average._fitted
+
+    def fitted(*arguments: Any) -> Any:
+        found = usual(*arguments)
+        return replace(found, held=np.full_like(found.held, weight))
+
+    monkeypatch.setattr(_Average, "_fitted", fitted)
+    people = {name: [["B-X", "I-X", "O"]] * 9 for name in "abc"}
+    truth = RobustSequence(max_iter=1).fit(CrowdCorpus.from_sequences([["u", "v", "w"]] * 9, people))
+    told = [warning for warning in truth.warnings if "what is marked" in warning]
+    assert [words in warning for warning in told if words] == ([] if words is None else [True])
+    assert len(told) == (words is not None)

@@ -11,6 +11,7 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import read
+from lasca.formats.shapes import known_shape
 from lasca.formats.unclaimed import dresses
 from mutations import MANY, assert_only_lasca_errors, source
 
@@ -112,6 +113,9 @@ def test_lists_as_numpy_prints_them(tmp_path: Path) -> None:
     corpus = load(tmp_path, "x.csv", table)
     assert list(corpus.sequence(0)) == ["Ada", "left", "it"]
     assert votes(corpus) == {"annotator_1": ["B-PER", "O", "O"], "annotator_2": ["O", "O", "O"]}
+    for cell in ("['\\x' 'b']", f"[0 {'1' * 5000}]"):  # what Python cannot read stays text
+        with pytest.raises(FormatError):
+            load(tmp_path, "y.csv", f"tokens,ner_tags\n\"['a' 'b']\",\"{cell}\"\n")
 
 
 WORDS = ["Ada", "saw", "New", "York"]
@@ -151,6 +155,33 @@ def test_texts_with_entities(tmp_path: Path, entity: dict[str, Any]) -> None:
     assert {name: sorted(labels) for name, labels in found.items()} == {"ben": ["B-PER", "O", "O", "O"]}
 
 
+TWO = [{"value": "PER"}, {"value": "LOC"}]
+WEAK = {"0": {"data": {"text": ["Ada", "left"]}, "label": ["O", "O"], "weak_labels": [["O", "O"], ["O"]]}}
+UNSURE: dict[str, Any] = {
+    "the last token behind the text": [{"tokenized_text": ["Ada", "left"], "ner": [[1, 2, "PER"]]}],
+    "an end without a start": [{"text": "Ada left", "entities": [{"text": "Ada", "end": 3, "label": "PER"}]}],
+    "two labels": [{"text": "Ada left", "entities": [{"start_pos": 0, "end_pos": 3, "labels": TWO}]}],
+    "no entity anywhere": [{"text": "Ada left", "entities": []}],
+    "labelling functions that label a part": WEAK,
+}
+
+
+@pytest.mark.parametrize("what", UNSURE)
+def test_shapes_that_are_not_clear_are_nobodys(what: str) -> None:
+    assert known_shape(source("x.json", json.dumps(UNSURE[what]).encode())[0]) is None
+
+
+def test_sentences_of_dygie_know_their_documents(tmp_path: Path) -> None:
+    rows: list[Any] = [
+        {"doc_key": "a", "sentences": [WORDS, ["It"]], "ner": [[[0, 0, "PER"]], []]},
+        {"sentences": [["So"]], "ner": [[]]},
+        {"sentences": [["Is"], ["it"]], "ner": [[], []]},
+    ]
+    corpus = load(tmp_path, "x.json", rows)
+    found = dict(zip(corpus.sequence_ids, corpus.metadata["document"]))
+    assert found == {"a/0": "a", "a/1": "a", "1/0": "1", "2/0": "2", "2/1": "2"}
+
+
 def test_what_models_wrote_beside_its_input(tmp_path: Path) -> None:
     said = json.dumps({"entities": [{"text": "Ada", "type": "PER"}]})
     row = {"input": "Ada left", "output": f"```json\n{said}\n```", "metadata": {"model_name": "gpt-4o"}}
@@ -174,3 +205,22 @@ def test_wrench(tmp_path: Path) -> None:
     corpus = load(tmp_path, "y.json", rows)
     assert votes(corpus) == {"lf_2": ["0", "1"], "lf_3": ["0", "0"]}
     assert list(corpus.golds) == ["gold"]
+
+
+def test_texts_on_which_all_labelling_functions_of_wrench_abstain(tmp_path: Path) -> None:
+    """The first of a file, as it may well be; their golds stay."""
+    rows = {
+        str(k): {"label": gold, "weak_labels": weak, "data": {"text": f"so {k}"}}
+        for k, (gold, weak) in enumerate([(1, [-1, -1]), (0, [0, -1]), (-1, [1, 1]), (-1, [-1, -1])])
+    }
+    corpus = load(tmp_path, "x.json", rows)
+    assert votes(corpus) == {"lf_1": ["0", "1"], "lf_2": ["1"]}
+    assert [corpus.labels[code] if code >= 0 else None for code in corpus.golds["gold"]] == ["1", "0", None]
+    assert corpus.load_report.counts == {"records that nobody labelled": 1}
+
+
+def test_entities_beside_what_would_be_written_over_are_left_to_people(tmp_path: Path) -> None:
+    entity = {"text": "Ada", "start_pos": 0, "end_pos": 3, "labels": [{"value": "PER"}]}
+    for more in ({"spans": [[4, 8, "X"]]}, {"annotator": "ann"}):
+        with pytest.raises(FormatError):
+            load(tmp_path, "x.json", [{"text": "Ada left", "entities": [entity], **more}])

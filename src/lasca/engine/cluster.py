@@ -302,4 +302,4 @@ def _describe(version: str, learner: Any, block: Any, number: int, state: Any, v
     _check(version)
     folder, now, _ = versions
     local = None if now is None else read_local(folder, now, number)
-    return _freed(described(learner, state, block, local, finish, number))
+    return _freed(described(learner, state, block, local, finish))

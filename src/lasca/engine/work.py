@@ -134,7 +134,7 @@ class ThreadWork:
 
     def describe(self, state: Any, finish: Any) -> list[Any]:
         """Let the learner describe every block, and finish it."""
-        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish, i))
+        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish))
         return list(work)
 
     def reset(self) -> None:
@@ -242,11 +242,11 @@ def write_local(folder: Any, version: int, number: int, local: Any) -> None:
     write_record(local, folder / f"{version:06d}-{number:05d}")
 
 
-def described(learner: Any, state: Any, block: Any, local: Any, finish: Any, number: int) -> Any:
+def described(learner: Any, state: Any, block: Any, local: Any, finish: Any) -> Any:
     """Let a learner describe a block, and finish it."""
     block = block.load()
     proba = np.empty((len(block), block.votes.n_labels), np.float32)
-    return finish(number, block, proba, *learner.describe(state, block, local, proba))
+    return finish(block.number, block, proba, *learner.describe(state, block, local, proba))
 
 
 class Processes:

@@ -49,6 +49,7 @@ from lasca.formats.conll_lines import (
     numbered,
     overlapping,
     read_table,
+    says_nothing,
     with_feature,
 )
 from lasca.formats.names import (
@@ -97,7 +98,7 @@ def read(
     check_choice("overlap", overlap, ("error", "first"))
     wanted = (golds,) if isinstance(golds, str) else tuple(golds)
     columns = columns.split(",") if isinstance(columns, str) else columns
-    collector = Collector(files, NAME)
+    collector, has_key = Collector(files, NAME), False
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         if columns is None and b"#begin document" in file.head(4096):
             raise file.error(
@@ -115,7 +116,8 @@ def read(
             _only_words(table, file, collector)
         if columns is None:
             _refuse_sentences(table, file)
-        table, chosen = with_feature(table, file, column)
+        table, chosen, found = with_feature(table, file, column)
+        has_key |= found
         note, named = _columns(table, file, columns, wanted, chosen)
         if ids:
             _fill_outside(table, named, collector, file)
@@ -135,6 +137,8 @@ def read(
             empty = (missing, "", *NAN, *(["_"] if ids else []))
             id, own = _by_whom(block, f"{prefix}{number}", named, seen)
             _add(collector, file, block, id, own, empty, table.n_documents > 0)
+    if not has_key and collector.sequences:
+        raise ParameterError("column", column, f"a key that stands in column {chosen} of {collector.source}")
     if len({PurePosixPath(file.name).name for file in files}) < len(files):
         collector.note(
             "Files of one name in different folders were read as different texts; if each folder is an annotator's, "
@@ -225,9 +229,7 @@ def _only_words(table: Table, file: SourceFile, collector: Collector) -> None:
 def _fill_outside(table: Table, named: list[Column], collector: Collector, file: SourceFile) -> None:
     """Write O for `_` where numbered rows have tags and no O: so CoNLL-U says that there is nothing."""
     for k in (k for k, (role, _) in enumerate(named) if role in ROLES):
-        cells = {cell for block in table.blocks for cell in block.column(k)}
-        tags = {cell for cell in cells - {"_"} if re.match(r"[BIESLUM]-.", cell)}
-        if not tags or cells - {"_"} != tags or "_" not in cells:
+        if not says_nothing({cell for block in table.blocks for cell in block.column(k)}):
             continue
         rows = [row for block in table.blocks for _, row in block.rows if row[k] == "_"]
         for row in rows:

@@ -14,9 +14,9 @@ folders in it is read as one file per annotator. Folders (or files) called gold,
 are golds.
 
 Each line holds a token and, in its last cell (or `column`), a label, below a header or none; where the first cell
-numbers the tokens, as in CoNLL-U, columns are chosen as in the format conll. A file with a column for each annotator
-(`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments `# key = value` are
-passed over; blank lines end sequences.
+numbers the tokens, as in CoNLL-U, columns are chosen, and `_` is read, as in the format conll. A file with a column for
+each annotator (`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments
+`# key = value` are passed over; blank lines end sequences.
 The sequences and tokens of a document are those of its gold file or, without one, those most annotators have and the
 sequences that only others have. A file may hold a part of the document: the rest is missing. Other tokenisations are
 aligned by characters (`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file
@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import PurePosixPath
 
@@ -46,6 +46,7 @@ from lasca.formats.conll_lines import (
     labels_elsewhere,
     layout_of,
     numbered,
+    says_nothing,
     split_spaces,
     text_lines,
     token_in,
@@ -70,6 +71,7 @@ class Text:
 
     file: SourceFile
     sequences: list[list[tuple[str, str | None]]]  # token, label
+    underscored: bool = False  # whether `_` is no label of its own
 
     @property
     def words(self) -> list[list[str]]:
@@ -278,17 +280,29 @@ def read(
     collector = Collector(files, NAME)
     places = _places(files, check_choice("layout", layout, ("auto", "folders", "files")))
     documents: dict[tuple[str, str], Document] = {}
+    nothing, has_key = (missing, ""), False
+    beside: list[Document] = []
     for file, (folder, role, name, document) in zip(files, places):
-        entry = documents.setdefault((folder, document), Document(folder, document))
-        if (role, name) in entry.texts:
+        entry, table = documents.setdefault((folder, document), Document(folder, document)), _rows(file)
+        table, chosen, found = with_feature(table, file, column)
+        has_key |= found
+        crowd = _crowd(file, table, nothing) if column is None and role != "gold" else []
+        texts = {("annotator", f"{name} {k}"): text for k, text in enumerate(crowd, start=1)}
+        if crowd:
+            beside.append(entry)
+            collector.note(f"{file.shown} has a column for each of {len(crowd)} annotators, without their names.")
+        else:
+            texts = {(role, name): _parse(file, table, nothing, chosen)}
+        if entry.texts.keys() & texts:
             what = f"{role} {name!r} has a second file for document {document!r}"
             raise file.error(what, hint="Each annotator needs a folder, or a file, of a name of its own")
-        entry.texts[role, name] = _parse(file, missing, column)
-        crowd = _crowd(file, missing) if column is None and role != "gold" else []
-        if crowd:
-            del entry.texts[role, name]
-            entry.texts |= {("annotator", f"{name} {k}"): text for k, text in enumerate(crowd, start=1)}
-            collector.note(f"{file.shown} has a column for each of {len(crowd)} annotators, without their names.")
+        entry.texts |= texts
+    for entry in beside:  # what most of them say; elsewhere these may be the initials of a person
+        if ("annotator", "mv") in entry.texts:
+            entry.texts["gold", "mv"] = entry.texts.pop(("annotator", "mv"))
+    if not has_key:
+        raise ParameterError("column", column, f"a key that stands in column {chosen} of {collector.source}")
+    _fill_nothing([text for entry in documents.values() for text in entry.texts.values()], collector)
     typed = typed_suffix(documents.values())
     reader = DocumentReader(collector, typed, partial, typed_labels)
     for entry in sorted(documents.values(), key=_document_order):
@@ -339,28 +353,41 @@ def _role(name: str) -> tuple[str, str]:
     return owner_role(name), "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
 
 
-def _crowd(file: SourceFile, missing: str) -> list[Text]:
+def _crowd(file: SourceFile, table: Table, nothing: tuple[str, ...]) -> list[Text]:
     """Return what each annotator said, if a file has a column for each of them (`answers.txt` of Rodrigues et al.)."""
-    table, header = _rows(file)
-    if header is not None or table.n_columns < 3 or numbered(table):
+    if table.header is not None or table.n_columns < 3 or numbered(table):
         return []
     try:
         layout = layout_of(table, file, None)
     except FormatError:
         return []
-    return [_text(file, table, layout.token, at, (missing, "")) for at in layout.labels] if layout.annotators else []
+    return [_text(file, table, layout.token, at, nothing) for at in layout.labels] if layout.annotators else []
 
 
-def _parse(file: SourceFile, missing: str, column: int | str | None = None) -> Text:
-    table, header = _rows(file)
-    token, at = token_in(header or ()) or 0, table.n_columns - 1
-    nothing: tuple[str, ...] = (missing, "")
-    if column is not None or (numbered(table) and header is None):
-        table, column = with_feature(table, file, column)
-        layout = layout_of(table, file, column, token if header is not None else None)
-        token, at = layout.token, layout.labels[0]
-        nothing += ("_",)
-    return _text(file, table, token, at, nothing)
+def _parse(file: SourceFile, table: Table, nothing: tuple[str, ...], column: int | str | None) -> Text:
+    token, at = _token(table), table.n_columns - 1
+    if column is None and not numbered(table):
+        return _text(file, table, token, at, nothing)
+    layout = layout_of(table, file, column, token if table.header is not None else None)
+    return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=True)
+
+
+def _token(table: Table) -> int:
+    """Return the column of tokens: the one a header names, else the first that does not number them."""
+    return token_in(table.header or ()) or int(numbered(table))
+
+
+def _fill_nothing(texts: Sequence[Text], collector: Collector) -> None:
+    """Say what `_` in chosen columns means: O where all labels of all files are tags and none is O, else nothing."""
+    own = [text for text in texts if text.underscored]
+    is_outside = says_nothing({label for text in own for label in text.labels if label is not None})
+    for text in own:
+        n = text.labels.count("_")
+        collector.count("_ taken as O, of which there is none", n if is_outside else 0, text.file.shown)
+        text.sequences[:] = [
+            [(token, label if label != "_" else OUTSIDE if is_outside else None) for token, label in sequence]
+            for sequence in text.sequences
+        ]
 
 
 def _text(file: SourceFile, table: Table, token: int, at: int, nothing: tuple[str, ...]) -> Text:
@@ -373,8 +400,8 @@ def _text(file: SourceFile, table: Table, token: int, at: int, nothing: tuple[st
     )
 
 
-def _rows(file: SourceFile) -> tuple[Table, list[str] | None]:
-    """Return the rows of a file, and its header if the first row is one."""
+def _rows(file: SourceFile) -> Table:
+    """Return the rows of a file, without the first if it is a header."""
     sequences: list[list[tuple[int, list[str]]]] = [[]]
     width = 0
     for number, line in enumerate(text_lines(file.text()), start=1):
@@ -398,7 +425,7 @@ def _rows(file: SourceFile) -> tuple[Table, list[str] | None]:
     header = sequences[0][0][1] if sequences[0] and is_header(sequences[0][0][1], known, "auto") else None
     if header is not None:
         del sequences[0][0]
-    return Table([Block(rows) for rows in sequences if rows], header, width, 0, 0), header
+    return Table([Block(rows) for rows in sequences if rows], header, width, 0, 0)
 
 
 def sniff(files: Sequence[SourceFile]) -> float:
@@ -415,13 +442,17 @@ def sniff(files: Sequence[SourceFile]) -> float:
             return 0.0  # JSON, whatever the files are called
         if not shared or all(name.lower() in PARTS_OF_DATA for _, _, name, _ in places):
             return 0.0
-        texts = [[_parse(file.beginning(), "?").tokens for file in group[:4]] for group in shared[:6]]
+        tables = [[_rows(file.beginning()) for file in group[:4]] for group in shared[:6]]
     except FormatError:
         return 0.0
     if any(role == "gold" or folder for folder, role, _, _ in places):
         return 0.9
     one_folder = len(documents) == 1 and not next(iter(documents))[1]
     least = 0.5 if one_folder else 0.2
+    texts = [
+        [[token for block in table.blocks for token in block.column(_token(table))] for table in group]
+        for group in tables
+    ]
     alike = [any(_common(a, b) >= least for b in group if b is not a) for group in texts for a in group]
     return 0.9 if 2 * sum(alike) >= len(alike) else 0.1
 

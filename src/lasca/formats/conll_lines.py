@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
@@ -32,10 +32,11 @@ from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
 __all__ = ["Block", "Layout", "Table", "is_header", "labels_elsewhere", "layout_of", "numbered", "overlapping",
-           "read_table", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
+           "read_table", "says_nothing", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
+_MARK = re.compile(r"[BIESLUM]-.")
 _KEY_VALUE = re.compile(r"^#\s*([^\s=]+)\s*=\s?(.*)$")
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 ALIASES = {"cpostag": "upos", "cpos": "upos", "postag": "xpos", "pos": "upos"}
@@ -237,7 +238,8 @@ def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bo
             )
             if names and named(cells[:token], NAMES["sequence"]) is not None:
                 return True  # whatever stands below: POS is a part of speech, too
-        if len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:]):
+        tagged = any(_MARK.match(cell) for cell in cells[1:])
+        if tagged or (len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:])):
             return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
         return names and set().union(*known[1:]).isdisjoint(cells[1:])
     return header
@@ -371,11 +373,14 @@ def layout_of(
     return Layout(token, (chosen,), False, note)
 
 
-def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tuple[Table, int | str | None]:
-    """Return the table with one key of a column such as MISC in its place, if `column` names it ("misc:name")."""
+def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tuple[Table, int | str | None, bool]:
+    """Return the table with one key of a column such as MISC in its place, if `column` names it ("misc:name").
+
+    And the column that is then meant, and whether the key, if there is one, stands anywhere in the file.
+    """
     place, _, key = str(column or "").partition(":")
     if not key or (table.header is not None and str(column) in table.header):
-        return table, column
+        return table, column, True
     at = _named(table, file, place, numbered(table))
     found = 0
     for block in table.blocks:
@@ -383,9 +388,13 @@ def with_feature(table: Table, file: SourceFile, column: int | str | None) -> tu
             values = dict(pair.partition("=")[::2] for pair in cells[at].split("|"))
             cells[at] = values.get(key, "_")
             found += key in values
-    if not found:
-        raise ParameterError("column", column, f"a key that stands in column {at + 1} of {file.shown}")
-    return table, at + 1
+    return table, at + 1, found > 0
+
+
+def says_nothing(labels: Collection[str]) -> bool:
+    """Say whether `_` among labels stands for O: they are tags, and there is no O. So CoNLL-U writes it."""
+    others = [label for label in labels if label != "_"]
+    return len(others) > 0 and all(_MARK.match(label) for label in others)
 
 
 def _tags_in_features(table: Table) -> str | None:

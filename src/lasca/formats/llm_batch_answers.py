@@ -103,20 +103,24 @@ def _anthropic(custom_id: str, result: Mapping[str, Any]) -> Iterator[Answered]:
 def _message(custom_id: str, message: Mapping[str, Any]) -> Answered:
     """Return the answer in a message of Anthropic: what was given to a tool, if one was called, else the text."""
     content = message.get("content")
-    text = _tool_inputs(content, "input") or _texts(content, ("text",))
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    called = [part for part in parts if part.get("type") == "tool_use"]  # not "server_tool_use": a search, say
+    text = _tool_inputs(called, "input") or _texts(content, ("text",))
     return Answered(custom_id, _name(message), text, _problem(message.get("stop_reason"), text), None)
 
 
-def _tool_inputs(calls: Any, key: str) -> str:
+def _tool_inputs(calls: Sequence[Any], key: str) -> str:
     """Return what was given to the tools that a model called, as JSON; nothing if it called none."""
-    given = [call[key] for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict) and key in call]
+    given = [call[key] for call in calls if isinstance(call, dict) and key in call]
     if not all(isinstance(one, dict | str) for one in given):
         return ""
     texts = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in given]
     if len(texts) < 2:
         return "".join(texts)
-    lists = [parse_answer(text) for text in texts]  # several calls: a list each, or a span each
-    joined = [item for one in lists for item in one or ()] if None not in lists else [_json_or_text(t) for t in texts]
+    joined: list[Any] = []
+    for text in texts:  # several calls: a list each, or a span each
+        items = parse_answer(text)
+        joined += [_json_or_text(text)] if items is None else items
     return json.dumps(joined, ensure_ascii=False)
 
 
@@ -191,16 +195,15 @@ def _chat(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
 def _responses(custom_id: str, body: Mapping[str, Any]) -> Iterator[Answered]:
     found: list[str] = []
     pieces: list[Any] = []
-    for item in body["output"] if isinstance(body.get("output"), list) else ():
-        for part in item.get("content") or () if isinstance(item, dict) else ():
-            if isinstance(part, dict) and part.get("type") == "output_text" and isinstance(part.get("text"), str):
-                found.append(part["text"])
-                pieces += part["logprobs"] if isinstance(part.get("logprobs"), list) else []
+    output = body.get("output")
+    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+    for part in (part for item in items if isinstance(item.get("content"), list) for part in item["content"]):
+        if isinstance(part, dict) and part.get("type") == "output_text" and isinstance(part.get("text"), str):
+            found.append(part["text"])
+            pieces += part["logprobs"] if isinstance(part.get("logprobs"), list) else []
     details = body.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    calls = [
-        item for item in body.get("output") or () if isinstance(item, dict) and item.get("type") == "function_call"
-    ]
+    calls = [item for item in items if item.get("type") == "function_call"]
     text = _tool_inputs(calls, "arguments") or "".join(found)
     yield Answered(custom_id, _name(body), text, _problem(reason, text), _logprobs(pieces, text))
 

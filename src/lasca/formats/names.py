@@ -53,7 +53,7 @@ _FIRST_NAME = re.compile(
 """Of people: Albert, Claude Dupont. (Whoever is called Claude and nothing else counts as a model.)"""
 _GOLD = re.compile(
     r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicated|consensus|expert|"
-    r"mv|majority(?:_?vot\w+)?",
+    r"majority(?:_?vot\w+)?",
     re.IGNORECASE,
 )
 _DECIDED = re.compile(

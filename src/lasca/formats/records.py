@@ -270,8 +270,9 @@ def _is_lists(value: object) -> bool:
 
 
 def _is_quote(entry: object) -> bool:
-    """Say whether a span has its words and a label, and no place."""
-    plain = {plain_name(key) for key in entry} if isinstance(entry, dict) else set()
+    """Say whether a span has its words and a label, and no place; labels or words in lists are another shape's."""
+    said = entry.items() if isinstance(entry, dict) else ()
+    plain = {plain_name(key) for key, value in said if not isinstance(value, list | dict)}
     labelled = plain & (set(LABEL) - {"name"})
     return bool((plain & set(QUOTE) and plain & set(LABEL)) or ("name" in plain and labelled)) and not plain & {
         *START,

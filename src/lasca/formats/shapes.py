@@ -50,7 +50,7 @@ def known_shape(file: SourceFile) -> tuple[str, list[Row]] | None:
     return None
 
 
-def _records(whole: Any, file: SourceFile) -> list[Row]:
+def _records(file: SourceFile) -> list[Row]:
     return [row for _, row in parse_json_items(file)] if file.records else []
 
 
@@ -75,7 +75,7 @@ def _are_words(value: Any) -> TypeGuard[list[str]]:
 
 def _gliner(whole: Any, file: SourceFile) -> list[Row] | None:
     made = []
-    for row in _records(whole, file):
+    for row in _records(file):
         if not _are_words(row.get("tokenized_text")) or "ner" not in row:
             return None
         tags = _tags(len(row["tokenized_text"]), row["ner"])
@@ -88,7 +88,7 @@ def _gliner(whole: Any, file: SourceFile) -> list[Row] | None:
 
 def _dygie(whole: Any, file: SourceFile) -> list[Row] | None:
     made = []
-    for k, row in enumerate(_records(whole, file)):
+    for k, row in enumerate(_records(file)):
         sentences, ner = row.get("sentences"), row.get("ner")
         if not isinstance(sentences, list) or not isinstance(ner, list) or len(sentences) != len(ner):
             return None
@@ -98,7 +98,7 @@ def _dygie(whole: Any, file: SourceFile) -> list[Row] | None:
             if tags is None:
                 return None
             document = str(row.get("doc_key", k))
-            at = {"id": f"{document}/{number}", "doc_id": document}
+            at = {"id": f"{document}/{number}", "document": document}
             made.append({**others, **at, "tokens": words, "ner_tags": tags})
             before, others = before + len(words), {}
     return made
@@ -119,7 +119,7 @@ def _stanza(whole: Any, file: SourceFile) -> list[Row] | None:
 
 def _tagged_entities(whole: Any, file: SourceFile) -> list[Row] | None:
     made = []
-    for row in _records(whole, file):
+    for row in _records(file):
         tokens, tags = row.get("tokens"), row.get("entities")
         if not _are_words(tokens) or not _are_words(tags) or len(tokens) != len(tags):
             return None
@@ -139,17 +139,10 @@ def _wrench(whole: Any, file: SourceFile) -> list[Row] | None:
             return None
         known = row.get("label") not in (None, -1)
         if isinstance(text, str) and all(isinstance(label, str | int) for label in weak):
-            said = [(f"lf_{k}", label) for k, label in enumerate(weak, start=1) if label != -1]
-            names, labels = [name for name, _ in said], [label for _, label in said]
-            made.append(
-                {
-                    "id": id,
-                    "text": text,
-                    "annotators": names,
-                    "labels": labels,
-                    **({"gold": row["label"]} if known else {}),
-                }
-            )
+            names = [f"lf_{k}" for k in range(1, len(weak) + 1)]
+            labels = [None if label == -1 else label for label in weak]
+            said = {"annotators": names, "labels": labels} if known or any(n != -1 for n in weak) else {}
+            made.append({"id": id, "text": text, **said, **({"gold": row["label"]} if known else {})})
         elif _are_words(text) and len(weak) == len(text) and all(isinstance(w, list) for w in weak):
             if len({len(w) for w in weak}) > 1:
                 return None
@@ -165,12 +158,12 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
     """Read texts with entities by their places or words, whatever these are called."""
     made: list[Row] = []
     marked = 0
-    for row in _records(whole, file):
+    for row in _records(file):
         plain = {plain_name(key): value for key, value in row.items()}
         at = next((key for key in TEXT if isinstance(plain.get(key), str)), "")
         by = next((key for key in ENTITIES if key in plain), "")
         given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
-        if not at or not isinstance(given, list):
+        if not at or not isinstance(given, list) or {"annotator", "spans"} & set(plain):  # would be written over
             return None
         found = [_entity(entry) for entry in given]
         if None in found:

@@ -152,10 +152,10 @@ def _value(cell: str) -> Any:
         return loads(text)
     except ValueError:
         pass
-    if _NUMPY.fullmatch(text):  # Python itself would join the words: 'a' 'b' is 'ab'
-        parts = [part[0] for part in _NUMPY_PART.finditer(text)]
-        return text if "..." in parts else [ast.literal_eval(part) for part in parts]
     try:
+        if _NUMPY.fullmatch(text):  # Python itself would join the words: 'a' 'b' is 'ab'
+            parts = [part[0] for part in _NUMPY_PART.finditer(text)]
+            return text if "..." in parts else [ast.literal_eval(part) for part in parts]
         value = ast.literal_eval(text) if len(text) <= PARSED else text
         json.dumps(value, allow_nan=False)  # tuples are lists; sets and the like stay text
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -158,7 +158,8 @@ class Log:
 
     def name_of(self, who: str) -> str:
         """Return under which name a reviewer is kept."""
-        who = "".join(ch for ch in " ".join(who.split()) if not _is_unseen(ch))[:80] or "reviewer"
+        seen = "".join(ch for ch in who if ch.isspace() or not _is_unseen(ch))
+        who = " ".join(seen.split())[:80] or "reviewer"
         if not self.pseudonyms:
             return who
         if who in self._names:
