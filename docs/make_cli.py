@@ -44,7 +44,7 @@ def _sections(command: Any, path: str, parent: Any) -> list[str]:
 def _name(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return ", ".join(parameter.opts)
-    return str(parameter.metavar or parameter.name.upper())
+    return str(parameter.metavar or parameter.name.upper()) + ("..." if parameter.nargs != 1 else "")
 
 
 def _default(parameter: Any) -> str:

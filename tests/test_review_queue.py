@@ -246,7 +246,7 @@ def test_reasons_and_questions() -> None:
     by_sequence = {i.area.sequence: (i.reason, i.question) for i in make_queue(corpus, truth_of(corpus, proba)).items}
     assert by_sequence == {
         0: ("people disagree", "label"),
-        1: ("text against people", "label"),
+        1: ("against most people", "label"),
         2: ("few votes", "whether"),
         3: ("missed", "missed"),
     }

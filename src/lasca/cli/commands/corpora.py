@@ -80,7 +80,7 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
     from lasca import evaluate, schemes
 
     per_token = np.diff(corpus.token_start)
-    agreed = evaluate.agreement(corpus)
+    agreed = evaluate.agreement(corpus.crowd())
     n = np.bincount(corpus.annotation_annotator, minlength=corpus.n_annotators)
     pairs = np.unique(
         corpus.annotation_annotator.astype(np.int64) * max(corpus.n_sequences, 1)
@@ -118,7 +118,7 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
 @app.command()
 def convert(
     data: options.Data,
-    output: Annotated[Path, typer.Argument(help="The file or folder to write.")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file or folder to write.")],
     to: Annotated[str, typer.Option("--to", "-t", help=WRITTEN)],
     format: options.Format = "auto",
     reader: options.Reader = None,
@@ -189,7 +189,7 @@ def shard(
 @app.command()
 def simulate(
     data: Annotated[str, typer.Argument(metavar="DATA", help=f"{DATA} With --shards also: big, which needs no data.")],
-    output: Annotated[Path, typer.Argument(help="The folder to write (a LASCA corpus).")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The folder to write (a LASCA corpus).")],
     gold: Annotated[
         str | None, typer.Option(help="The gold the crowd starts from; the first one if not given.")
     ] = None,

@@ -154,7 +154,7 @@ def _show_part(part: str, lines: list[Comparison]) -> None:
 
 @app.command()
 def ambiguity(
-    folder: Annotated[str, typer.Argument(help="A folder that `lasca aggregate` or `lasca run` wrote.")],
+    folder: Annotated[str, typer.Argument(metavar="OUT", help="A folder that `lasca aggregate` or `lasca run` wrote.")],
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="A folder to write them to: CSV, JSONL, Parquet, Label Studio tasks."),

@@ -16,7 +16,7 @@ import typer
 from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.commands.infer import show_ambiguous, show_annotators
-from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_warnings
+from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report, show_warnings
 from lasca.cli.options import get_corpus, settings
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
 from lasca.errors import FormatError, LascaError, ParameterError
@@ -158,13 +158,15 @@ def show_run(done: Run, output: Path) -> None:
         out.print(words[name], markup=False)
     show_warnings(done.record["warnings"])
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
-    following = f"lasca review {output}" if len(queue) else f"lasca finish {output} -o FINAL"
+    following = command("review", output) if len(queue) else command("finish", output, "-o", "FINAL")
     out.print(f"Next: {following}", markup=False, soft_wrap=True)
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `lasca run` or `lasca aggregate` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A folder that `lasca run` or `lasca aggregate` wrote.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     gold: options.Gold = None,
     models: Annotated[
@@ -231,7 +233,7 @@ def demo(
 @app.command()
 def warm(
     data: Annotated[
-        list[str] | None, typer.Argument(metavar="[DATA...]", help="Your data, or the demo's.", show_default=False)
+        list[str] | None, typer.Argument(metavar="DATA", help="Your data, or the demo's.", show_default=False)
     ] = None,
     format: options.Format = "auto",
     reader: options.Reader = None,
