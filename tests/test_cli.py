@@ -64,7 +64,7 @@ def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type
     spans = [[0, 12, "ORG"], [8, 12, "LOC"]]
     (tmp_path / "two.jsonl").write_text(json.dumps({"id": 1, "text": "Bank of Rome", "label": spans}) + "\n", "utf-8")
     assert lasca_("run", tmp_path / "two.jsonl", "-o", tmp_path / "out") == 2
-    assert "Set overlap=longest" in " ".join(capsys.readouterr().err.split())  # what run takes
+    assert "Choose: overlap=longest" in " ".join(capsys.readouterr().err.split())  # what run takes
     assert lasca_("inspect", tmp_path / "two.jsonl", "-r", "overlap=layers") == 0
     said, _ = capsys.readouterr()
     assert said.count("What is in it") == said.count("Annotators") == 1

@@ -157,7 +157,9 @@ def tag(
     output: Annotated[
         str, typer.Option("--output", "-o", help="A file, or - for stdout; for a folder as INPUT, a folder.")
     ] = "-",
-    text: Annotated[bool, typer.Option("--text", help="INPUT is text, one sentence per line.")] = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="INPUT is a file of text (or stdin), one sentence per line.")
+    ] = False,
     spans: Annotated[
         bool,
         typer.Option(
