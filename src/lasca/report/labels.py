@@ -24,7 +24,7 @@ from lasca.review.queue import wordless
 from lasca.review.spans import pieces
 from lasca.truth import Truth
 
-__all__ = ["ambiguous_section", "confusion_section", "gold_section", "label_section"]
+__all__ = ["ambiguous_section", "confusion_section", "copied", "gold_section", "label_section"]
 
 SHOWN = 100
 TOP = 8
@@ -81,7 +81,7 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
     ]
     return {
         "name": gold,
-        "copied": _copied(corpus, expert),
+        "copied": copied(corpus, expert),
         "n_tokens": tokens.n_tokens,
         "accuracy": tokens.accuracy,
         "macro_f1": tokens.macro_f1,
@@ -95,7 +95,7 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
     }
 
 
-def _copied(corpus: CrowdCorpus, expert: npt.NDArray[np.int16]) -> bool:
+def copied(corpus: CrowdCorpus, expert: npt.NDArray[np.int16]) -> bool:
     """Say whether somebody who votes said just what the gold says, of every sequence that both speak of."""
     seen = expert[corpus.annotation_token] >= 0
     voter = np.array(corpus.votes, bool)[corpus.annotation_annotator] & seen
