@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import lasca.cli.commands  # noqa: F401  registers the verbs
+import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app, main
 
 CONLL = "token eve bob\nAda B-PER B-PER\nruns O ?\n\nNew B-LOC B-LOC\nYork I-LOC O\n\n"
