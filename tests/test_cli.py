@@ -137,7 +137,7 @@ def test_without_a_gold_models_are_compared_with_the_first(  # type: ignore[no-u
     assert lasca_("compare", tmp_path / "crowd", "-m", "mv", "-m", "ds") == 0
     said = capsys.readouterr().out
     assert "% as mv" in said
-    assert f"{100 * (mv == ds).mean():.1f}" in said
+    assert f"{100 * (mv == ds).mean():.2f}" in said
 
 
 def test_a_run_says_what_its_gold_says(  # type: ignore[no-untyped-def]

@@ -132,7 +132,7 @@ def compare(
         return
     if not lines[0].scores:
         out.print(f"There is no gold in DATA: how often models give the label that {lines[0].model} gives, and times.")
-        rows = [(c.model, f"{100 * c.same:.1f}", c.cpu_seconds, c.wall_seconds) for c in lines]
+        rows = [(c.model, f"{100 * c.same:.2f}", c.cpu_seconds, c.wall_seconds) for c in lines]
         show_table("Models", ("model", f"% as {lines[0].model}", "CPU s", "s"), rows)
     for part in lines[0].scores:
         _show_part(part, lines)

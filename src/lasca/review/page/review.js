@@ -130,7 +130,8 @@
     });
     sentence.classList.toggle("more", sentence.scrollHeight > sentence.clientHeight + 4);
     const first = sentence.querySelector("mark, .area");
-    if (first) sentence.scrollTop = Math.max(first.offsetTop - sentence.offsetTop - 60, 0);
+    const line = parseFloat(getComputedStyle(sentence).lineHeight);  // no line is cut in half
+    if (first) sentence.scrollTop = Math.max(Math.round((first.offsetTop - sentence.offsetTop) / line) - 2, 0) * line;
     byId("candidates").replaceChildren(...current.candidates.map((candidate, i) => {
       const button = make("button", "", make("kbd", "", String(i + 1)), " ", make("bdi", "", words(candidate.spans)));
       button.type = "button";
@@ -275,6 +276,7 @@
     button.addEventListener("click", () => { press(button.dataset.key, false); byId("main").focus({ preventScroll: true }); });
   }
   byId("type").addEventListener("change", () => { if (reading[active]) { reading[active][2] = byId("type").value; draw(); } });
+  addEventListener("resize", () => { if (current) draw(); });  // what is asked stays in sight
   byId("find").addEventListener("submit", (event) => event.preventDefault());
   byId("search").addEventListener("input", () => load().catch((error) => notice(error.message)));
   byId("second").addEventListener("change", () => load().catch((error) => notice(error.message)));
