@@ -67,6 +67,7 @@ def review(browser: Any, folder: Path) -> None:
                 if browser.find_elements("css selector", "#candidates button"):
                     break
                 time.sleep(0.1)
+            time.sleep(1)  # rows of the list are drawn when they come into sight
             shot(browser, "body", "review", 640)
         finally:
             server.kill()
