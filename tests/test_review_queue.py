@@ -349,6 +349,14 @@ def test_what_one_person_said_and_nobody_doubts_is_no_question() -> None:
     assert make_queue(corpus, truth_of(corpus, model="mv")).items == ()
 
 
+def test_rows_of_items_without_words_name_their_place() -> None:
+    corpus = CrowdCorpus.from_sequences([["_", "_"]], {"a": [["1", "2"]], "b": [["1", "1"]], "c": [["2", "1"]]})
+    first, second = rows(corpus, make_queue(corpus, truth_of(corpus, model="mv")).items)
+    assert {first["words"], second["words"]} == {"0, token 1", "0, token 2"}
+    assert (first["before"], first["after"]) == ("", "")
+    assert {c["words"] for c in first["candidates"]} == {"1", "2"}
+
+
 def test_rows_are_cut_to_their_width_and_rounded() -> None:
     corpus = simulate.demo_crowd("ner")
     queue = make_queue(corpus, truth_of(corpus, model="mv"))

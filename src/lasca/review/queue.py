@@ -322,6 +322,8 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
     near = pieces(corpus, first, last)
     words = near[start - first : stop - first]
     before, after = "".join(near[: start - first]).strip(), "".join(near[stop - first :]).strip()
+    if wordless([piece.strip() for piece in near]):
+        before = after = ""
     candidates: list[dict[str, Any]] = []
     for i in area.offered:
         reading = area.readings[i]
@@ -337,7 +339,7 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
         "start": area.start,
         "stop": area.stop,
         "before": before if len(before) <= width else "…" + before[len(before) - width + 1 :],
-        "words": "".join(words).strip(),
+        "words": words_of(corpus, area),
         "after": after if len(after) <= width else after[: width - 1] + "…",
         "question": item.question,
         "reason": item.reason,
