@@ -44,7 +44,8 @@ def _sections(command: Any, path: str, parent: Any) -> list[str]:
 def _name(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         return ", ".join(parameter.opts)
-    return str(parameter.metavar or parameter.name.upper())
+    name = str(parameter.metavar or parameter.name.upper()) + ("..." if parameter.nargs != 1 else "")
+    return name if parameter.required else f"[{name}]"
 
 
 def _default(parameter: Any) -> str:

@@ -19,14 +19,14 @@ WIDTH = 1180
 LARGEST = 300_000
 
 
-def shot(browser: Any, selector: str, name: str, height: int, *, above: int = 0) -> None:
+def shot(browser: Any, selector: str, name: str, height: int, *, above: int = 0, beyond: bool = True) -> None:
     """Save the part of the page that begins at an element."""
     top = browser.execute_script(
         "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY", selector
     )
     clip = {"x": 0, "y": max(top - above, 0), "width": WIDTH, "height": height, "scale": 1}
     found = browser.execute_cdp_cmd(
-        "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
+        "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": beyond, "clip": clip}
     )
     data = base64.b64decode(found["data"])
     if len(data) > LARGEST:
@@ -67,7 +67,7 @@ def review(browser: Any, folder: Path) -> None:
                 if browser.find_elements("css selector", "#candidates button"):
                     break
                 time.sleep(0.1)
-            shot(browser, "body", "review", 640)
+            shot(browser, "body", "review", 640, beyond=False)  # rows of the list are drawn when they come into sight
         finally:
             server.kill()
 

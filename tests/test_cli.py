@@ -6,11 +6,12 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import lasca.cli.commands  # noqa: F401  registers the verbs
+import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app, main
 
 CONLL = "token eve bob\nAda B-PER B-PER\nruns O ?\n\nNew B-LOC B-LOC\nYork I-LOC O\n\n"
@@ -64,7 +65,7 @@ def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type
     spans = [[0, 12, "ORG"], [8, 12, "LOC"]]
     (tmp_path / "two.jsonl").write_text(json.dumps({"id": 1, "text": "Bank of Rome", "label": spans}) + "\n", "utf-8")
     assert lasca_("run", tmp_path / "two.jsonl", "-o", tmp_path / "out") == 2
-    assert "Set overlap=longest" in " ".join(capsys.readouterr().err.split())  # what run takes
+    assert "Choose: overlap=longest" in " ".join(capsys.readouterr().err.split())  # what run takes
     assert lasca_("inspect", tmp_path / "two.jsonl", "-r", "overlap=layers") == 0
     said, _ = capsys.readouterr()
     assert said.count("What is in it") == said.count("Annotators") == 1
@@ -123,6 +124,34 @@ def test_the_whole_way_step_by_step(lasca_, tmp_path: Path, capsys: pytest.Captu
     assert lasca_("evaluate", out / "labels.conll", out / "labels.conll", "--json") == 0
     scores = json.loads(capsys.readouterr().out)
     assert scores["spans"]["f1"] == 1.0
+
+
+def test_without_a_gold_models_are_compared_with_the_first(  # type: ignore[no-untyped-def]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = replace(lasca.simulate.demo_crowd("pos"), golds={})
+    corpus.save(tmp_path / "crowd")
+    mv, ds = (lasca.TRUTH_MODELS[name]().fit(corpus).labels for name in ("mv", "ds"))
+    assert lasca_("compare", tmp_path / "crowd", "-m", "mv", "-m", "ds", "--json") == 0
+    assert [line["same"] for line in json.loads(capsys.readouterr().out)] == [1.0, pytest.approx((mv == ds).mean())]
+    assert lasca_("compare", tmp_path / "crowd", "-m", "mv", "-m", "ds") == 0
+    said = capsys.readouterr().out
+    assert "% as mv" in said
+    assert f"{100 * (mv == ds).mean():.2f}" in said
+
+
+def test_a_run_says_what_its_gold_says(  # type: ignore[no-untyped-def]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for gold, flatters in (("B-X O B-X B-X", False), ("B-X O B-X O", True)):
+        votes = zip(("B-X B-X O", "O O O", "B-X O O", "O B-X B-X"), gold.split())
+        rows = [f"w{i} {row} {label}" for i, (row, label) in enumerate(votes)]
+        (tmp_path / "crowd.conll").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        reader = ("-r", "columns=token,a,b,c,gold", "-m", "mv", "--overwrite")
+        assert lasca_("run", tmp_path / "crowd.conll", "-o", tmp_path / "out", *reader) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"Against the gold gold: {50 if flatters else 75}.0 % of the tokens right" in said
+        assert ("flatters" in said) is flatters
 
 
 def test_compare_scores_every_model(lasca_, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]

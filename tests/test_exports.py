@@ -119,7 +119,7 @@ CASES: list[Read | Refused] = [
     Read("brat/CoNLL-ST_2002", 20, ("annotator",), options={"folders": "parts"}),
     Refused("brat/BioNLP-ST_2011_GE", ("two spans overlap", "overlap=layers")),
     # INCEpTION
-    Read("inception/Export+Test+-+Curated+annotation+project_3_6_1.zip", 1, (), ("curation",), counts={"other files": 2, "files of the project that hold no annotations for others": 5}),
+    Read("inception/Export+Test+-+Curated+annotation+project_3_6_1.zip", 1, (), ("curation",), counts={"other files": 1, "annotators' files that are text alone": 1, "files that only INCEpTION uses (.ser, source, log)": 5}),
     Refused("inception/curation/relStackedTest", ("which feature holds the labels", "f1, f2")),
     Read("inception/curation/relStackedTest", 1, ("user1", "user2"), ("curation",), options={"feature": "f1", "overlap": "longest"}),
     Read("inception/curation/simpleRelGovDiffTest", 1, ("user1", "user2"), ("curation",), counts={"relations": 2}),

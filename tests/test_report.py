@@ -70,6 +70,52 @@ def test_who_is_good_by_spans(demo: Case) -> None:
     assert span_scores(nasty_corpus(), case_of(nasty_corpus(), "mv", "vote-entropy").truth) is None
 
 
+def test_what_a_model_says_that_does_not_vote_is_scored_and_counted_apart() -> None:
+    words, x, y = [["a", "b", "c"]] * 4, ["B-X", "I-X", "O"], ["B-X", "O", "O"]
+    corpus = CrowdCorpus.from_sequences(words, {"ann": [x] * 4, "bot": [x, x, x, y]})
+    corpus = replace(corpus, kinds=("person", "model"), votes=(True, False))
+    case = case_of(corpus, "mv", "vote-entropy")
+    data = case.data()
+    said = data["headline"]["read"]
+    assert said.startswith("1 annotator gave 12 labels to 12 tokens in 4 sequences, 1.0 per token. ")
+    assert said.endswith("1 model that does not vote gave 12 more.")
+    found = span_scores(corpus, case.truth)
+    assert found is not None
+    assert (found[1]["given"], found[1]["precision"]["value"], found[1]["recall"]["value"]) == (4, 0.75, 0.75)
+    assert [row["name"] for row in data["annotators"]["by_spans"]] == ["ann", "bot"]
+    page = case.page()
+    assert "0 tokens on which" not in page
+    assert "labels are shown" not in page  # no two of them compete
+
+
+def test_words_stand_as_they_stood_in_the_text_and_where_there_are_none_the_place_does() -> None:
+    words = ["A", "34", "-", "year", "-", "old", "man", "ran", "."]
+    chars = [(0, 1), (2, 4), (4, 5), (5, 9), (9, 10), (10, 13), (14, 17), (18, 21), (21, 22)]
+    short, long = (["O", "B-AGE", *["I-AGE"] * n, *["O"] * (7 - n)] for n in (4, 5))
+    corpus = CrowdCorpus.from_sequences([words], {"ann": [long], "bob": [short], "cem": [short]})
+    corpus = replace(corpus, token_chars=np.array(chars, np.int32))
+    (item,) = case_of(corpus, "mv", "vote-entropy").data()["first_items"]
+    assert (item["before"], item["words"], item["after"]) == ("A ", "34-year-old man", " ran.")
+    assert item["candidates"][:2] == ["AGE: 34-year-old", "AGE: 34-year-old man"]
+
+    people = {"x": [["1", "2"]], "y": [["1", "1"]], "z": [["2", "1"]]}
+    blind = case_of(CrowdCorpus.from_sequences([["_", "_"]], people), "mv", "vote-entropy").data()
+    first = blind["first_items"][0]
+    assert (first["before"], first["after"]) == ("", "")
+    assert first["words"] in ("0, token 1", "0, token 2")
+    assert set(first["candidates"]) == {"1", "2"}
+    assert {row["t"] for row in blind["ambiguous"]["rows"]} <= {"token 1", "token 2"}
+
+
+def test_a_gold_that_somebody_voted_is_not_called_unseen() -> None:
+    words, x, y = [["a", "b"]] * 2, ["B-X", "O"], ["O", "O"]
+    people = {"ann": [x, y], "bob": [y, x], "cem": [y, y]}
+    for gold, copied in (([x, x], True), ([x, ["B-X", "B-X"]], False)):
+        case = case_of(CrowdCorpus.from_sequences(words, people, golds={"g": gold}), "mv", "vote-entropy")
+        assert case.data()["gold"]["copied"] is copied
+        assert ("The model never saw them" in case.page()) is not copied
+
+
 def test_what_must_be_known_first_is_on_top() -> None:
     corpus = CrowdCorpus.from_sequences([["a", "b"]], {"x": [["B-X", "O"]], "y": [["B-Y", "O"]], "z": [["B-X", "O"]]})
     case = case_of(corpus, "mv", "vote-entropy")
@@ -289,13 +335,15 @@ def test_clean_text_is_short_and_shows_control_characters(text: str, limit: int)
 
 
 def test_context_is_cut_far_from_the_token() -> None:
-    words = [f"w{i}" for i in range(200)]
-    before, after = context(words, 100)
+    words = [f" w{i}" for i in range(200)]
+    before, after = context(words, 100, 101)
     assert before.startswith("… ")
-    assert before.endswith("w99")
-    assert after.startswith("w101")
+    assert before.endswith("w99 ")
+    assert after.startswith(" w101")
     assert after.endswith(" …")
-    assert context(["a", "b", "c"], 1) == ("a", "c")
+    assert context([" a", " b", " c"], 1, 2) == ("a ", " c")
+    assert context([" a", "b", "c", " d"], 1, 3) == ("a", " d")
+    assert context([" a"], 0, 1) == ("", "")
 
 
 @pytest.mark.parametrize(

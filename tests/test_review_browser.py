@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from browser import AXE, chromium, media, missing, resize
@@ -307,3 +309,31 @@ def test_axe_finds_no_fault_and_nothing_overflows(
     faults = [f"{v['id']}: {v['nodes'][0]['html'][:150]}" for v in result["violations"] if v["impact"] != "minor"]
     assert faults == []
     media(browser)
+
+
+def test_words_stand_as_in_the_text_and_items_without_words_by_their_place(
+    browser: Any, tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    resize(browser, 1440)
+    media(browser)
+    words = ["A", "34", "-", "year", "-", "old", "man", "."]
+    chars = [(0, 1), (2, 4), (4, 5), (5, 9), (9, 10), (10, 13), (14, 17), (17, 18)]
+    people = {name: [["O", "B-AGE", *["I-AGE"] * n, *["O"] * (6 - n)]] for name, n in (("a", 4), ("b", 5), ("c", 4))}
+    corpus = CrowdCorpus.from_sequences([words], people)
+    corpus = replace(corpus, token_chars=np.array(chars, np.int32))
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "text")
+    ready(browser, serve(place=tmp_path / "text").url)
+    assert browser.find_element("id", "sentence").text.replace("\n", "") == "A 34-year-oldAGE man."
+    assert "34-year-old man" in browser.find_element("id", "candidates").text
+
+    corpus = CrowdCorpus.from_sequences([["_", "_"]], {"a": [["1", "2"]], "b": [["1", "1"]], "c": [["2", "1"]]})
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "items")
+    ready(browser, serve(place=tmp_path / "items").url)
+    assert browser.find_element("id", "sentence").text in ("0, token 1", "0, token 2")
+    assert not browser.find_element("css selector", "[data-key='0']").is_displayed()  # every token has a label
+    assert {line for line in browser.find_element("id", "candidates").text.split("\n") if line} <= {
+        "1 1",
+        "2 2",
+        "1 2",
+        "2 1",
+    }

@@ -262,3 +262,25 @@ def test_warnings_on_the_card_count_families_and_name_nobody(tmp_path: Path) -> 
     assert card["warnings"] == ["2 annotators repeat each other", "label 'X' is never inferred"]
     named = card_of(project, fit, fit.known.source, names=True)
     assert named["warnings"][0] == "Ann Other, Bob repeat each other"
+
+
+def test_what_is_advised_can_be_pasted_and_nothing_is_said_twice(
+    lasca_: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = folder.rename(tmp_path / "my run")
+    assert lasca_("accept", place, "--error", "0.4") == 1
+    assert f"lasca review '{place}' --audit 1" in capsys.readouterr().out
+    assert lasca_("finish", place, "-o", tmp_path / "final", "--no-refit", "--error", "0.4") == 0
+    card = (tmp_path / "final" / "card.md").read_text(encoding="utf-8")
+    assert "lasca review" not in card
+    assert "second opinions" not in card
+    assert "agreed" in card.split("tokens by source: ")[1].split(",")[0]
+
+
+def test_a_candidate_that_is_not_there_is_named(
+    lasca_: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = rows_of(folder)[0]
+    (tmp_path / "d.json").write_text(json.dumps([{"item": row["item"], "decision": "99"}]), encoding="utf-8")
+    assert lasca_("decide", folder, tmp_path / "d.json") == 2
+    assert f"The item has {len(row['candidates'])} candidates; 0 is none of them" in capsys.readouterr().err

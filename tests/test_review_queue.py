@@ -259,7 +259,7 @@ def test_reasons_and_questions() -> None:
     by_sequence = {i.area.sequence: (i.reason, i.question) for i in make_queue(corpus, truth_of(corpus, proba)).items}
     assert by_sequence == {
         0: ("people disagree", "label"),
-        1: ("text against people", "label"),
+        1: ("against most people", "label"),
         2: ("few votes", "whether"),
         3: ("missed", "missed"),
     }
@@ -360,6 +360,14 @@ def test_files_are_blind_for_people_and_full_for_programs(tmp_path: Path) -> Non
 def test_what_one_person_said_and_nobody_doubts_is_no_question() -> None:
     corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["So", "it", "was"]], {"a": [["B-PER", "O"], ["O", "O", "O"]]})
     assert make_queue(corpus, truth_of(corpus, model="mv")).items == ()
+
+
+def test_rows_of_items_without_words_name_their_place() -> None:
+    corpus = CrowdCorpus.from_sequences([["_", "_"]], {"a": [["1", "2"]], "b": [["1", "1"]], "c": [["2", "1"]]})
+    first, second = rows(corpus, make_queue(corpus, truth_of(corpus, model="mv")).items)
+    assert {first["words"], second["words"]} == {"0, token 1", "0, token 2"}
+    assert (first["before"], first["after"]) == ("", "")
+    assert {c["words"] for c in first["candidates"]} == {"1", "2"}
 
 
 def test_rows_are_cut_to_their_width_and_rounded() -> None:

@@ -25,13 +25,17 @@ GROWTH = 2.0
 
 @dataclass(frozen=True)
 class Comparison:
-    """One model's line: scores for each part of the corpus ("all" first), time, warnings."""
+    """One model's line: scores for each part of the corpus ("all" first), time, warnings.
+
+    `same` is the share of the labelled tokens with the label that the first model gives: all there is without a gold.
+    """
 
     model: str
     scores: Mapping[str, Scores]
     cpu_seconds: float
     wall_seconds: float
     warnings: tuple[str, ...]
+    same: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -59,7 +63,8 @@ def compare(
     gold = corpus.gold_name(gold)
     parts = _parts(corpus, by)
     todo = list(model_names() if models is None else models)
-    lines = []
+    lines: list[Comparison] = []
+    first: Truth | None = None
     with engine_of(engine) as opened:
         for i, model in enumerate(todo):
             estimator = seeded(model, seed) if isinstance(model, str) else copy.copy(model)
@@ -72,7 +77,9 @@ def compare(
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             scores = {} if gold is None else {name: truth.score(corpus, gold, sequences=m) for name, m in parts.items()}
             warnings = truth.warnings + departure_from_majority(corpus, truth)
-            lines.append(Comparison(estimator.name, scores, cpu, wall, warnings))
+            first = truth if first is None else first
+            same = float((truth.labels == first.labels)[first.voted].mean()) if first.voted.any() else 1.0
+            lines.append(Comparison(estimator.name, scores, cpu, wall, warnings, same))
     return lines
 
 

@@ -170,7 +170,7 @@ def _refused(first: Span, second: Span, text: str) -> FormatError:
     return FormatError(
         f"two spans overlap: {both}",
         path=second.where or None,
-        hint=f"Set {keep} and counts what it leaves out; overlap=layers keeps all, a corpus for each label",
+        hint=f"Choose: {keep} and counts what it leaves out; overlap=layers keeps all, a corpus for each label",
     )
 
 

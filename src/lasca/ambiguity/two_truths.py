@@ -247,7 +247,10 @@ def fields_of(fitted: PairFit, found: PairCounts, every: int, sizes: Ints) -> di
     warnings = []
     if not_converged:
         stages = " and ".join(not_converged)
-        warnings.append(f"the search for ambiguous tokens had not settled in {stages}; its ranks may still move")
+        warnings.append(
+            f"the search for ambiguous tokens stopped before it had settled ({stages}): the order of their list may "
+            "still move; the labels do not depend on it"
+        )
     middle = np.searchsorted(np.cumsum(sizes), (np.array([sizes.sum() - 1, sizes.sum()]) // 2), side="right")
     if middle.mean() < 3:
         warnings.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 import threading
 import time
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from lasca.corpus import LoadReport
 
 __all__ = [
-    "Lines", "at_work", "err", "lines", "out", "print_json", "progress_bar", "say", "show_load_report", "show_table",
-    "show_warnings",
+    "Lines", "at_work", "command", "err", "lines", "out", "print_json", "progress_bar", "say", "show_load_report",
+    "show_table", "show_warnings",
 ]  # fmt: skip
 
 out = Console(highlight=False)
@@ -35,6 +36,11 @@ err = Console(stderr=True, highlight=False)
 FIRST = 1.0  # seconds a step takes before it is worth a line
 AGAIN = 10.0  # seconds to the next line of the same step; more when the whole takes long
 TICK = 0.2
+
+
+def command(*parts: object) -> str:
+    """Write a command of LASCA so that it can be pasted: with quotes where a path needs them."""
+    return shlex.join(["lasca", *map(str, parts)])
 
 
 def safe(text: object, limit: int = 60) -> Text:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DATA = "A file, folder or zip; - for stdin; or the name of a known data set."
 Data = Annotated[
-    list[str], typer.Argument(metavar="DATA...", help=f"{DATA} Several files are read as exports of one project.")
+    list[str], typer.Argument(metavar="DATA", help=f"{DATA} Several files are read as exports of one project.")
 ]
 Format = Annotated[str, typer.Option("--format", "-f", help="The format of DATA, or auto.")]
 Reader = Annotated[
@@ -47,7 +47,7 @@ Param = Annotated[
 Gold = Annotated[str | None, typer.Option(help="The gold to score against; the first one if not given.")]
 Title = Annotated[str | None, typer.Option(help="The title of the report.")]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.9999, help="How sure the promise is to be.")]
-Dataset = Annotated[str, typer.Argument(help="A name that `lasca datasets list` shows.")]
+Dataset = Annotated[str, typer.Argument(metavar="NAME", help="A name that `lasca datasets list` shows.")]
 
 
 def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:

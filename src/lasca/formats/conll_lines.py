@@ -368,7 +368,7 @@ def layout_of(
     what = f"{chosen + 1}{f' ({COLUMNS[chosen]})' if ids and table.n_columns == len(COLUMNS) else ''}"
     note = (
         "The columns hold different things, so they are not annotators: the gold is column "
-        f"{what}, {_few(sets[chosen])}; column=… reads another one ({others})."
+        f"{what}, {_few(sets[chosen])}; column=… reads another one (on the command line: -r column=…; {others})."
     )
     return Layout(token, (chosen,), False, note)
 
@@ -501,5 +501,5 @@ def _disjoint(a: set[str], b: set[str]) -> bool:
 
 
 def _few(labels: set[str], n: int = 4) -> str:
-    shown = ", ".join(excerpt(label, 20) for label in sorted(labels)[:n])
+    shown = ", ".join(excerpt(label, 20) for label in sorted(labels, key=lambda x: (not x[:1].isalnum(), x))[:n])
     return f"{shown or 'nothing'}{', …' if len(labels) > n else ''}"

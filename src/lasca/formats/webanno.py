@@ -70,7 +70,13 @@ def _mine(files: list[SourceFile], collector: Collector) -> list[SourceFile]:
     for file in sorted(files, key=lambda file: (not file.name.lower().endswith(".tsv"), file.name)):
         name = file.name.lower()
         if name.endswith(".ser") or name.startswith(("source/", "log/")):
-            collector.count("files of the project that hold no annotations for others", 1, file.shown)
+            collector.count("files that only INCEpTION uses (.ser, source, log)", 1, file.shown)
+        elif name.startswith("annotation/") and name.endswith(".txt"):
+            collector.count("annotators' files that are text alone", 1, file.shown)
+            collector.note(
+                "What annotators did is in the project as text alone, without labels: export it with another format "
+                "(UIMA CAS XMI or WebAnno TSV) to read their votes."
+            )
         elif not name.endswith(SUFFIXES) or not (
             _is_tsv(file) or is_xmi(file) or is_cas_json(file) or name.endswith(".tsv")
         ):

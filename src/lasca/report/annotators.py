@@ -75,12 +75,18 @@ def annotator_section(
         "silent": sum(entry["n"] == 0 for entry in table),
         "left_out": len([i for i in busy if table[i]["n"] > 0]) - len(shown),
         "scatter": plots.scatter(rows, *((720, 300) if len(rows) > SMALL else (480, 190))),
+        "by_spans": sorted((r for r in rows if r["spans"]), key=lambda r: -_f1(r["spans"])),
         "has_spans": spans is not None,
         "followed": [row["name"] for row in rows if _followed(row["spans"])] if len(rows) > 1 else [],
         "axis_low": min((r["low"] for r in rows), default=0.0),
         "has_crowdtruth": crowdtruth,
         "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,
     }
+
+
+def _f1(spans: Mapping[str, Any]) -> float:
+    precision, recall = (spans[name]["value"] if spans[name] else 0.0 for name in ("precision", "recall"))
+    return float(2 * precision * recall / max(precision + recall, 1e-12))
 
 
 def _followed(spans: dict[str, Any] | None) -> bool:
@@ -158,7 +164,7 @@ def cluster_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any] | None:
     order = label_order(corpus.labels, frequency.tolist(), MAX_LABELS)
     reliability = truth.annotators.column("reliability").to_numpy()
     used = [k for k in range(clusters.n_clusters) if (clusters.assignment == k).any()]
-    items = []
+    items: list[dict[str, Any]] = []
     for k in used:
         members = np.flatnonzero(clusters.assignment == k)
         best = members[np.argsort(-reliability[members], kind="stable")]
@@ -179,11 +185,13 @@ def cluster_section(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any] | None:
     return {
         "items": items,
         "labels_left_out": corpus.n_labels - len(order),
-        "words": _introduction(len(items), corpus.n_annotators),
+        "words": _introduction(len(items), sum(item["size"] for item in items)),
     }
 
 
 def _introduction(n: int, annotators: int) -> str:
+    if annotators == 1:
+        return "One annotator votes: there is nobody to compare them with."
     if n == 1:
         return (
             f"The {count(annotators, 'annotator')} make up one cluster: what they have in common explains the labels "

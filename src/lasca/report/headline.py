@@ -12,8 +12,9 @@ from lasca import evaluate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import count
 from lasca.report.render import clean, context, percent
-from lasca.review.queue import REASONS, Queue, said, words_of
-from lasca.review.spans import Labels, said_by_everybody
+from lasca.review.assign import documents_of
+from lasca.review.queue import REASONS, Queue, said, wordless, words_of
+from lasca.review.spans import Labels, pieces, said_by_everybody
 from lasca.truth import Truth
 
 __all__ = ["first_items", "headline", "next_steps", "span_scores", "warnings_on_top"]
@@ -25,31 +26,32 @@ SIDE = 42
 def headline(corpus: CrowdCorpus, truth: Truth, queue: Queue) -> dict[str, Any]:
     """Return sentences and key figures."""
     labels = Labels.of(corpus)
-    voted = np.diff(corpus.token_start) > 0
+    crowd, voted = corpus.crowd(), truth.voted
     n = int(voted.sum())
     best = truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
     sure = float((best[voted] >= 0.95).mean()) if n else 0.0
     if labels.scheme is None:
-        result, what = n, "tokens with an inferred label"
+        result, what = n, "token was labelled" if n == 1 else "tokens were labelled"
     else:
         found = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
         result, what = int(voted[found.start].sum()), "spans were inferred"
         what = "span was inferred" if result == 1 else what
-    alpha = evaluate.agreement(corpus.crowd()).krippendorff_alpha
+    alpha = evaluate.agreement(crowd).krippendorff_alpha
     half = _half(queue)
-    wrong = "labels" if labels.scheme is None else "spans that are wrong or missing"
+    wrong = "wrong labels" if labels.scheme is None else "spans that are wrong or missing"
     expected = f"{queue.errors:,.0f}" if queue.errors >= 10 else f"{queue.errors:.1f}"
     person = "Nothing is left that a person would have to decide."
     if len(queue):
+        first = "the first is" if half == 1 else f"the first {half:,} are"
         person = (
-            f"Of {count(len(queue), 'item')} that a person could decide, the first {half:,} are expected to remove "
-            "half of the errors that decisions can remove."
+            f"Of {count(len(queue), 'item')} that a person could decide, {first} expected to remove half of the errors "
+            "that decisions can remove."
         )
     return {
-        "read": _read(corpus, n),
+        "read": _read(corpus, crowd, n),
         "sure": (
-            f"{result:,} {what}; the model expects {expected} errors among them ({wrong}), and is at least 95 % sure "
-            f"of {percent(sure)} of the labelled tokens. These are expectations: an audit measures them."
+            f"{result:,} {what}; the model expects {expected} errors among them ({wrong}), and is at least 95 % "
+            f"sure of {percent(sure)} of the labelled tokens. These are expectations: an audit measures them."
         ),
         "person": person,
         "figures": [
@@ -72,18 +74,26 @@ def _half(queue: Queue) -> int:
     return int(np.searchsorted(own, own[-1] / 2)) + 1 if len(own) and own[-1] > 0 else len(own)
 
 
-def _read(corpus: CrowdCorpus, n: int) -> str:
-    people = sum(role == "annotator" for role in corpus.roles)
-    models = corpus.n_annotators - people
+def _read(corpus: CrowdCorpus, crowd: CrowdCorpus, n: int) -> str:
+    """Say who gave how many labels; what those said who do not vote is counted apart."""
+    people = sum(role == "annotator" for role in crowd.roles)
+    models = crowd.n_annotators - people
     who = count(people, "annotator") + (f" and {count(models, 'model')}" if models else "")
-    where = count(int(corpus.annotated_sequences.sum()), "sequence")
-    words = f"{who} gave {count(corpus.n_annotations, 'label')} to {count(n, 'token')} in {where}"
-    per_token = corpus.n_annotations / max(n, 1)
-    words += f", {per_token:.1f} per token."
+    where = count(int(crowd.annotated_sequences.sum()), "sequence")
+    words = f"{who} gave {count(crowd.n_annotations, 'label')} to {count(n, 'token')} in {where}"
+    words += f", {crowd.n_annotations / max(n, 1):.1f} per token."
+    silent = corpus.n_annotators - crowd.n_annotators
+    if silent:
+        kind = (
+            "model" if all(role == "model" for role, votes in zip(corpus.roles, corpus.votes) if not votes) else "voice"
+        )
+        more = corpus.n_annotations - crowd.n_annotations
+        words += f" {count(silent, kind)} that {'does' if silent == 1 else 'do'} not vote gave {more:,} more."
     left = corpus.n_tokens - n
     if left:
         was = "was" if left == 1 else "were"
-        words += f" {count(left, 'more token')} {was} read that nobody labelled; what is inferred there is a guess."
+        nobody = "nobody who votes" if silent else "nobody"
+        words += f" {count(left, 'more token')} {was} read that {nobody} labelled; what is inferred there is a guess."
     return words
 
 
@@ -110,7 +120,7 @@ def span_scores(corpus: CrowdCorpus, truth: Truth) -> dict[int, dict[str, Any]] 
     labels = Labels.of(corpus)
     if labels.scheme is None:
         return None
-    given, who = said_by_everybody(corpus, labels)
+    given, who = said_by_everybody(corpus.with_voters(corpus.annotators), labels)  # models that do not vote, too
     inferred = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
     width, kinds = corpus.n_tokens + 1, len(labels.types) + 1
 
@@ -146,9 +156,9 @@ def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
     rows = []
     for item in queue.items[:FIRST]:
         area = item.area
-        words = corpus.sequence(area.sequence)
-        before, _ = context(words, area.start)
-        _, after = context(words, area.stop - 1)
+        words = pieces(corpus, *corpus.offsets[area.sequence : area.sequence + 2].tolist())
+        blind = wordless([word.strip() for word in words])
+        before, after = ("", "") if blind else context(words, area.start, area.stop)
         rows.append(
             {
                 "before": _words_of(before, -SIDE),
@@ -181,11 +191,15 @@ def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:
         steps.append({"why": "Decide what people must decide, best first", "command": "lasca review OUT"})
         steps.append({"why": "Or fill in queue.csv and take it back", "command": "lasca decide OUT queue.csv"})
     steps.append({"why": "Know what the rest is worth", "command": "lasca accept OUT --error 0.02"})
-    per_token = corpus.n_annotations / max(int((np.diff(corpus.token_start) > 0).sum()), 1)
+    crowd = corpus.crowd()
+    per_token = crowd.n_annotations / max(int((np.diff(crowd.token_start) > 0).sum()), 1)
     if per_token < 3:
         budget = 10 ** max(1, int(math.log10(max(corpus.n_sequences, 10))))
-        everybody = corpus.n_annotations == corpus.n_annotators * corpus.n_tokens  # then somebody new is needed
-        who = " --annotators NEW,NAMES" if everybody else ""
+        document, names = documents_of(crowd)
+        of_vote = document[crowd.token_sequence[crowd.annotation_token]]
+        done = len(np.unique(crowd.annotation_annotator.astype(np.int64) * len(names) + of_vote))
+        few = crowd.n_annotators * len(names) - done < len(names) / 10  # hardly anything is left that they may get
+        who = " --annotators NEW,NAMES" if few else ""
         steps.append(
             {"why": "Get more votes where they help most", "command": f"lasca next OUT --budget {budget}{who} -o TASKS"}
         )

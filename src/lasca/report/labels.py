@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lasca import evaluate, schemes
 from lasca.ambiguity import Ambiguity
@@ -19,9 +20,11 @@ from lasca.corpus import CrowdCorpus
 from lasca.report import plots
 from lasca.report.plots import MAX_LABELS, heat, label_order
 from lasca.report.render import MAX_SIDE, clean, context
+from lasca.review.queue import wordless
+from lasca.review.spans import pieces
 from lasca.truth import Truth
 
-__all__ = ["ambiguous_section", "confusion_section", "gold_section", "label_section"]
+__all__ = ["ambiguous_section", "confusion_section", "copied", "gold_section", "label_section"]
 
 SHOWN = 100
 TOP = 8
@@ -78,6 +81,7 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
     ]
     return {
         "name": gold,
+        "copied": copied(corpus, expert),
         "n_tokens": tokens.n_tokens,
         "accuracy": tokens.accuracy,
         "macro_f1": tokens.macro_f1,
@@ -89,6 +93,19 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
         "bins": bins,
         "plot": plots.calibration_plot(bins),
     }
+
+
+def copied(corpus: CrowdCorpus, expert: npt.NDArray[np.int16]) -> bool:
+    """Say whether somebody who votes said just what the gold says, of every sequence that both speak of."""
+    seen = expert[corpus.annotation_token] >= 0
+    voter = np.array(corpus.votes, bool)[corpus.annotation_annotator] & seen
+    token = corpus.annotation_token[voter]
+    key = corpus.annotation_annotator[voter].astype(np.int64) * corpus.n_sequences + corpus.token_sequence[token]
+    pairs, place = np.unique(key, return_inverse=True)
+    same = np.bincount(place, weights=corpus.annotation_label[voter] == expert[token])
+    sequence = pairs % max(corpus.n_sequences, 1)
+    full = same == np.bincount(corpus.token_sequence[expert >= 0], minlength=corpus.n_sequences)[sequence]
+    return bool(len(pairs)) and len(np.unique(sequence[full])) == len(np.unique(sequence))
 
 
 def _prf(scores: Any) -> dict[str, Any]:
@@ -221,12 +238,14 @@ def _row(
     sequence = int(corpus.token_sequence[token])
     begin, end = corpus.offsets[sequence : sequence + 2].tolist()
     near = max(begin, token - MAX_SIDE - 1)  # not all of the sequence, which may be a whole book
-    before, after = context(corpus.tokens[near : min(end, token + MAX_SIDE + 2)], token - near)
+    words = pieces(corpus, near, min(end, token + MAX_SIDE + 2))
+    blind = wordless([word.strip() for word in words])
+    before, after = ("", "") if blind else context(words, token - near, token - near + 1)
     votes = slice(int(corpus.token_start[token]), int(corpus.token_start[token + 1]))
     said = list(zip(corpus.annotation_annotator[votes].tolist(), corpus.annotation_label[votes].tolist()))
     label = int(truth.labels[token])
     row: dict[str, Any] = {
-        "t": clean(corpus.tokens[token]),
+        "t": f"token {token - begin + 1}" if blind else clean(corpus.tokens[token]),
         "b": before,
         "a": after,
         "i": clean(corpus.sequence_ids[sequence], 60),

@@ -46,19 +46,25 @@ def clean(text: str, limit: int = MAX_TOKEN) -> str:
     return shown[:end] + "…"
 
 
-def context(tokens: Sequence[str], at: int) -> tuple[str, str]:
-    """Return what stands before and after a token in its sequence, cut where it is far away."""
-    return " ".join(reversed(_near(tokens[:at][::-1]))), " ".join(_near(tokens[at + 1 :]))
+def context(pieces: Sequence[str], start: int, stop: int) -> tuple[str, str]:
+    """Return what stands before and after a part of a sequence, cut where it is far away.
+
+    The pieces of a text are its words with the blank before each (`lasca.review.spans.pieces`): put before and after
+    the part as they are, they give the text.
+    """
+    before = "".join(reversed(_near(pieces[:start][::-1]))).lstrip()
+    blank = " " if before and pieces[start].startswith(" ") else ""
+    return before + blank, "".join(_near(pieces[stop:])).rstrip()
 
 
-def _near(tokens: Sequence[str]) -> list[str]:
+def _near(pieces: Sequence[str]) -> list[str]:
     shown: list[str] = []
     room = MAX_SIDE
-    for token in tokens:
-        room -= len(token) + 1
+    for piece in pieces:
+        room -= len(piece)
         if room < 0:
-            return [*shown, "…"]
-        shown.append(clean(token))
+            return [*shown, " …"]
+        shown.append(clean(piece))
     return shown
 
 
@@ -96,12 +102,18 @@ def embedded_json(value: Any) -> Markup:
     return Markup(text.translate(_HARMLESS))
 
 
+def _unbroken(text: str) -> str:
+    """Keep numbers and their per cent signs on one line."""
+    return text.replace(" %", "\xa0%")
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_page_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(number=number, percent=percent, count=count)
+    environment.filters.update(number=number, count=count, unbroken=_unbroken)
+    environment.filters["percent"] = lambda value, digits=1: _unbroken(percent(value, digits))
     return environment
 
 

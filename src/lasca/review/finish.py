@@ -20,12 +20,13 @@ from lasca.files import whole_folder
 from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
 from lasca.review.project import Fit, Project, clamped, known_labels, needed_labels, with_labels
-from lasca.review.spans import Labels
+from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
 __all__ = ["SOURCES", "card_of", "finish"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
+SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
 
 
@@ -93,7 +94,7 @@ def _spans(corpus: Any, truth: Any, source: Any, allowed: Any) -> Any:
             "start": a - first,
             "stop": b - first,
             "type": labels.types[k],
-            "words": " ".join(corpus.tokens[a:b]),
+            "words": "".join(pieces(corpus, a, b)).strip(),
             "source": SOURCES[int(min(source[a:b], key=lambda c: (0, 2, 3, 1)[c]))],
             "probability": round(float(truth.proba[np.arange(a, b), truth.labels[a:b]].min()), 4),
         }
@@ -110,7 +111,8 @@ def card_of(
     standing = project.log.standing()
     people = sorted({d.who for s in standing for d in s.opinions})
     several, same = project.log.agreement()
-    voted = np.diff(corpus.token_start) > 0
+    crowd = corpus.crowd()
+    voted = np.diff(crowd.token_start) > 0
     base = fit.corpus.offsets
     areas = [
         a for a in find_items(fit.corpus, fit.truth, everything=True)
@@ -118,7 +120,7 @@ def card_of(
     ]  # fmt: skip
     audited = project.audited(fit)
     wrong = sum(w for _, w in audited)
-    alpha = evaluate.agreement(corpus.crowd()).krippendorff_alpha
+    alpha = evaluate.agreement(crowd).krippendorff_alpha
     card: dict[str, Any] = {
         "lasca": __version__,
         "model": project.truth.model,
@@ -129,14 +131,14 @@ def card_of(
         "tokens_nobody_labelled": int((~voted).sum()),
         "labels": list(corpus.labels),
         "annotators": sum(corpus.votes),
-        "votes_per_token": round(corpus.n_annotations / max(int(voted.sum()), 1), 3),
+        "votes_per_token": round(crowd.n_annotations / max(int(voted.sum()), 1), 3),
         "agreement_krippendorff_alpha": None if np.isnan(alpha) else round(float(alpha), 4),
         "reviewers": len(people),
         "decisions": sum(not s.decision.audit for s in standing),
         "audits": sum(s.decision.audit for s in standing),
         "audits_that_do_not_count": project.waiting(fit),
         "second_opinions": {"areas": several, "same": same},
-        "tokens_by_source": {name: int((source == i).sum()) for i, name in enumerate(SOURCES)},
+        "tokens_by_source": {name: int((source == SOURCES.index(name)).sum()) for name in SHOWN},
         "expected_errors": round(float(sum(a.errors for a in areas)), 2),
         "spans_and_areas": len(areas),
         "audited_error_rate": None,
@@ -176,6 +178,7 @@ def _written(card: Mapping[str, Any]) -> str:
         return "`" + str(value).replace("`", "'").replace("\n", " ") + "`"
 
     by = card["tokens_by_source"]
+    alpha = card["agreement_krippendorff_alpha"]
     second, waiting = card["second_opinions"], card["audits_that_do_not_count"]
     lines = [
         "# Data card",
@@ -184,24 +187,25 @@ def _written(card: Mapping[str, Any]) -> str:
         "",
         f"- {count(card['sequences'], 'sequence')}, {count(card['tokens'], 'token')}, "
         f"{card['tokens_nobody_labelled']:,} of which nobody labelled",
-        f"- {count(card['annotators'], 'annotator')}, {card['votes_per_token']} votes per token, "
-        f"Krippendorff's alpha {card['agreement_krippendorff_alpha']}",
+        f"- {count(card['annotators'], 'annotator')}, {card['votes_per_token']:.1f} votes per token"
+        + ("" if alpha is None else f", Krippendorff's alpha {alpha:.2f}"),
         f"- {count(card['reviewers'], 'reviewer')} made {count(card['decisions'], 'decision')} and audited "
         f"{count(card['audits'], 'item')}"
         + (f", {waiting:,} of which do not count because one before them was skipped" if waiting else ""),
-        f"- second opinions: {second['areas']:,}, {second['same']:,} of which agree",
+        *([f"- second opinions: {second['areas']:,}, {second['same']:,} of which agree"] if second["areas"] else []),
         "- tokens by source: " + ", ".join(f"{name} {n:,}" for name, n in by.items()),
-        f"- errors the model expects in what was not decided: {card['expected_errors']} in "
-        f"{card['spans_and_areas']:,} areas (an expectation of the model, not a measurement)",
+        f"- errors the model expects in what was not decided: {card['expected_errors']:,.1f} in "
+        f"{count(card['spans_and_areas'], 'area')} (an expectation of the model, not a measurement)",
     ]
     rate = card["audited_error_rate"]
     if rate is None:
         lines.append("- no audit counts: how many errors there are was not measured")
     else:
         low, high = (f"{100 * rate[end]:.1f}" for end in ("low", "high"))
+        were = "was" if rate["wrong"] == 1 else "were"
         lines.append(
-            f"- audited: of {rate['audited']} items drawn at random from what the model was sure of, "
-            f"{rate['wrong']} were wrong ({100 * rate['rate']:.1f} %, 95 % interval {low} to {high} %)"
+            f"- audited: of {count(rate['audited'], 'item')} drawn at random from what the model was sure of, "
+            f"{rate['wrong']:,} {were} wrong ({100 * rate['rate']:.1f} %, 95 % interval {low} to {high} %)"
         )
     if card["promise"]:
         lines.append(f"- promise: {card['promise'].get('words', '')}")

@@ -31,7 +31,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.formats.write_tables import people_table
 from lasca.review.decisions import Decision
 from lasca.review.items import Area, Reading, distance, find_items
-from lasca.review.spans import Labels
+from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "ranked",
     "rows",
     "traits_of",
+    "wordless",
     "words_of",
     "write_queue",
 ]
@@ -55,7 +56,7 @@ SETTLES = 0.25
 """The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
 REASONS: Mapping[str, str] = {
     "missed": "a span may have been missed",
-    "text against people": "the text speaks against what most people said",
+    "against most people": "most people said something else than was inferred",
     "few votes": "too few people looked at it",
     "truly ambiguous": "reliable people read it in two ways",
     "people disagree": "people disagree",
@@ -269,7 +270,7 @@ def _reason(corpus: CrowdCorpus, area: Area, ambiguous: Any) -> str:
     if area.kind == "missed":
         return "missed"
     if n > 1 and 2 * most > n and len(area.voters[0]) < most:
-        return "text against people"
+        return "against most people"
     if n < 2:
         return "few votes"
     base = int(corpus.offsets[area.sequence])
@@ -284,13 +285,13 @@ def _key(tokens: list[str], base: int, area: Area) -> str:
     Tokens that were read without their words are like no other.
     """
     words = [w.casefold() for w in tokens[base + area.start : base + area.stop]]
-    if _wordless(words):
+    if wordless(words):
         words = [str(base + area.start)]
     readings = sorted([[s - area.start, e - area.start, k] for s, e, k in r] for r in area.readings)
     return json.dumps([words, readings], ensure_ascii=False)
 
 
-def _wordless(words: Sequence[str]) -> bool:
+def wordless(words: Sequence[str]) -> bool:
     """Say whether the file had no column of tokens here: readers write them as _."""
     return all(word == "_" for word in words)
 
@@ -302,9 +303,8 @@ def words_of(corpus: CrowdCorpus, area: Area, limit: int | None = None) -> str:
     """Return the words of an area (the first `limit` of them); where there are none, the place that they have."""
     base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
     stop = area.stop if limit is None else min(area.stop, area.start + limit)
-    words = corpus.tokens[base + area.start : base + stop]
-    if not _wordless(words):
-        return " ".join(words)
+    if not wordless(corpus.tokens[base + area.start : base + stop]):
+        return "".join(pieces(corpus, base + area.start, base + stop)).strip()
     place = f", token {area.start + 1:,}" if end - base > 1 else ""
     return f"{corpus.sequence_ids[area.sequence]}{place}"
 
@@ -318,9 +318,12 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
     area = item.area
     base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
     start, stop = base + area.start, base + area.stop
-    words = corpus.tokens[start:stop]  # not all of the sequence, which may be a whole book
-    before = " ".join(corpus.tokens[max(base, start - width - 2) : start])
-    after = " ".join(corpus.tokens[stop : min(end, stop + width + 2)])
+    first, last = max(base, start - width - 2), min(end, stop + width + 2)  # a sequence may be a whole book
+    near = pieces(corpus, first, last)
+    words = near[start - first : stop - first]
+    before, after = "".join(near[: start - first]).strip(), "".join(near[stop - first :]).strip()
+    if wordless([piece.strip() for piece in near]):
+        before = after = ""
     candidates: list[dict[str, Any]] = []
     for i in area.offered:
         reading = area.readings[i]
@@ -336,7 +339,7 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
         "start": area.start,
         "stop": area.stop,
         "before": before if len(before) <= width else "…" + before[len(before) - width + 1 :],
-        "words": " ".join(words),
+        "words": words_of(corpus, area),
         "after": after if len(after) <= width else after[: width - 1] + "…",
         "question": item.question,
         "reason": item.reason,
@@ -349,11 +352,16 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
 
 
 def said(words: Sequence[str], reading: Reading) -> str:
-    """Write a reading for people: "PER: Ada; Charles; LOC: Paris", or "none"; a type is named where it changes."""
+    """Write a reading for people: "PER: Ada; Charles; LOC: Paris", or "none"; a type is named where it changes.
+
+    Words are `pieces`; where there are none, the types are all there is to say.
+    """
+    if words and wordless([word.strip() for word in words]):
+        return "; ".join(kind or "span" for _, _, kind in reading) or "none"
     before = [None, *(kind for _, _, kind in reading)]
     return (
         "; ".join(
-            ("" if kind == last else f"{kind or 'span'}: ") + " ".join(words[s:e])
+            ("" if kind == last else f"{kind or 'span'}: ") + "".join(words[s:e]).strip()
             for (s, e, kind), last in zip(reading, before)
         )
         or "none"

@@ -22,6 +22,7 @@ from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
 from lasca.review.queue import REASONS, Item, Queue, found_errors, words_of
+from lasca.review.spans import glued, pieces
 
 __all__ = ["Session"]
 
@@ -219,6 +220,7 @@ class Session:
                 "start": area.start,
                 "stop": area.stop,
                 "tokens": corpus.sequence(area.sequence),
+                "glued": np.flatnonzero(glued(corpus, *corpus.offsets[area.sequence : area.sequence + 2])).tolist(),
                 "candidates": candidates,
                 "types": list(self.project.labels.types),
                 "scheme": self.project.labels.scheme,
@@ -237,9 +239,10 @@ class Session:
             corpus = self._fit.corpus
             rows = []
             for other in others[:MAX_ALIKE]:
-                words = corpus.sequence(other.area.sequence)
-                a = other.area
-                before, after = " ".join(words[max(0, a.start - 8) : a.start]), " ".join(words[a.stop : a.stop + 8])
+                a, (base, end) = other.area, corpus.offsets[other.area.sequence : other.area.sequence + 2].tolist()
+                first = max(0, a.start - 8)
+                near = pieces(corpus, base + first, min(base + a.stop + 8, end))
+                before, after = "".join(near[: a.start - first]).strip(), "".join(near[a.stop - first :]).strip()
                 rows.append(self._short(other) | {"before": before, "after": after})
             return rows
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lasca import schemes
 from lasca.corpus import CrowdCorpus
 
-__all__ = ["Labels", "Span", "Spans", "said_by_everybody"]
+__all__ = ["Labels", "Span", "Spans", "glued", "pieces", "said_by_everybody"]
 
 Span = tuple[int, int, str]
 """Start and stop (half-open) in tokens of the sequence, and the type; for labels of no scheme one token, its label."""
@@ -94,6 +94,20 @@ class Labels:
         """Write spans as codes of n tokens; None where a label is needed that the corpus does not have."""
         found = [self.code.get(name, -1) for name in self.tags(spans, n)]
         return None if min(found, default=0) < 0 else found
+
+
+def glued(corpus: CrowdCorpus, start: int, stop: int) -> list[bool]:
+    """Say of tokens of one sequence whether each touches the one before it in the text (no, where that is unknown)."""
+    if corpus.token_chars is None or start >= stop:
+        return [False] * (stop - start)
+    chars = corpus.token_chars[start:stop]
+    return [False, *((chars[1:, 0] == chars[:-1, 1]) & (chars[1:, 1] > chars[1:, 0])).tolist()]
+
+
+def pieces(corpus: CrowdCorpus, start: int, stop: int) -> list[str]:
+    """Return tokens of one sequence as they stood in the text when joined: with a blank before each that had one."""
+    touches = glued(corpus, start, stop)
+    return [word if touch else f" {word}" for word, touch in zip(corpus.tokens[start:stop], touches)]
 
 
 def said_by_everybody(corpus: CrowdCorpus, labels: Labels) -> tuple[Spans, npt.NDArray[np.int64]]:

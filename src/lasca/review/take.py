@@ -20,7 +20,7 @@ import numpy as np
 
 from lasca import align, formats
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError
+from lasca.errors import FormatError, ParameterError, count
 from lasca.formats.write_tables import guarded
 from lasca.review.decisions import Decision
 from lasca.review.items import Reading
@@ -112,7 +112,7 @@ def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[
         if number == "0":
             return ()
         if not 1 <= int(number) <= len(candidates):
-            raise wrong(f"The item has {len(candidates)} candidates")
+            raise wrong(f"The item has {count(len(candidates), 'candidate')}; 0 is none of them")
         return tuple((int(s), int(e), str(k)) for s, e, k in candidates[int(number) - 1]["spans"])
 
     if isinstance(said, list):
@@ -123,7 +123,7 @@ def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[
     text = str(said).strip()
     if text.lower() == "none":
         return ((),)
-    if re.fullmatch(r"[0-9](\+[0-9])*", text):
+    if re.fullmatch(r"[0-9]{1,4}(\+[0-9]{1,4})*", text):
         return tuple(dict.fromkeys(candidate(number) for number in text.split("+")))
     spans = [_SPAN.fullmatch(part) for part in text.split(";")]
     if any(span is None for span in spans):

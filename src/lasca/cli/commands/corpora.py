@@ -12,6 +12,7 @@ from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import DATA, file_name, find_gold, get_corpus, get_data, settings
+from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -22,7 +23,8 @@ app.add_typer(datasets_app, name="datasets")
 MAX_ROWS = 60
 WRITTEN = (
     "conll, jsonl, parquet, huggingface, label-studio, doccano, prodigy, brat, webanno, xmi, cas-json, spacy, offsets, "
-    "mace, table, llm-batch (requests for language models), or lasca: the package's own folder."
+    f"{', '.join(('mace', 'table', *plugin_names('lasca.formats')))}, llm-batch (requests for language models), or "
+    "lasca: the package's own folder."
 )
 FOLDERS = ("lasca", "brat", "webanno", "xmi")
 
@@ -50,7 +52,12 @@ def inspect(
     _show(next(iter(layers.values())), layers)
     show_load_report(found.load_report)
     if not any(corpus.n_annotations or corpus.soft is not None for corpus in layers.values()):
-        say("warning: nobody labelled anything in it, so that there is nothing to infer", "yellow")
+        taught = (
+            ", but a tagger can be taught by its gold: lasca train"
+            if any(corpus.golds for corpus in layers.values())
+            else ""
+        )
+        say(f"warning: nobody labelled anything in it, so that there is nothing to infer{taught}", "yellow")
 
 
 OF_A_LAYER = ("annotations per token", "labels", "Krippendorff's alpha", "Gwet's AC1")
@@ -63,7 +70,8 @@ def _show(corpus: CrowdCorpus, layers: Mapping[str, CrowdCorpus]) -> None:
     same = {k: v for k, v in facts["summary"].items() if len(layers) == 1 or k not in OF_A_LAYER}
     show_table("What is in it", ("", ""), list(same.items()))
     rows = [(a["name"], a["role"], a["annotations"], a["sequences"]) for a in facts["annotators"]]
-    show_table("Annotators", ("name", "role", "annotations", "sequences"), rows, most=MAX_ROWS)
+    if rows:
+        show_table("Annotators", ("name", "role", "annotations", "sequences"), rows, most=MAX_ROWS)
     if len(layers) > 1:
         summaries = {name: _facts(layer)["summary"] for name, layer in layers.items()}
         rows = [(name, *(summary[what] for what in OF_A_LAYER)) for name, summary in summaries.items()]
@@ -80,7 +88,7 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
     from lasca import evaluate, schemes
 
     per_token = np.diff(corpus.token_start)
-    agreed = evaluate.agreement(corpus)
+    agreed = evaluate.agreement(corpus.crowd())
     n = np.bincount(corpus.annotation_annotator, minlength=corpus.n_annotators)
     pairs = np.unique(
         corpus.annotation_annotator.astype(np.int64) * max(corpus.n_sequences, 1)
@@ -118,8 +126,8 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
 @app.command()
 def convert(
     data: options.Data,
-    output: Annotated[Path, typer.Argument(help="The file or folder to write.")],
-    to: Annotated[str, typer.Option("--to", "-t", help=WRITTEN)],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file or folder to write.")],
+    to: Annotated[str, typer.Option("--to", "-t", metavar="FORMAT", help=WRITTEN)],
     format: options.Format = "auto",
     reader: options.Reader = None,
     writer: Annotated[
@@ -189,7 +197,7 @@ def shard(
 @app.command()
 def simulate(
     data: Annotated[str, typer.Argument(metavar="DATA", help=f"{DATA} With --shards also: big, which needs no data.")],
-    output: Annotated[Path, typer.Argument(help="The folder to write (a LASCA corpus).")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The folder to write (a LASCA corpus).")],
     gold: Annotated[
         str | None, typer.Option(help="The gold the crowd starts from; the first one if not given.")
     ] = None,

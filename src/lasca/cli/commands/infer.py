@@ -131,8 +131,9 @@ def compare(
         print_json([line.to_dict() for line in lines])
         return
     if not lines[0].scores:
-        out.print("There is no gold in DATA: only times can be compared.")
-        show_table("Models", ("model", "CPU s", "s"), [(c.model, c.cpu_seconds, c.wall_seconds) for c in lines])
+        out.print(f"There is no gold in DATA: how often models give the label that {lines[0].model} gives, and times.")
+        rows = [(c.model, f"{100 * c.same:.2f}", c.cpu_seconds, c.wall_seconds) for c in lines]
+        show_table("Models", ("model", f"% as {lines[0].model}", "CPU s", "s"), rows)
     for part in lines[0].scores:
         _show_part(part, lines)
     for line in lines:
@@ -154,7 +155,7 @@ def _show_part(part: str, lines: list[Comparison]) -> None:
 
 @app.command()
 def ambiguity(
-    folder: Annotated[str, typer.Argument(help="A folder that `lasca aggregate` or `lasca run` wrote.")],
+    folder: Annotated[str, typer.Argument(metavar="OUT", help="A folder that `lasca aggregate` or `lasca run` wrote.")],
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="A folder to write them to: CSV, JSONL, Parquet, Label Studio tasks."),

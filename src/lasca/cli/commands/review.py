@@ -12,9 +12,9 @@ import typer
 
 from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report
+from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report
 from lasca.cli.options import settings
-from lasca.errors import LascaError, ParameterError, StoreError, excerpt
+from lasca.errors import LascaError, ParameterError, StoreError, count, excerpt
 
 PseudonymsOption = Annotated[
     bool, typer.Option("--pseudonyms", help="Keep reviewers as R1, R2, …; as `lasca run --pseudonyms` does.")
@@ -55,13 +55,19 @@ def review(
 
             webbrowser.open(url)
 
-    serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
+    try:
+        serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
+    finally:
+        made = count(len(project.standing()), "decision")
+        say(f"{made} in {folder / 'decisions.sqlite'}; go on any time, or: {command('finish', folder, '-o', 'FINAL')}")
 
 
 @app.command()
 def decide(
     folder: options.Folder,
-    decisions: Annotated[Path, typer.Argument(help="A filled-in queue.csv, JSON, or an export with decisions.")],
+    decisions: Annotated[
+        Path, typer.Argument(metavar="DECISIONS", help="A filled-in queue.csv, JSON, or an export with decisions.")
+    ],
     who: Annotated[str, typer.Option(help="Who decided, where the file does not say.")] = "reviewer",
     format: Annotated[str, typer.Option("--format", "-f", help="The format of an export, or auto.")] = "auto",
     pseudonyms: PseudonymsOption = False,
@@ -73,14 +79,16 @@ def decide(
     project = Project(folder, pseudonyms=pseudonyms)
     made = read_decisions(decisions, project.corpus, _queue_rows(folder), who=who, format=format)
     if not made:
-        raise ParameterError("decisions", str(decisions), "a file in which something is decided")
+        raise ParameterError(
+            "decisions", str(decisions), "a file in which something is decided (in queue.csv, the column decision)"
+        )
     project.check(made)
     project.log.add(made)
     areas, same = project.log.agreement()
     by = ", ".join(
         f"{excerpt(project.log.name_of(name), 40)} {n:,}" for name, n in Counter(d.who for d in made).items()
     )
-    out.print(f"{len(made):,} decisions taken ({by}); {len(project.standing()):,} stand in all", markup=False)
+    out.print(f"{count(len(made), 'decision')} taken ({by}); {len(project.standing()):,} stand in all", markup=False)
     if areas:
         out.print(f"{areas:,} areas have second opinions, {same:,} of them agree", markup=False)
 
@@ -112,7 +120,7 @@ def accept(
     with progress_bar("inferring anew with what was decided") as report:
         fit = project.fit(progress=report)
     promise = project.promise(fit, error=error, confidence=confidence)
-    words = promise_words(promise)
+    words = promise_words(promise, folder)
     if json:
         print_json(
             {
@@ -128,9 +136,9 @@ def accept(
         raise typer.Exit(1)
 
 
-def promise_words(promise: Any) -> str:
-    """Say in a sentence what is promised, or what is missing."""
-    seen = f"{promise.audited:,} of {promise.total:,} items were audited, {promise.wrong:,} of them were wrong"
+def promise_words(promise: Any, folder: Path | None = None) -> str:
+    """Say in a sentence what is promised, or what is missing; with the folder of the run also how to go on."""
+    seen = f"{promise.audited:,} of {count(promise.total, 'item')} were audited, {promise.wrong:,} of them were wrong"
     if promise.waiting:
         seen += (
             f"; {promise.waiting:,} more do not count until the one that was skipped before them is answered, "
@@ -149,10 +157,10 @@ def promise_words(promise: Any) -> str:
             f"{seen}. Ask for a larger --error"
         )
     what = "an audit" if not promise.audited else "a larger audit"
-    return (
-        f"Nothing can be promised without {what}: {seen}. If {promise.more:,} more items of the audit were right, "
-        "that would do; they are part of the queue: lasca review OUT"
-    )
+    words = f"Nothing can be promised without {what}: {seen}. If {promise.more:,} more were right, that would do"
+    if folder is not None:
+        words += f". They come between the others in: {command('review', folder, '--audit', 1)} (one behind every item)"
+    return words
 
 
 @app.command()
@@ -163,7 +171,12 @@ def finish(
         float | None, typer.Option(min=0.0001, max=0.5, help="Put the promise at this error on the card.")
     ] = None,
     confidence: options.Confidence = 0.95,
-    to: Annotated[list[str] | None, typer.Option("--to", help="A further format, such as label-studio.")] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to", metavar="FORMAT", help="A further format that `lasca convert` writes, such as label-studio."
+        ),
+    ] = None,
     names: Annotated[bool, typer.Option("--names", help="Name annotators and reviewers on the card.")] = False,
     refit: Annotated[bool, typer.Option(help="Infer the rest anew with what was decided.")] = True,
     overwrite: options.Overwrite = False,
@@ -184,7 +197,7 @@ def finish(
     card = write(project, output, fit=fit, names=names, more=tuple(to or ()), promise=promised, overwrite=overwrite)
     by = ", ".join(f"{name} {n:,}" for name, n in card["tokens_by_source"].items())
     out.print(f"Tokens by source: {excerpt(by, 200)}", markup=False)
-    say(f"wrote labels.csv, labels.conll, labels.jsonl, labels.parquet, spans.jsonl and card.md to {output}")
+    say(f"wrote card.md, labels.csv, spans.jsonl and {len(list(output.iterdir())) - 3} more files to {output}")
 
 
 @app.command(name="next")
@@ -235,13 +248,18 @@ def next_votes(
         write_lines(place / "next.jsonl", rows)
         write_json(place / "label-studio.json", given)
     total = sum(a.gain for a in made)
-    out.print(f"{len(made):,} votes handed out; they are expected to remove {total:.1f} errors", markup=False)
+    if made:
+        asked = count(len({a.annotator for a in made}), "annotator")
+        out.print(f"{count(len(made), 'document')} for {asked}: expected to right {total:.1f} labels of tokens")
+    else:
+        out.print("Nothing was handed out")
     if not made and names is None:
         say("the annotators have labelled whatever is not sure: name new people with --annotators anna,ben")
     elif len(made) < budget:
         say(
-            "there are no more: those who are asked have labelled the rest, or it is sure, or they have --most; "
-            "--annotators names new people"
+            "there are no more: those who are asked have labelled the rest, or it is sure"
+            + (", or they have as many as --most allows" if most is not None else "")
+            + "; --annotators names new people"
         )
     say(f"wrote next.csv, next.jsonl and label-studio.json to {output}")
 
@@ -249,7 +267,7 @@ def next_votes(
 @app.command()
 def update(
     folder: options.Folder,
-    data: Annotated[list[str], typer.Argument(metavar="NEW...", help="Files with new annotations.")],
+    data: Annotated[list[str], typer.Argument(metavar="NEW", help="Files with new annotations.")],
     output: options.Out,
     format: options.Format = "auto",
     reader: options.Reader = None,
@@ -274,7 +292,7 @@ def update(
     show_load_report(LoadReport.from_dict(said["load_report"]))
     for line in update_words(said):
         out.print(line, markup=False, soft_wrap=True)
-    say(f"wrote {output}; go on with: lasca review {output}")
+    say(f"wrote {output}; go on with: {command('review', output)}")
 
 
 def update_words(said: dict[str, Any]) -> list[str]:
@@ -294,7 +312,7 @@ def update_words(said: dict[str, Any]) -> list[str]:
             lines.append(f"New {what}: {len(said[what]):,} ({shown}{', …' if len(said[what]) > 10 else ''})")
     first = flipped["examples"][:1]
     example = "".join(f" – for example {excerpt(e['token'], 40)}: {e['before']} is now {e['after']}" for e in first)
-    lines.append(f"Labels of old texts that flipped: {flipped['tokens']:,} tokens{example}")
+    lines.append(f"Labels of old texts that flipped: {count(flipped['tokens'], 'token')}{example}")
     lines.append(f"Annotators whose reliability moved: {len(said['moved']):,}")
     lines += [f"  {excerpt(m['name'], 40)}: {m['before']:.3f} is now {m['after']:.3f}" for m in said["moved"][:10]]
     if said["decisions"]:

@@ -16,10 +16,10 @@ import typer
 from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.commands.infer import show_ambiguous, show_annotators
-from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_warnings
+from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report, show_warnings
 from lasca.cli.options import get_corpus, settings
 from lasca.defaults import DEFAULT_MODEL, DEFAULT_OBJECTIVE
-from lasca.errors import FormatError, LascaError, ParameterError
+from lasca.errors import FormatError, LascaError, ParameterError, excerpt
 
 if TYPE_CHECKING:
     from lasca.pipeline.way import Run
@@ -147,6 +147,23 @@ def stoppable(progress: Any) -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
+def show_gold(done: Run, gold: str) -> None:
+    """Say how good the labels are by a gold."""
+    from lasca.report.labels import copied
+
+    scores = done.truth.score(done.corpus, gold)
+    if not scores.n_tokens:
+        return
+    spans = "" if scores.f1 is None else f", F1 of spans {100 * scores.f1:.1f} %"
+    own = (
+        " It is what annotators said themselves, which flatters."
+        if copied(done.corpus, done.corpus.golds[gold])
+        else ""
+    )
+    words = f"Against the gold {excerpt(gold, 40)}: {100 * scores.accuracy:.1f} % of the tokens right{spans}.{own}"
+    out.print(words, markup=False)
+
+
 def show_run(done: Run, output: Path) -> None:
     """Say what came out, and where it is."""
     from lasca.report.headline import headline
@@ -156,15 +173,20 @@ def show_run(done: Run, output: Path) -> None:
     words = headline(done.corpus, done.truth, queue)
     for name in ("read", "sure", "person"):
         out.print(words[name], markup=False)
+    gold = done.corpus.gold_name(done.record["parameters"].get("gold"))
+    if gold is not None:
+        show_gold(done, gold)
     show_warnings(done.record["warnings"])
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
-    following = f"lasca review {output}" if len(queue) else f"lasca finish {output} -o FINAL"
+    following = command("review", output) if len(queue) else command("finish", output, "-o", "FINAL")
     out.print(f"Next: {following}", markup=False, soft_wrap=True)
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `lasca run` or `lasca aggregate` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A folder that `lasca run` or `lasca aggregate` wrote.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     gold: options.Gold = None,
     models: Annotated[
@@ -231,7 +253,7 @@ def demo(
 @app.command()
 def warm(
     data: Annotated[
-        list[str] | None, typer.Argument(metavar="[DATA...]", help="Your data, or the demo's.", show_default=False)
+        list[str] | None, typer.Argument(metavar="DATA", help="Your data, or the demo's.", show_default=False)
     ] = None,
     format: options.Format = "auto",
     reader: options.Reader = None,

@@ -150,12 +150,16 @@ def _confusion(corpus: CrowdCorpus, target: Any, objective: str, found: Path) ->
 
 @app.command()
 def tag(
-    tagger: Annotated[Path, typer.Argument(help="A tagger that `lasca train` wrote; OUT/tagger of `lasca run`.")],
+    tagger: Annotated[
+        Path, typer.Argument(metavar="TAGGER", help="A tagger that `lasca train` wrote; OUT/tagger of `lasca run`.")
+    ],
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A file, a folder, or - for stdin.")] = "-",
     output: Annotated[
         str, typer.Option("--output", "-o", help="A file, or - for stdout; for a folder as INPUT, a folder.")
     ] = "-",
-    text: Annotated[bool, typer.Option("--text", help="INPUT is text, one sentence per line.")] = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="INPUT is a file of text (or stdin), one sentence per line.")
+    ] = False,
     spans: Annotated[
         bool,
         typer.Option(
@@ -333,8 +337,10 @@ class _Tagging:
 
 @app.command()
 def evaluate(
-    gold: Annotated[str, typer.Argument(help="Data with the gold labels.")],
-    predicted: Annotated[str, typer.Argument(help="Data with the labels to judge: the same tokens.")],
+    gold: Annotated[str, typer.Argument(metavar="GOLD", help="Data with the gold labels.")],
+    predicted: Annotated[
+        str, typer.Argument(metavar="PREDICTED", help="Data with the labels to judge: the same tokens.")
+    ],
     gold_name: Annotated[str | None, typer.Option(help="Which gold of GOLD; the first one if not given.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Spans must be legal by their scheme.")] = False,
     json: options.Json = False,

@@ -63,7 +63,7 @@
   }
 
   function item(row) {
-    const sentence = make("p", "sentence", text(row.b), row.b ? " " : "", make("mark", "", text(row.t)), row.a ? " " : "", text(row.a));
+    const sentence = make("p", "sentence", text(row.b), make("mark", "", text(row.t)), text(row.a));
     sentence.dir = "auto";
     const score = make("span", "score", data.probability ? percent(row.s) : row.s.toFixed(2));
     score.title = data.probability ? "probability of two readings" : "ambiguity score";
@@ -73,7 +73,7 @@
   /* --- the list of ambiguous tokens: filter, search, show more ------------------------------------------------- */
   const list = byId("tokens"), pair = byId("pair"), search = byId("search"), more = byId("more"), found = byId("found");
   const haystack = data.rows.slice(0, data.listed).map((row) =>
-    [row.b, row.t, row.a, row.i, ...row.v.map(([a]) => data.names[a])].join(" ").toLowerCase());
+    [row.b + row.t + row.a, row.i, ...row.v.map(([a]) => data.names[a])].join(" ").toLowerCase());
   let matches = [], shown = 0;
 
   function showMore() {
@@ -97,7 +97,7 @@
     showMore();
   }
 
-  byId("filters").hidden = false;
+  byId("filters").hidden = !data.listed;
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   pair.addEventListener("change", filter);
   search.addEventListener("input", filter);

@@ -81,7 +81,7 @@
     if (!chosen) return;
     const found = await ask("item", { item: chosen.item, votes: votes ? "1" : "0" });
     if (!items[at] || items[at].item !== chosen.item) return;
-    current = found;
+    current = { ...found, glued: new Set(found.glued), wordless: found.tokens.every((token) => token === "_") };
     reading = found.candidates[0].spans.map((span) => [...span]);
     active = 0;
     byId("missed").checked = false;
@@ -98,9 +98,12 @@
 
   function words(spans) {
     if (!spans.length) return current.scheme ? "none" : "–";
+    if (current.wordless) return spans.map(([, , kind]) => kind || "span").join("; ");
     const type = (kind, i) => (i && spans[i - 1][2] === kind ? "" : `${kind || "span"}: `);  // named where it changes
-    return spans.map(([start, stop, kind], i) => type(kind, i) + current.tokens.slice(start, stop).join(" ")).join("; ");
+    const text = (start, stop) => current.tokens.slice(start, stop).map((token, i) => (i ? blank(start + i) : "") + token).join("");
+    return spans.map(([start, stop, kind], i) => type(kind, i) + text(start, stop)).join("; ");
   }
+  const blank = (i) => (current.glued.has(i) ? "" : " ");  // as the text had it
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
   function draw() {
@@ -112,9 +115,10 @@
     const sentence = byId("sentence");
     sentence.replaceChildren();
     let open = null;
-    current.tokens.forEach((token, i) => {
+    if (current.wordless) sentence.append(make("mark", "active", make("bdi", "", current.words)));  // the file had no words
+    else current.tokens.forEach((token, i) => {
       const k = reading.findIndex(([start, stop]) => start <= i && i < stop);
-      if (i) (open && k >= 0 && reading[k][0] < i ? open : sentence).append(" ");
+      if (i) (open && k >= 0 && reading[k][0] < i ? open : sentence).append(blank(i));
       if (k >= 0) {
         if (reading[k][0] === i) { open = make("mark", k === active ? "active" : ""); sentence.append(open); }
         open.append(make("bdi", "", token));
@@ -126,7 +130,8 @@
     });
     sentence.classList.toggle("more", sentence.scrollHeight > sentence.clientHeight + 4);
     const first = sentence.querySelector("mark, .area");
-    if (first) sentence.scrollTop = Math.max(first.offsetTop - sentence.offsetTop - 60, 0);
+    const line = parseFloat(getComputedStyle(sentence).lineHeight);  // no line is cut in half
+    if (first) sentence.scrollTop = Math.max(Math.round((first.offsetTop - sentence.offsetTop) / line) - 2, 0) * line;
     byId("candidates").replaceChildren(...current.candidates.map((candidate, i) => {
       const button = make("button", "", make("kbd", "", String(i + 1)), " ", make("bdi", "", words(candidate.spans)));
       button.type = "button";
@@ -138,8 +143,10 @@
       button.addEventListener("click", () => decide([candidate.spans]));
       return make("li", "", button);
     }));
-    byId("taken").textContent = words(reading).slice(0, 60);
+    const taken = words(reading);
+    byId("taken").textContent = taken.length > 60 ? `${taken.slice(0, 59)}…` : taken;
     byId("edit").hidden = !reading.length;
+    for (const button of document.querySelectorAll("#edit button, [data-key='0']")) button.hidden = !current.scheme;  // every token has one label
     document.querySelector("[data-key=a]").hidden = current.candidates.length < 2;
     document.querySelector("[data-key=b]").hidden = !current.alike;
     if (reading[active]) byId("type").value = reading[active][2];
@@ -151,7 +158,7 @@
     const share = found.decided / Math.max(found.decided + found.open, 1);
     byId("bar").style.width = `${100 * share}%`;
     const parts = [`${found.decided.toLocaleString("en")} decided`, `${found.open.toLocaleString("en")} open`,
-      `about ${Math.round(found.errors).toLocaleString("en")} errors left`, `the next removes about ${found.gain.toFixed(1)}`];
+      `about ${Math.round(found.errors).toLocaleString("en")} error${Math.round(found.errors) === 1 ? "" : "s"} left`, `the next removes about ${found.gain.toFixed(1)}`];
     if (found.audited) parts.push(`${found.audited} audited` +
       (found.waiting ? ` (${found.waiting} count once the skipped one before, last in the list, is answered)` : ""));
     if (found.second.areas) parts.push(`second opinions ${found.second.same}/${found.second.areas} agree`);
@@ -269,6 +276,7 @@
     button.addEventListener("click", () => { press(button.dataset.key, false); byId("main").focus({ preventScroll: true }); });
   }
   byId("type").addEventListener("change", () => { if (reading[active]) { reading[active][2] = byId("type").value; draw(); } });
+  addEventListener("resize", () => { if (current) draw(); });  // what is asked stays in sight
   byId("find").addEventListener("submit", (event) => event.preventDefault());
   byId("search").addEventListener("input", () => load().catch((error) => notice(error.message)));
   byId("second").addEventListener("change", () => load().catch((error) => notice(error.message)));
