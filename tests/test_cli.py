@@ -117,6 +117,8 @@ def test_the_whole_way_step_by_step(lasca_, tmp_path: Path, capsys: pytest.Captu
     text = tmp_path / "text.txt"
     text.write_text("Ada Lovelace visited New York .\n", "utf-8")
     capsys.readouterr()
+    assert lasca_("tag", tmp_path / "tagger", "Ada runs", "--text") == 2
+    assert "Text itself goes to standard input" in capsys.readouterr().err
     assert lasca_("tag", tmp_path / "tagger", text, "--text", "--proba") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines[:6]] == ["Ada", "Lovelace", "visited", "New", "York", "."]

@@ -18,7 +18,7 @@ from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import find_gold, get_corpus, settings
-from lasca.errors import ParameterError
+from lasca.errors import FormatError, ParameterError
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -201,6 +201,9 @@ def tag(
             n = tag_shards(tagger, source, output, proba=proba, engine=engine, overwrite=overwrite)
         say(f"tagged {n:,} sentences in parts into {output}")
         return
+    if (text or spans) and source != "-" and not Path(source).exists():
+        hint = "Text itself goes to standard input: echo TEXT | lasca tag TAGGER --text"
+        raise FormatError("there is no such file or folder", path=source, hint=hint)
     rule = tokenizer if spans else tokenizer or "whitespace"
     tokenizer_of(rule)
     folder = Path(source).is_dir()
@@ -229,7 +232,6 @@ def tag(
 
 def _lines(source: str, alone: bool) -> Iterator[str]:
     """Give the lines of a file, or of standard input as they come; unless they stand alone, a blank one ends a file."""
-    from lasca.errors import FormatError
     from lasca.formats.sources import files_of
 
     if source != "-":
