@@ -133,9 +133,10 @@ def test_people_are_believed_by_their_weight() -> None:
     assert unanimous(block, copies)[0].tolist() == [1]
 
 
-def known(*said: str) -> Crowd:
-    corpus = corpus_of(*said)
-    look = Look(corpus.labels, Families(np.arange(len(said)), np.zeros(len(said))))
+def known(*said: str, family: tuple[int, ...] = ()) -> Crowd:
+    """Return what is known of a crowd; members of a family are copies."""
+    corpus, own = corpus_of(*said), np.array(family or range(len(said)))
+    look = Look(corpus.labels, Families(own, (np.bincount(own)[own] > 1) * 1.0))
     return look.crowd(look.summarise(block_of(corpus)))
 
 
@@ -144,15 +145,30 @@ def test_marks_of_one_annotator_are_the_mean_over_votes() -> None:
 
 
 def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:
-    """Of own marks per expected mark: (1 .. 4 + 1) / (4 + 1)."""
+    """Of own marks per expected mark: (1 .. 4 + 1) / (4 + 1), without the one above the quartile of all."""
     four = Rates(known("XOOOO", "XXOOO", "XXXOO", "XXXXO"))
     said = np.full((4, four.own.shape[1]), 4.0)
-    assert four.ratios(said, 0 * said)[0] == pytest.approx((0.8 + 1.0) / 2)
+    assert four.ratios(said, 0 * said)[0] == pytest.approx(0.6 + 0.2 * (0.75 - 0.5) * 3)
     assert four.least_ratio == 0.75
     two = Rates(known("XOOOO", "XXXXO"))
     assert two.ratios(said[:2], 0 * said[:2])[0] == pytest.approx((0.4 + 1.0) / 2)
     marks = np.full(two.own.shape[1], 4.0)
     assert two.held(0 * marks, said[:2], 0 * said[:2], marks)[0] == pytest.approx(np.log(1 / 0.7))
+
+
+def test_what_one_source_marks_everywhere_is_supported_by_nobody() -> None:
+    """People mark every second token of theirs, a machine (or a family of two) every token; everything is expected."""
+    people, machine = ["XO......", "..XO....", "....XO..", "......XO"], "X" * 8
+
+    def ratio(*said: str, family: tuple[int, ...] = ()) -> float:
+        crowd = known(*said, family=family)
+        return float(Rates(crowd).ratios(crowd.given[:, None].repeat(crowd.own.shape[1], 1), 0 * crowd.own)[0])
+
+    assert ratio(machine, *people) == pytest.approx(2 / 3)
+    assert ratio(machine, machine, *people, family=(0, 0, 2, 3, 4, 5)) == pytest.approx(2 / 3)
+    of_two = ratio(machine, machine, "XO" * 4, "XO" * 4, family=(0, 0, 2, 2))  # of two families none is left out
+    assert of_two == pytest.approx(1.0)
+    assert ratio(machine, machine, machine, family=(0, 0, 0)) == pytest.approx(1.0)
 
 
 def test_most_voices_hold_rates_from_below() -> None:
@@ -171,9 +187,7 @@ def test_most_voices_hold_rates_from_below() -> None:
     assert held(-0.2, 40.0) == 0.0
     assert held(0.0, 0.0) == -0.5
     assert known("XXX..", "..XOO").agreed[0] == 1
-    corpus = corpus_of("XXXOO", "XXOOO")
-    look = Look(corpus.labels, Families(np.array([0, 0]), np.array([1.0, 1.0])))
-    assert look.crowd(look.summarise(block_of(corpus))).agreed[0] == 0
+    assert known("XXXOO", "XXOOO", family=(0, 0)).agreed[0] == 0
 
 
 @pytest.mark.parametrize("together", [False, True])

@@ -7,7 +7,9 @@
   it out (`overruling`).
 - *Rates.* How much is marked, in all and of each type, stays within what annotators support: the upper quartile of the
   ratio (marks of an annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight against
-  the kind of mark holds it there. With two annotators it is the median, and 1: who of two misses much cannot be told.
+  the kind of mark holds it there. No source supports a rate by itself: the family or annotator with the most votes of
+  those above the quartile is left out of it. With two annotators it is the median, and 1: who of two misses much cannot
+  be told.
   Each type is held by itself: a source that sees one type everywhere (a language model that takes every number for a
   name) is outvoted there, and not believed because it marks little of the others. Who marks another type on the tokens
   of one has seen something there, and counts as having marked it.
@@ -45,6 +47,8 @@ UNANIMOUS = 3
 FIRST_ASLEEP, LOOKED = 0.1, (0.5, 5.0)
 """The rate of sequences in which an annotator did not look, at first; pseudo-counts of such, and of all sequences."""
 QUARTILE = 0.75
+TWO = 0.4
+"""From which sum of squared shares of the votes on a crowd is two people (a half; a third of three)."""
 LEAST_AGREED = 0.75
 """The share of what more than half of the voices mark that is marked at least; chosen among .5, .75 and 1 on simulated
 language models (rows `llm-spans*` of the bench, other seeds). Crowds of people are far above it."""
@@ -254,7 +258,9 @@ class Rates:
         self.given, self.own, self.agreed = crowd.given, crowd.own, crowd.agreed
         alone = 1.0 / crowd.annotators
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
-        if alone > 0.4:  # of two people nobody can say who misses much: what they mark in the mean is the most
+        self.family, by_family = crowd.families.family, np.bincount(crowd.families.family, crowd.given)
+        self.few = float((by_family**2).sum()) > TWO * float(by_family.sum()) ** 2
+        if alone > TWO:  # of two people nobody can say who misses much: what they mark in the mean is the most
             self.level, self.least_ratio = 0.5, 1.0
 
     def sums(self, block: Block, weight: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
@@ -272,14 +278,26 @@ class Rates:
         return said, other, marks[_several(np.bincount(token, weight, len(block)))].sum(axis=0)
 
     def ratios(self, said: Floats, other: Floats) -> Floats:
-        """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark."""
-        ratio = (self.own + other + 1.0) / (said + 1.0)
-        return np.array([self._middle(kind) for kind in ratio.T])
+        """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark.
 
-    def _middle(self, ratio: Floats) -> float:
+        Where there are more than two voices it is that of the others: of those who are above it, the family (or the
+        one annotator) with the most votes is left out. Who votes everywhere, as machines do, is much of the crowd, and
+        what they alone mark is supported by nobody.
+        """
+        ratio = (self.own + other + 1.0) / (said + 1.0)
+        return np.array([self._supported(kind) for kind in ratio.T])
+
+    def _supported(self, ratio: Floats) -> float:
+        middle = self._middle(ratio, self.given)
+        if self.few:
+            return middle
+        above = np.bincount(self.family, np.where(ratio >= middle, self.given, 0.0))
+        return self._middle(ratio, np.where(self.family == above.argmax(), 0.0, self.given))
+
+    def _middle(self, ratio: Floats, given: Floats) -> float:
         order = np.argsort(ratio, kind="stable")
-        order = order[self.given[order] > 0]
-        share = self.given[order] / self.given.sum()
+        order = order[given[order] > 0]
+        share = given[order] / given.sum()
         return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
 
     def held(self, weight: Floats, said: Floats, other: Floats, found: Floats) -> Floats:
