@@ -487,3 +487,15 @@ def test_nothing_in_numbered_rows_is_outside(tmp_path: Path) -> None:
     corpus = read(path, column=4)
     assert [corpus.labels[code] for code in corpus.golds["gold"]] == ["B-PER", "O", "B-LOC"] * 2
     assert corpus.load_report.counts["_ taken as O, of which there is none"] == 2
+
+
+def test_remarks_that_some_rows_have_behind_their_tags(tmp_path: Path) -> None:
+    """Universal NER names who marked a token, in rows that are marked only."""
+    path = tmp_path / "x.iob2"
+    path.write_text("1\tIn\tO\n2\tNew\tB-LOC\t-\tada\n3\tYork\tI-LOC\t-\tben\n\n1\tIt\tO\n2\trained\tO\n")
+    corpus = read(path)
+    assert [corpus.labels[code] for code in corpus.golds["gold"]] == ["O", "B-LOC", "I-LOC", "O", "O"]
+    assert corpus.load_report.counts["remarks behind the labels left out"] == 2
+    path.write_text("In\tO\nNew\tO\tB-LOC\nYork\tO\tI-LOC\nIt\tO\nis\tO\n")  # a second annotator's, perhaps
+    with pytest.raises(FormatError):
+        read(path)

@@ -562,3 +562,11 @@ def test_annotations_by_their_numbers_only_are_refused() -> None:
     bare = {"id": 7, "data": {"text": TEXT}, "annotations": [11, 12]}
     with pytest.raises(FormatError, match="2 annotations are given by their numbers only"):
         read(bare)
+
+
+def test_a_prediction_by_its_number_is_found_in_the_annotation_that_began_with_it() -> None:
+    model = {"id": 11, "model_version": "gpt-4", "result": [result(**PER)]}
+    given = task({"completed_by": 3, "result": [result(**LOC)], "prediction": model})
+    corpus = read({**given, "predictions": [11, 12]})
+    assert dict(zip(corpus.annotators, corpus.kinds)) == {"3": "person", "gpt-4": "model"}
+    assert corpus.load_report.counts["predictions without content"] == 1

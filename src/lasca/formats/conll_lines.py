@@ -1,10 +1,11 @@
 """What all CoNLL readers share: lines into rows of cells, rows into sequences, and what the columns are.
 
-A file is tab-separated if most of its lines hold a tab, else separated by runs of spaces. A line without anything in
-it (tabs and spaces aside) ends a sequence, and so does a `-DOCSTART-` line, which also begins a document. Comments:
-`# key = value` goes with the sequence that follows; any other line that begins with "# " is a comment unless what
-follows are labels that occur elsewhere in the file (`# O` may be the token "#"), or it has the tabs of a row. Every row
-must have as many cells as the first one. A CSV file with a row per token is read as well; there the header may name a
+A file is tab-separated if most of its lines hold a tab, else separated by runs of spaces. A line without anything in it
+(tabs and spaces aside) ends a sequence, and so does a `-DOCSTART-` line, which also begins a document. Comments: `# key
+= value` goes with the sequence that follows; any other line that begins with "# " is a comment unless what follows are
+labels that occur elsewhere in the file (`# O` may be the token "#"), or it has the tabs of a row. Every row must have
+as many cells as the first one; remarks that only some rows of a tab-separated file have behind their labels (Universal
+NER: who marked the token) are left out. A CSV file with a row per token is read as well; there the header may name a
 column of sequences (`sentence_id`), by which the rows are grouped then: an empty cell goes on with the one above.
 
 The columns of a file without a header are several annotators' labels, or layers of one annotation. They are annotators'
@@ -75,6 +76,7 @@ class Table:
     n_columns: int
     n_comments: int
     n_documents: int
+    n_remarks: int = 0
 
 
 def text_lines(text: str) -> list[str]:
@@ -96,8 +98,8 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
+    table = Table([], None, 0, 0, 0, _cut_remarks(rows) if by_tab else 0)
     known = labels_elsewhere(rows)
-    table = Table([], None, 0, 0, 0)
     block = Block()
     for (number, cells), line in zip(rows, lines):
         if not cells[0].strip(" ") and not any(cells[1:]):
@@ -120,6 +122,21 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.rows.append((number, cells))
     _closed(table, block)
     return _grouped(table, file)
+
+
+def _cut_remarks(rows: list[tuple[int, list[str]]]) -> int:
+    """Cut off the cells that a few rows have behind their tags, unless these are tags, too; return in how many rows."""
+    plain = [cells for _, cells in rows if any(cells) and not cells[0].startswith("#") and cells[0] != DOCSTART]
+    widths = Counter(map(len, plain))
+    if len(widths) != 2 or min(widths) < 2 or 2 * widths[min(widths)] < len(plain):
+        return 0
+    longer = [cells for cells in plain if len(cells) > min(widths)]
+    tagged = all(_TAG.match(cells[min(widths) - 1]) for cells in plain)
+    if not tagged or any(_TAG.match(cell) for cells in longer for cell in cells[min(widths) :]):
+        return 0
+    for cells in longer:
+        del cells[min(widths) :]
+    return len(longer)
 
 
 def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
