@@ -141,10 +141,11 @@ PLACED = [
     {"text": "Ada", "start_pos": 0, "end_pos": 3, "labels": [{"value": "PER", "confidence": 0.9}]},
     {"word": "Ada", "type": "PER"},
     {"name": "Ada", "entity_type": "PER"},
+    {"entity": "PER", "word": "Ada", "start": 0, "end": 3},
 ]
 
 
-@pytest.mark.parametrize("entity", PLACED, ids=["transformers", "flair", "quotes", "names"])
+@pytest.mark.parametrize("entity", PLACED, ids=["transformers", "flair", "quotes", "names", "gliner"])
 def test_texts_with_entities(tmp_path: Path, entity: dict[str, Any]) -> None:
     rows = [{"text": "Ada left", "entities": [entity]}, {"text": "It rained", "entities": []}]
     found = votes(load(tmp_path, "ben.json", rows))
@@ -226,3 +227,8 @@ def test_texts_in_a_list_for_each_column(tmp_path: Path) -> None:
     assert {name: sorted(labels) for name, labels in votes(corpus).items()} == {"ben": ["neg", "pos"]}
     with pytest.raises(FormatError):  # one text, and not four
         load(tmp_path, "x.json", {"words": WORDS, "confidence": [1, 1, 1, 1]})
+
+
+def test_tags_of_single_tokens_are_no_labels_of_spans(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot be told"):
+        load(tmp_path, "x.json", [{"text": "Ada left", "entities": [{**PLACED[-1], "entity": "B-PER"}]}])

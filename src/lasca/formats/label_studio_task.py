@@ -149,7 +149,9 @@ class Task:
             return found[0]
         if not self.spans and (not found or (self.tally.documents and not self.minimal)):
             return ""
-        longest = max(found or self.data, key=lambda key: len(str(self.data[key])), default="…")
+        longest = max(
+            found or self.data, key=lambda key: ("text" in key.lower(), len(str(self.data[key]))), default="…"
+        )
         raise FormatError(
             f"it is not clear which value of the task is its text: {excerpt(', '.join(found or self.data), 400)}",
             path=self.where,

@@ -257,6 +257,8 @@ def _entity(entry: Any) -> Row | None:
     inner = plain.get("labels")
     if label is None and isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], dict):
         label = inner[0].get("value")  # Flair
+    if label is None and "word" in plain and str(plain.get("entity"))[1:2] != "-":  # else B-PER: pieces of spans
+        label = plain.get("entity")
     words = next((plain[key] for key in WORDS if isinstance(plain.get(key), str) and plain[key]), None)
     start, end = (next((plain[key] for key in keys if key in plain), None) for keys in (START, END))
     if not isinstance(label, str) or not label:
