@@ -236,3 +236,12 @@ def test_headers_are_no_tokens(tmp_path: Path) -> None:
     corpus = read(tmp_path, format="conll-folder")
     assert corpus.n_tokens == 4
     assert corpus.labels == ("B-LOC", "B-PER", "O")
+
+
+def test_labels_with_blanks_in_them(tmp_path: Path) -> None:
+    """Files of Label Studio, one of each annotator; they were read as the gold of two texts."""
+    (tmp_path / "ada.conll").write_text("Ada -X- _ B-Job Title\nLovelace -X- _ I-Job Title\nleft -X- _ O\nit -X- _ O\n")
+    (tmp_path / "ben.conll").write_text("Ada -X- _ O\nLovelace -X- _ O\nleft -X- _ O\nit -X- _ O\n")
+    corpus = read(tmp_path)
+    assert corpus.annotators == ("ada", "ben")
+    assert corpus.labels == ("B-Job Title", "I-Job Title", "O")

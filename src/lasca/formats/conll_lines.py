@@ -4,9 +4,10 @@ A file is tab-separated if most of its lines hold a tab, else separated by runs 
 (tabs and spaces aside) ends a sequence, and so does a `-DOCSTART-` line, which also begins a document. Comments: `# key
 = value` goes with the sequence that follows; any other line that begins with "# " is a comment unless what follows are
 labels that occur elsewhere in the file (`# O` may be the token "#"), or it has the tabs of a row. Every row must have
-as many cells as the first one; remarks that only some rows of a tab-separated file have behind their labels (Universal
-NER: who marked the token) are left out. A CSV file with a row per token is read as well; there the header may name a
-column of sequences (`sentence_id`), by which the rows are grouped then: an empty cell goes on with the one above.
+as many cells as the first one; labels may have blanks in them, and remarks that only some rows of a tab-separated file
+have behind their labels (Universal NER: who marked the token) are left out. A CSV file with a row per token is read as
+well; there the header may name a column of sequences (`sentence_id`), by which the rows are grouped then: an empty cell
+goes on with the one above.
 
 The columns of a file without a header are several annotators' labels, or layers of one annotation. They are annotators'
 only if their labels overlap, and two columns that never say the same of a token are levels of nested names rather than
@@ -32,8 +33,8 @@ from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, TOKEN_NAMES, named,
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "is_header", "labels_elsewhere", "layout_of", "numbered", "overlapping",
-           "read_table", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
+__all__ = ["Block", "Layout", "Table", "even_out", "is_header", "labels_elsewhere", "layout_of", "numbered",
+           "overlapping", "read_table", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
@@ -98,7 +99,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
-    table = Table([], None, 0, 0, 0, _cut_remarks(rows) if by_tab else 0)
+    table = Table([], None, 0, 0, 0, 0 if by_comma else even_out(rows, by_tab))
     known = labels_elsewhere(rows)
     block = Block()
     for (number, cells), line in zip(rows, lines):
@@ -124,19 +125,26 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
     return _grouped(table, file)
 
 
-def _cut_remarks(rows: list[tuple[int, list[str]]]) -> int:
-    """Cut off the cells that a few rows have behind their tags, unless these are tags, too; return in how many rows."""
+def even_out(rows: list[tuple[int, list[str]]], by_tab: bool) -> int:
+    """Make rows even that have more cells behind their tags, none of them a tag; return how many were cut.
+
+    Behind a tab these are remarks, and cut off; behind a space the rest of a label with blanks in it (`B-Job Title`, as
+    Label Studio writes it).
+    """
     plain = [cells for _, cells in rows if any(cells) and not cells[0].startswith("#") and cells[0] != DOCSTART]
-    widths = Counter(map(len, plain))
-    if len(widths) != 2 or min(widths) < 2 or 2 * widths[min(widths)] < len(plain):
+    width = min(map(len, plain), default=0)
+    longer = [cells for cells in plain if len(cells) > width]
+    if not longer or width < 2 or not all(_TAG.match(cells[width - 1]) for cells in plain):
         return 0
-    longer = [cells for cells in plain if len(cells) > min(widths)]
-    tagged = all(_TAG.match(cells[min(widths) - 1]) for cells in plain)
-    if not tagged or any(_TAG.match(cell) for cells in longer for cell in cells[min(widths) :]):
+    if any(_TAG.match(cell) for cells in longer for cell in cells[width:]):
+        return 0
+    if by_tab and (2 * len(longer) > len(plain) or len({len(cells) for cells in longer}) > 1):
+        return 0
+    if not by_tab and any(cells[width - 1][1:2] != "-" for cells in longer):
         return 0
     for cells in longer:
-        del cells[min(widths) :]
-    return len(longer)
+        cells[width - 1 :] = cells[width - 1 : width] if by_tab else [" ".join(cells[width - 1 :])]
+    return len(longer) if by_tab else 0
 
 
 def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
@@ -226,8 +234,8 @@ def labels_elsewhere(rows: list[tuple[int, list[str]]]) -> list[set[str]]:
 
 
 def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool) -> bool:
-    if by_tab and len(cells) == len(known):
-        return False
+    if by_tab and len(cells) == len(known):  # the names of the columns, as the Parallel Meaning Bank has them
+        return line.startswith("# ") and not any(cell in column for cell, column in zip(cells[1:], known[1:]))
     if len(cells) != len(known) and (
         _KEY_VALUE.match(line) is not None or (len(cells) == 1 and not line[1:2].isalnum())
     ):
