@@ -500,3 +500,34 @@ def test_nothing_in_numbered_rows_is_outside(tmp_path: Path) -> None:
     assert corpus.load_report.counts["_ taken as O, of which there is none"] == 2
     path.write_text("1\tAda\tNOUN\t_\n2\tleft\tVERB\t_\n")  # nothing says that these would be tags
     assert read(path, column=4).labels == ()
+
+
+def test_remarks_that_some_rows_have_behind_their_tags(tmp_path: Path) -> None:
+    """Universal NER names who marked a token, in rows that are marked only."""
+    path = tmp_path / "x.iob2"
+    path.write_text("1\tIn\tO\n2\tNew\tB-LOC\t-\tada\n3\tYork\tI-LOC\t-\tben\n\n1\tIt\tO\n2\trained\tO\n")
+    corpus = read(path)
+    assert [corpus.labels[code] for code in corpus.golds["gold"]] == ["O", "B-LOC", "I-LOC", "O", "O"]
+    assert corpus.load_report.counts["remarks behind the labels left out"] == 2
+    path.write_text("In\tO\nNew\tO\tB-LOC\nYork\tO\tI-LOC\nIt\tO\nis\tO\n")  # a second annotator's, perhaps
+    with pytest.raises(FormatError):
+        read(path)
+
+
+def test_labels_with_blanks_in_them(tmp_path: Path) -> None:
+    """Label Studio writes its labels as they are, behind spaces."""
+    path = tmp_path / "x.conll"
+    path.write_text("-DOCSTART- -X- O\nAda -X- _ B-Job Title\nLee -X- _ I-Job Title\nleft -X- _ O\n\nIt -X- _ O\n")
+    corpus = read(path)
+    assert [corpus.labels[code] for code in corpus.golds["gold"]] == ["B-Job Title", "I-Job Title", "O", "O"]
+    for odd in ("Ada B-PER O\nleft O\n", "Ada O B-PER\nleft O\n", "Ada O x\nleft O\n"):  # whose is the second one?
+        path.write_text(odd)
+        with pytest.raises(FormatError):
+            read(path)
+
+
+def test_a_comment_that_names_the_columns_is_no_token(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("# tok:gold\tsem:gold\nAda\tPER\nleft\tPST\n\n# tok:gold\tsem:gold\n# 1\tPER\nIt\tPER\n")
+    corpus = read(path)
+    assert [list(corpus.sequence(k)) for k in range(2)] == [["Ada", "left"], ["# 1", "It"]]

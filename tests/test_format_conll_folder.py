@@ -279,3 +279,12 @@ def test_tags_inside_misc_of_a_file_per_annotator() -> None:
         load(given, column="misc:ner")
     silent = {f"{name}/d": conllu("_", "_", "_") for name in ("ann", "ben")}
     assert load(silent, column="misc").n_annotations == 0  # nothing says that these would be tags
+
+
+def test_labels_with_blanks_in_them(tmp_path: Path) -> None:
+    """Files of Label Studio, one of each annotator; they were read as the gold of two texts."""
+    (tmp_path / "ada.conll").write_text("Ada -X- _ B-Job Title\nLovelace -X- _ I-Job Title\nleft -X- _ O\nit -X- _ O\n")
+    (tmp_path / "ben.conll").write_text("Ada -X- _ O\nLovelace -X- _ O\nleft -X- _ O\nit -X- _ O\n")
+    corpus = read(tmp_path)
+    assert corpus.annotators == ("ada", "ben")
+    assert corpus.labels == ("B-Job Title", "I-Job Title", "O")

@@ -385,3 +385,8 @@ def test_rows_are_called_by_their_document_and_sentence(tmp_path: Path) -> None:
     rows = [{"doc_id": d, "sent_id": 1, "tokens": ["Yes"], "ner_tags": ["O"], "annotator": "a"} for d in "xy"]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert list(lasca.read(path).sequence_ids) == ["x/1", "y/1"]
+
+
+def test_an_empty_tag_is_no_label() -> None:
+    corpus = read(row("ann", ["", "B-PER", " "]))
+    assert (corpus.n_annotations, corpus.labels) == (1, ("B-PER",))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaError, ParameterError
 from lasca.formats import label_studio, write, write_spans
@@ -564,3 +565,22 @@ def test_annotations_by_their_numbers_only_are_refused() -> None:
     bare = {"id": 7, "data": {"text": TEXT}, "annotations": [11, 12]}
     with pytest.raises(FormatError, match="2 annotations are given by their numbers only"):
         read(bare)
+
+
+def test_a_prediction_by_its_number_is_found_in_the_annotation_that_began_with_it() -> None:
+    model = {"id": 11, "model_version": "gpt-4", "result": [result(**PER)]}
+    given = task({"completed_by": 3, "result": [result(**LOC)], "prediction": model})
+    corpus = read({**given, "predictions": [11, 12]})
+    assert dict(zip(corpus.annotators, corpus.kinds)) == {"3": "person", "gpt-4": "model"}
+    assert corpus.load_report.counts["predictions without content"] == 1
+
+
+@pytest.mark.parametrize("suffix", [".json", ""])
+def test_annotations_in_a_storage_hold_their_tasks(tmp_path: Path, suffix: str) -> None:
+    whole = {"id": 6, "data": {"text": TEXT}, "project": 8}
+    for number, (who, span) in enumerate((("ada@x.org", PER), ("ben@x.org", LOC))):
+        given = {"id": number, "completed_by": {"id": number, "email": who}, "result": [result(**span)], "task": whole}
+        (tmp_path / f"{number}{suffix}").write_text(json.dumps(given))
+    corpus = lasca.read(tmp_path)
+    assert (corpus.annotators, corpus.sequence_ids) == (("ada@x.org", "ben@x.org"), ("6",))
+    assert corpus.load_report.format == "label-studio"

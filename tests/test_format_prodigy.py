@@ -275,3 +275,14 @@ def test_sessions_called_as_models_are_models(session: str, kind: str) -> None:
     corpus = read({**row((2, 14, "PER")), "versions": [version, {**row(), "sessions": ["news-ben"]}]})
     assert dict(zip(corpus.annotators, corpus.kinds))["news-ben"] == "person"
     assert [k for name, k in zip(corpus.annotators, corpus.kinds) if name != "news-ben"] == [kind]
+
+
+def test_word_pieces_are_no_quotes_and_may_stand_nowhere() -> None:
+    """The tokens of a transformer: [CLS] at 0-0, also behind the others, and ##ing."""
+    pieces = [("[CLS]", 0, 0), ("▁In", 0, 2), ("▁Ro", 3, 5), ("##me", 5, 7), ("</s>", 0, 0)]
+    own = [{"text": t, "start": a, "end": b, "id": k, "tokenizer_id": k} for k, (t, a, b) in enumerate(pieces)]
+    corpus = read(
+        {"text": "In Rome", "tokens": own, "spans": [{"start": 3, "end": 7, "label": "LOC"}], "_input_hash": 1}
+    )
+    assert list(corpus.sequence(0)) == ["In", "Ro", "me"]
+    assert corpus.load_report.counts["blank tokens"] == 2

@@ -295,3 +295,29 @@ def test_golds_beside_labels_of_documents() -> None:
     corpus = load(*rows)
     assert [corpus.labels[code] for code in corpus.golds["gold_label"]] == ["x"] * 3
     assert "gold_label" not in corpus.metadata
+
+
+def test_answers_to_several_questions_are_asked_about() -> None:
+    rows = [
+        {
+            "id": k,
+            "text": f"{TEXT} {k}",
+            "annotations": [{"annotator": who, "mood": mood, "rude": k > 2} for who, mood in said],
+        }
+        for k, said in enumerate([(("ann", "glad"), ("ben", "sad"))] * 9)
+    ]
+    with pytest.raises(FormatError, match=r"several questions: mood: 18, rude: 18.*question=mood"):
+        load(*rows)
+    assert votes(load(*rows, question="mood")) == {"ann": ["glad"] * 9, "ben": ["sad"] * 9}
+    assert votes(load(*rows, question="rude"))["ben"] == ["false"] * 3 + ["true"] * 6
+
+
+def test_a_label_beside_what_annotators_said_is_the_gold() -> None:
+    said = [{"annotator": "ann", "label": "good"}, {"annotator": "ben", "label": "bad"}]
+    corpus = load(*({"id": k, "text": f"{TEXT} {k}", "annotations": said, "label": "bad"} for k in range(4)))
+    assert {corpus.labels[code] for code in corpus.golds["label"]} == {"bad"}
+
+
+def test_sentences_that_are_counted_anew_in_each_document() -> None:
+    rows = [{"doc_id": d, "sen_id": 1, "text": f"{TEXT} {d}", "annotator": "ann", "spans": [PER]} for d in (7, 8)]
+    assert load(*rows).sequence_ids == ("7/1", "8/1")

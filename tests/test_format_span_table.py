@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
@@ -109,8 +110,9 @@ def test_spans_are_no_labels_of_texts(tmp_path: object) -> None:
     path.write_text("text,start,end,label,annotator\nAda left,0,3,PER,ann\nBob ran,0,3,PER,ben\n")
     assert read(path).n_tokens == 4
     path.write_text("text,entity,label,annotator\nAda left,Ada,PER,ann\nBob ran,Bob,PER,ben\n")
+    assert votes(read(path)) == {"ann": {"Ada": "B-PER", "left": "O"}, "ben": {"Bob": "B-PER", "ran": "O"}}
     with pytest.raises(FormatError, match="words in the column 'entity'"):
-        read(path)
+        read(path, format="table")
     path.write_text("sentence,position,token,annotator,label,start,end\n1,0,Ada,ann,PER,0,3\n1,1,left,ann,O,4,8\n")
     assert votes(read(path)) == {"ann": {"Ada": "PER", "left": "O"}}
 
@@ -128,3 +130,14 @@ def test_spans_by_the_numbers_of_tokens_are_no_labels_of_sentences() -> None:
             assert READERS[format].sniff(source("x.csv", data)) == 0
     with pytest.raises(FormatError, match="parts of sequences"):
         READERS["table"](source("x.csv", data))
+
+
+def test_words_without_places_are_looked_for_in_their_texts(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,entity,tag,user\nAda saw Rome,Ada,PER,ann\nAda saw Rome,Rome,LOC,ann\nAda saw Rome,,,ben\n")
+    rows = read(path).to_table().to_pylist()
+    assert [row["label"] for row in rows if row["annotator"] == "ann"] == ["B-PER", "O", "B-LOC"]
+    assert [row["label"] for row in rows if row["annotator"] == "ben"] == ["O", "O", "O"]
+    path.write_text("text,entity,label\nAda saw Rome,Ben,PER\n")  # it stands elsewhere
+    with pytest.raises(FormatError):
+        read(path)

@@ -436,6 +436,8 @@ def test_one_person_beside_models_is_asked_about_by_an_option_that_works(tmp_pat
         ({"responses.txt": "A1 q1 0\nA2 q1 1\nA1 q2 1\nA3 q2 1\n"}, "header such as worker,item,label"),
         ({"x.jsonl": '{"text": "a", "q": [], "q-suggestion": 1, "q-suggestion-metadata": {}}'}, "FeedbackDataset"),
         ({"a.csv": "question,worker,answer\n1,w,a\n", "b.csv": "question,truth\n1,a\n"}, "make them alike"),
+        ({"a.csv": "row,rater,label1,label2\n1,w,a,b\n2,w,b,a\n"}, "-r label=label1 -r sequence=row"),
+        ({"a.jsonl": '```json\n{"text": "Ada", "label": []}\n```\n'}, "a.jsonl:1: this is not JSON"),
     ],
 )
 def test_refusals_that_say_what_to_do(tmp_path: Path, files: dict[str, str], message: str) -> None:

@@ -145,10 +145,11 @@ PLACED = [
     {"text": "Ada", "start_pos": 0, "end_pos": 3, "labels": [{"value": "PER", "confidence": 0.9}]},
     {"word": "Ada", "type": "PER"},
     {"name": "Ada", "entity_type": "PER"},
+    {"entity": "PER", "word": "Ada", "start": 0, "end": 3},
 ]
 
 
-@pytest.mark.parametrize("entity", PLACED, ids=["transformers", "flair", "quotes", "names"])
+@pytest.mark.parametrize("entity", PLACED, ids=["transformers", "flair", "quotes", "names", "gliner"])
 def test_texts_with_entities(tmp_path: Path, entity: dict[str, Any]) -> None:
     rows = [{"text": "Ada left", "entities": [entity]}, {"text": "It rained", "entities": []}]
     found = votes(load(tmp_path, "ben.json", rows))
@@ -224,3 +225,60 @@ def test_entities_beside_what_would_be_written_over_are_left_to_people(tmp_path:
     for more in ({"spans": [[4, 8, "X"]]}, {"annotator": "ann"}):
         with pytest.raises(FormatError):
             load(tmp_path, "x.json", [{"text": "Ada left", "entities": [entity], **more}])
+
+
+PER, LOC = {"start": 0, "end": 3, "label": "PER"}, {"start": 8, "end": 16, "label": "LOC"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"events": [PER, LOC]},
+        {"entities": {"PER": [PER], "LOC": [LOC]}},
+        {"entities": {"persons": [PER], "places": [LOC]}},
+        {"entities": {"PER": ["Ada"], "LOC": ["New York"]}},
+    ],
+    ids=["another name", "by label", "by type", "quotes by label"],
+)
+def test_spans_under_another_name_or_by_their_types_are_of_one_voice(tmp_path: Path, said: dict[str, Any]) -> None:
+    """Types that held their spans were taken for annotators."""
+    row = {"text": "Ada saw New York", **said}
+    rows = [
+        row,
+        {**row, "text": "Ada saw New York again"},
+        {"text": "It", **{key: type(v)() for key, v in said.items()}},
+    ]
+    found = votes(load(tmp_path, "ben.json", rows))
+    assert {name: sorted(labels) for name, labels in found.items()} == {"ben": sorted([*TAGS, *TAGS, "O", "O"])}
+
+
+def test_two_lists_of_spans_are_not_chosen_from(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot be told"):
+        load(tmp_path, "x.json", [{"text": "Ada saw New York", "events": [PER], "times": [LOC]}])
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {"n": 2, "data": [{"doi": "d", "tokens": [WORDS, ["It"]], "labels": [TAGS, ["O"]]}]},
+        [{"doc_id": "d", "sentences": [{"tokens": WORDS, "tags": TAGS}, {"tokens": ["It"], "tags": ["O"]}]}],
+        {"tokens": [WORDS, ["It"]], "ner_tags": [TAGS, ["O"]], "source": ["a", "b"]},
+    ],
+    ids=["lists", "objects", "columns"],
+)
+def test_sentences_of_documents_and_columns_of_lists(tmp_path: Path, whole: Any) -> None:
+    corpus = load(tmp_path, "x.json", whole)
+    assert sorted(len(corpus.sequence(k)) for k in range(corpus.n_sequences)) == [1, 4]
+    assert sorted(corpus.labels[code] for code in corpus.golds["gold"]) == sorted([*TAGS, "O"])
+
+
+def test_texts_in_a_list_for_each_column(tmp_path: Path) -> None:
+    corpus = load(tmp_path, "ben.json", {"text": ["so good", "so bad"], "label": ["pos", "neg"]})
+    assert {name: sorted(labels) for name, labels in votes(corpus).items()} == {"ben": ["neg", "pos"]}
+    with pytest.raises(FormatError):  # one text, and not four
+        load(tmp_path, "x.json", {"words": WORDS, "confidence": [1, 1, 1, 1]})
+
+
+def test_tags_of_single_tokens_are_no_labels_of_spans(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot be told"):
+        load(tmp_path, "x.json", [{"text": "Ada left", "entities": [{**PLACED[-1], "entity": "B-PER"}]}])

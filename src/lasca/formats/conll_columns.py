@@ -108,6 +108,7 @@ def read(
         table = read_table(file, separator=separator, header=header)
         collector.count("comments", table.n_comments)
         collector.count("documents", table.n_documents)
+        collector.count("remarks behind the labels left out", table.n_remarks, file.shown)
         if not table.blocks:
             collector.count("empty files", 1, file.shown)
             continue

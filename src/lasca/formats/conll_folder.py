@@ -42,6 +42,7 @@ from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import (
     Block,
     Table,
+    even_out,
     is_header,
     labels_elsewhere,
     layout_of,
@@ -400,16 +401,19 @@ def _text(file: SourceFile, table: Table, token: int, at: int, nothing: tuple[st
     )
 
 
-def _rows(file: SourceFile) -> Table:
-    """Return the rows of a file, without the first if it is a header."""
+def _rows(file: SourceFile, even: bool = False) -> Table:
+    """Return the rows of a file, without the first if it is a header; `even` them out where that is needed."""
     sequences: list[list[tuple[int, list[str]]]] = [[]]
     width = 0
-    for number, line in enumerate(text_lines(file.text()), start=1):
+    lines = text_lines(file.text())
+    split = list(map(split_spaces, lines)) if even else []
+    even_out(list(enumerate(split, start=1)), by_tab=False)
+    for number, line in enumerate(lines, start=1):
         if not line or not line.strip(" \t"):
             if sequences[-1]:
                 sequences.append([])
             continue
-        cells = line.split("\t") if "\t" in line else split_spaces(line)
+        cells = split[number - 1] if even else line.split("\t") if "\t" in line else split_spaces(line)
         if line.startswith("#") and re.match(r"# ?[\w.:-]+ = ", line):
             continue
         if cells[0] == "-DOCSTART-":
@@ -418,6 +422,8 @@ def _rows(file: SourceFile) -> Table:
         if len(cells) < 2:
             raise file.error("this line has no label", number, got=line, hint="Every line needs a token and a label")
         width = width or len(cells)
+        if len(cells) != width and not even and "\t" not in file.text():
+            return _rows(file, even=True)
         if len(cells) != width:
             raise file.error(f"this line has {len(cells)} cells where the lines before have {width}", number, got=line)
         sequences[-1].append((number, cells))

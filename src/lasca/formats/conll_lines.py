@@ -1,11 +1,13 @@
 """What all CoNLL readers share: lines into rows of cells, rows into sequences, and what the columns are.
 
-A file is tab-separated if most of its lines hold a tab, else separated by runs of spaces. A line without anything in
-it (tabs and spaces aside) ends a sequence, and so does a `-DOCSTART-` line, which also begins a document. Comments:
-`# key = value` goes with the sequence that follows; any other line that begins with "# " is a comment unless what
-follows are labels that occur elsewhere in the file (`# O` may be the token "#"), or it has the tabs of a row. Every row
-must have as many cells as the first one. A CSV file with a row per token is read as well; there the header may name a
-column of sequences (`sentence_id`), by which the rows are grouped then: an empty cell goes on with the one above.
+A file is tab-separated if most of its lines hold a tab, else separated by runs of spaces. A line without anything in it
+(tabs and spaces aside) ends a sequence, and so does a `-DOCSTART-` line, which also begins a document. Comments: `# key
+= value` goes with the sequence that follows; any other line that begins with "# " is a comment unless what follows are
+labels that occur elsewhere in the file (`# O` may be the token "#"), or it has the tabs of a row. Every row must have
+as many cells as the first one; labels may have blanks in them, and remarks that only some rows of a tab-separated file
+have behind their labels (Universal NER: who marked the token) are left out. A CSV file with a row per token is read as
+well; there the header may name a column of sequences (`sentence_id`), by which the rows are grouped then: an empty cell
+goes on with the one above.
 
 The columns of a file without a header are several annotators' labels, or layers of one annotation. They are annotators'
 only if their labels overlap, and two columns that never say the same of a token are levels of nested names rather than
@@ -31,8 +33,9 @@ from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, TOKEN_NAMES, named,
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "is_header", "labels_elsewhere", "layout_of", "numbered", "overlapping",
-           "read_table", "says_nothing", "split_spaces", "text_lines", "token_in", "with_feature"]  # fmt: skip
+__all__ = ["Block", "Layout", "Table", "even_out", "is_header", "labels_elsewhere", "layout_of", "numbered",
+           "overlapping", "read_table", "says_nothing", "split_spaces", "text_lines", "token_in",
+           "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
 _TAG = re.compile(r"^(O|[?]?|[BIESLUM](-.+)?)$")
@@ -76,6 +79,7 @@ class Table:
     n_columns: int
     n_comments: int
     n_documents: int
+    n_remarks: int = 0
 
 
 def text_lines(text: str) -> list[str]:
@@ -97,8 +101,8 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
+    table = Table([], None, 0, 0, 0, 0 if by_comma else even_out(rows, by_tab))
     known = labels_elsewhere(rows)
-    table = Table([], None, 0, 0, 0)
     block = Block()
     for (number, cells), line in zip(rows, lines):
         if not cells[0].strip(" ") and not any(cells[1:]):
@@ -121,6 +125,28 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.rows.append((number, cells))
     _closed(table, block)
     return _grouped(table, file)
+
+
+def even_out(rows: list[tuple[int, list[str]]], by_tab: bool) -> int:
+    """Make rows even that have more cells behind their tags, none of them a tag; return how many were cut.
+
+    Behind a tab these are remarks, and cut off; behind a space the rest of a label with blanks in it (`B-Job Title`, as
+    Label Studio writes it).
+    """
+    plain = [cells for _, cells in rows if any(cells) and not cells[0].startswith("#") and cells[0] != DOCSTART]
+    width = min(map(len, plain), default=0)
+    longer = [cells for cells in plain if len(cells) > width]
+    if not longer or width < 2 or not all(_TAG.match(cells[width - 1]) for cells in plain):
+        return 0
+    if any(_TAG.match(cell) for cells in longer for cell in cells[width:]):
+        return 0
+    if by_tab and (2 * len(longer) > len(plain) or len({len(cells) for cells in longer}) > 1):
+        return 0
+    if not by_tab and any(cells[width - 1][1:2] != "-" for cells in longer):
+        return 0
+    for cells in longer:
+        cells[width - 1 :] = cells[width - 1 : width] if by_tab else [" ".join(cells[width - 1 :])]
+    return len(longer) if by_tab else 0
 
 
 def _delimited(file: SourceFile) -> list[tuple[int, list[str]]]:
@@ -210,8 +236,8 @@ def labels_elsewhere(rows: list[tuple[int, list[str]]]) -> list[set[str]]:
 
 
 def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool) -> bool:
-    if by_tab and len(cells) == len(known):
-        return False
+    if by_tab and len(cells) == len(known):  # the names of the columns, as the Parallel Meaning Bank has them
+        return line.startswith("# ") and not any(cell in column for cell, column in zip(cells[1:], known[1:]))
     if len(cells) != len(known) and (
         _KEY_VALUE.match(line) is not None or (len(cells) == 1 and not line[1:2].isalnum())
     ):

@@ -16,12 +16,11 @@ Argilla 2 (only submitted responses count; suggestions are models):
 (on one line); also as `to_json` of Argilla writes them, with `fields`, `responses` and `suggestions` (it leaves out
 which responses are drafts: all count). Answers to questions for labels or ratings are labels of whole documents
 (`unit="document"`, `question` names one of several). Scores of suggestions are counted; `scores="soft"` reads them as
-soft votes: that share for the label and the rest evenly for all others. -100 and null are missing. Other columns are
-metadata where they are plain values, and counted where they are not. Tags in rows without any annotator are the gold
-"gold", or, with several files that share texts, those of an annotator named as the file. Where
-annotators' tokens differ under one id, the commonest tokenisation is kept and the others are aligned to it by
-characters. `from_dataset` takes rows, or a Dataset or DatasetDict of the `datasets` package, which need
-not be there for files.
+soft votes: that share for the label and the rest evenly for all others. -100, null and "" are missing. Other columns
+are metadata where they are plain values, and counted where they are not. Tags in rows without any annotator are the
+gold "gold", or, with several files that share texts, those of an annotator named as the file. Where annotators' tokens
+differ under one id, the commonest tokenisation is kept and the others are aligned to it by characters. `from_dataset`
+takes rows, or a Dataset or DatasetDict of the `datasets` package, which need not be there for files.
 """
 
 from __future__ import annotations

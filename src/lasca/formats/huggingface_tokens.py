@@ -246,13 +246,13 @@ def _pairs(value: Any, where: str) -> Iterator[tuple[object, object]]:
 
 
 def _label(value: object, names: tuple[str, ...] | None, column: str, where: str) -> str | None:
-    """Return a label from a string or a number; -100 and null are missing."""
+    """Return a label from a string or a number; -100, null and an empty string are missing."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value == -100):
         return None
-    if isinstance(value, str) and value.strip():
-        return value.strip()
+    if isinstance(value, str):
+        return value.strip() or None
     if isinstance(value, bool) or not isinstance(value, int):
         hint = None
         if isinstance(value, list):

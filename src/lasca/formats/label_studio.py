@@ -10,8 +10,9 @@ A sample (one task, two annotators; the first marked a person, the second looked
 
 `completed_by` is a number or an object; old exports say `completions`. A cancelled or skipped annotation is missing, an
 empty `result` is all O. `ground_truth: true` stays its author's vote and is the gold "gold" besides; `predictions` are
-models. Old versions counted offsets in UTF-16 units, new ones in code points: the quoted `value.text` decides. Pages
-(HyperText) are read by their `globalOffsets`, dialogues (Paragraphs) as their lines one after the other.
+models. A file may hold one annotation with its task inside, as Label Studio writes them to a storage. Old versions
+counted offsets in UTF-16 units, new ones in code points: the quoted `value.text` decides. Pages (HyperText) are read by
+their `globalOffsets`, dialogues (Paragraphs) as their lines one after the other.
 
 Choices, taxonomies and ratings are labels of whole documents: read with `unit="document"`, or where there is nothing
 else (`control` names one of several). An export without any text span or such label is refused: nobody said O there.
@@ -54,7 +55,7 @@ PEOPLE = ("auto", "name", "file")
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are Label Studio's: tasks have "data" and "annotations"."""
-    mine = [file for file in files if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
+    mine = [file for file in _suffixed(files) if file.name.lower().endswith(SUFFIXES) or len(files) == 1]
     return max((_sniff(file) for file in mine), default=0.0)
 
 
@@ -65,6 +66,8 @@ def _sniff(file: SourceFile) -> float:
             return 0.98
         if any(isinstance(entry.get("result"), list) for entry in given):
             return 0.9
+        if _turned(row) is not row:
+            return 0.95
         if isinstance(row.get("data"), dict):
             return 0.95 if any(key in row for key in GIVEN) else 0.6 if set(row) <= {"data", "id", "meta"} else 0.0
         if "annotator" in row and "annotation_id" in row:
@@ -91,8 +94,8 @@ def read(
     pool = TextPool(files, NAME, scores=scores, **spans)
     export = _Export(pool.collector, text, control, pool.options.unit == DOCUMENT)
     tasks = {
-        file.shown: list(_table_rows(file) if is_table(file) else parse_json_items(file))
-        for file in pick(files, SUFFIXES, pool.collector)
+        file.shown: [(n, _turned(t)) for n, t in (_table_rows(file) if is_table(file) else parse_json_items(file))]
+        for file in pick(_suffixed(files), SUFFIXES, pool.collector)
     }
     export.pages = any(_on_page(task) for given in tasks.values() for _, task in given)
     export.nameless = annotator == "name"
@@ -105,6 +108,20 @@ def read(
     export.check(any(tasks.values()), [s for given in said.values() for s in given if isinstance(s, Verdict)])
     found = pool.documents(said, "control", control, export.n_spans)
     return pool.corpus() if found is None else found
+
+
+def _suffixed(files: list[SourceFile]) -> list[SourceFile]:
+    """Give a suffix to files that have none and hold JSON: annotations in a storage are called by their number."""
+    bare = [not PurePosixPath(file.name).suffix and bool(file.records) for file in files]
+    return [replace(file, name=f"{file.name}.json") if no else file for file, no in zip(files, bare)]
+
+
+def _turned(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the task of an annotation that holds it, with the annotation in it; other rows as they are."""
+    task = row.get("task")
+    if not isinstance(task, dict) or not isinstance(task.get("data"), dict) or not isinstance(row.get("result"), list):
+        return row
+    return {**task, "annotations": [{key: value for key, value in row.items() if key != "task"}]}
 
 
 class _Export(Tally):

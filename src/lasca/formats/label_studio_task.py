@@ -71,7 +71,11 @@ class Task:
         self.id = "" if task.get("id") is None else as_name(task["id"], "the id of a task", where)
         self.where = where + (f" (task {excerpt(self.id, 40)})" if self.id else "")
         given = "annotations" if "annotations" in task else "completions"
-        self.entries = [(key, entry) for key in (given, "predictions") for entry in listed(task, key, self.where)]
+        said = listed(task, given, self.where)
+        kept = [e["prediction"] for e in said if isinstance(e, dict) and isinstance(e.get("prediction"), dict)]
+        by_number = {prediction["id"]: prediction for prediction in kept if isinstance(prediction.get("id"), int)}
+        foreseen = [by_number.get(e, e) if isinstance(e, int) else e for e in listed(task, "predictions", self.where)]
+        self.entries = [*((given, entry) for entry in said), *(("predictions", entry) for entry in foreseen)]
         self.results = [r for _, e in self.entries if isinstance(e, dict) for r in listed(e, "result", self.where)]
         if self.minimal:
             self.results = list(self._minimal_results())
@@ -145,7 +149,9 @@ class Task:
             return found[0]
         if not self.spans and (not found or (self.tally.documents and not self.minimal)):
             return ""
-        longest = max(found or self.data, key=lambda key: len(str(self.data[key])), default="…")
+        longest = max(
+            found or self.data, key=lambda key: ("text" in key.lower(), len(str(self.data[key]))), default="…"
+        )
         raise FormatError(
             f"it is not clear which value of the task is its text: {excerpt(', '.join(found or self.data), 400)}",
             path=self.where,

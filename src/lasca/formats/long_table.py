@@ -280,12 +280,12 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
     """Say how to name the columns that were not found, with those that may be meant."""
     table = source.table.slice(0, LOOK)
     rest = [name for name in table.column_names if name not in found.values()]
-    ids = [name for name in rest if re.search(r"(?:^|_)(?:id|nr|no|key)$|Id$|ID$", plain_name(name))]
+    ids = [name for name in rest if re.search(r"(?:^|_)(?:id|nr|no|key|row|index)$", plain_name(name))]
     plain = [name for name in rest if name not in ids and not pa.types.is_nested(table.column(name).type)]
     counts = {name: len(table.column(name).unique()) for name in plain}
     few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
     flags = [n for n in few if {str(v) for v in table.column(n).unique().to_pylist()} <= {"0", "1", "True", "False"}]
-    few = flags if len(flags) > 2 else few
+    few = flags if len(flags) > 2 else sorted(few, key=lambda name: "label" not in name.lower())
     likely = {"sequence": ids, "label": few, "annotator": [name for name in rest if plain_name(name) in BY]}
     options = [f"{part}={next(iter(likely.get(part, ())), 'NAME')}" for part in missing]
     said = f"Name the columns: {', '.join(options)} (on the command line: {' '.join(map(typed, options))})"

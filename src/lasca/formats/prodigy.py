@@ -236,7 +236,7 @@ def _is_number(value: object) -> bool:
 def _token(token: object, where: str) -> Mark:
     if not isinstance(token, dict):
         raise FormatError("a token must be an object with start, end and text", path=where, got=repr(token))
-    quoted = token.get("text")
+    quoted = None if "tokenizer_id" in token else token.get("text")  # a word piece: [CLS], ▁in, ##ing
     start, end = as_offset(token.get("start"), "start of a token", where), as_offset(token.get("end"), "end", where)
     return Mark(start, end, "", quoted if isinstance(quoted, str) else None, where)
 

@@ -11,15 +11,17 @@ By annotator, in a list of objects, in lists side by side, or in a column each (
     {"id": 7, "text": "Ada left", "model": "gpt-4", "entities": [{"text": "Ada", "label": "PER"}]}
 
 Whoever is named with an empty list looked and marked nothing: all O; whoever is named nowhere in a record has not seen
-it. A single label is one of the whole document. Keys that say so by their names are golds (`gold`, `majority`) or
-models (`gpt-4`). Spans that are quotes only, also in JSON that a `model` wrote as its `response` (`output`,
-`completion`), are looked for in the text (see llm-batch). Files of the tool Potato (`annotated_instances.jsonl`, a
-folder per annotator) are read too; `question` names one of its schemes where there are labels for several. Spans over
-tokens by their numbers are not read: nothing says whether the last one is inside.
+it. A single label is one of the whole document; several of an annotator under names of their own (`intent`, `urgency`)
+are answers to questions, of which `question` names one. Keys that say so by their names are golds (`gold`, `majority`,
+`label` beside what annotators said) or models (`gpt-4`). Spans that are quotes only, also in JSON that a `model` wrote
+as its `response` (`output`, `completion`), are looked for in the text (see llm-batch). Files of the tool Potato
+(`annotated_instances.jsonl`, a folder per annotator) are read too; `question` names one of its schemes where there are
+labels for several. Spans over tokens by their numbers are not read: nothing says whether the last one is inside.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Unpack
@@ -41,7 +43,9 @@ NAME = "records"
 TEXT = ("text", "sentence", "content", "body", "document", "document_text", "note_text", "tweet", "comment",
         "displayed_text")  # fmt: skip
 TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
-IDS = ("id", "doc_id", "document_id", "item_id", "instance_id", "post_id", "note_id", "sentence_id")
+OWN = ("id", "item_id", "instance_id", "post_id", "note_id")
+DOCUMENT, SENTENCE = ("doc_id", "document_id"), ("sentence_id", "sent_id", "sen_id")
+IDS = (*OWN, *DOCUMENT, *SENTENCE)
 WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
@@ -51,6 +55,8 @@ LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
 OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
           "data", "answer")  # fmt: skip
+REMARKS = ("comment", "comments", "note", "notes", "explanation", "rationale", "confidence", "lead_time", "duration")
+ENOUGH = 4  # spans of which no two stand at one place, so that nobody spoke of what others did
 Voice = tuple[str, str, Any]  # role, name, what was said
 
 
@@ -62,6 +68,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         return 0.0
     if "displayed_text" in rows[0] and "label_annotations" in rows[0]:
         return 0.97
+    if _typed(rows):
+        return 0.0  # spans by their types: see `shapes`
     try:
         found = [_voices(row, "") for row in rows]
     except FormatError:
@@ -77,6 +85,8 @@ def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: U
     records = _Records(pool.collector)
     said: dict[str, list[Said]] = {}
     for file in pick(files, JSON, pool.collector):
+        if _typed(file.records):
+            raise file.error("the spans stand under their types, and nobody is named who made them", 1)
         said[file.shown] = [s for line, row in parse_json_items(file) for s in records.said(file, line, row)]
     if not records.n_tags:
         return pool.corpus_of(said, "question", question)
@@ -99,7 +109,10 @@ class _Records:
         if tokens is None and text is None:
             raise FormatError("a record has no text", path=where, got=", ".join(row), hint="It must stand under 'text'")
         whole = text if text is not None else " ".join(tokens or ())
-        id = id_of(first(row, IDS), whole, "the id of a record", where)
+        parts = [first(row, keys) for keys in (DOCUMENT, SENTENCE)]
+        both = first(row, OWN) is None and None not in parts  # sentences may be counted anew in each document
+        known = "/".join(map(str, parts)) if both else first(row, IDS)
+        id = id_of(known, whole, "the id of a record", where)
         if "label_annotations" in row:
             yield from self._potato(row, id, whole, where, PurePosixPath(file.name).parent.name or "annotator")
             return
@@ -122,9 +135,10 @@ class _Records:
                     raise FormatError(what, path=where, got=repr(value), hint="Give a tag for every token, or the text")
                 yield Answer(id, whole, where, name, self._marks(value, whole, where), role, metadata=metadata)
             elif value is not None:
-                labels = value if isinstance(value, list) else [value]
-                given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
-                yield Verdict(id, whole, where, name, given, "", role, None, metadata)
+                for asked, said in value.items() if isinstance(value, dict) else [("", value)]:
+                    labels = said if isinstance(said, list) else [said]
+                    given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
+                    yield Verdict(id, whole, where, name, given, asked, role, None, metadata)
                 yield Answer(id, whole, where, metadata=metadata)
 
     def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:
@@ -141,7 +155,7 @@ class _Records:
         """Count what objects with an annotator say beside what is read."""
         entries = [e for key in SAID if isinstance(row.get(key), list) for e in row[key] if isinstance(e, dict)]
         for entry in entries:
-            if (voice := _of_object(entry, where)) is not None:
+            if (voice := _of_object(entry, where)) is not None and not isinstance(voice[2], dict):
                 for key, value in entry.items():
                     if plain_name(key) not in (*WHO, *IDS) and value not in (voice[2], None, "", []):
                         self.collector.count(f"other values of annotations ({key})", 1, where)
@@ -208,7 +222,9 @@ def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
 
 def _golds(row: Mapping[str, Any], said: Sequence[Any]) -> list[str]:
     """Return the keys that are called as decisions (gold, majority) and hold the same as what annotators said."""
-    called = [key for key in row if role_of(key) == "gold" and key not in (*SAID, *CROWD)]
+    further = [key for key in SAID if key != "label" and isinstance(row.get(key), list | dict)]
+    taken = {*SAID, *CROWD} - ({"label"} if further else set())  # a label beside what annotators said was decided
+    called = [key for key in row if role_of(key) == "gold" and key not in taken]
     tokens = _tokens(row)
     if said and all(isinstance(value, str | int) or value is None for value in said):
         return [key for key in called if isinstance(row[key], str | int) and not isinstance(row[key], bool)]
@@ -313,13 +329,48 @@ def _by_annotator(
 
 
 def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
-    """Return the annotator and what was said of one object; a span with its author is not meant."""
+    """Return the annotator and what was said of one object, by its questions where these have names of their own.
+
+    A span with its author is not meant.
+    """
     plain = {plain_name(key): value for key, value in entry.items()}
     who = first(plain, WHO)
-    said = [plain[key] for key in SAID if key in plain]
-    if who is None or not said or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
+    if who is None or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
         return None
-    return speaker(str(who)), as_name(who, "an annotator", where), said[0]
+    asked = {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in entry.items()
+        if isinstance(value, str | int) and plain_name(key) not in (*WHO, *IDS, *NAMES["time"], *REMARKS)
+    }
+    said = next((plain[key] for key in SAID if key in plain), asked)
+    return None if said == {} else (speaker(str(who)), as_name(who, "an annotator", where), said)
+
+
+def _typed(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether spans stand under their types, and not under annotators.
+
+    Then every key has one label: its own name, or at least one that no other key has, nor any of its places.
+    """
+    found: dict[str, list[tuple[int, Mark]]] = {}
+    for k, row in enumerate(rows):
+        text = _text(row)
+        for value in (row[key] for key in SAID if isinstance(row.get(key), dict)):
+            if all(isinstance(s, list) and all(_is_labelled(e, text) for e in s) for s in value.values()):
+                for key, spans in value.items():
+                    found.setdefault(key, []).extend((k, _mark(span, "")) for span in spans)
+    marks = {key: spans for key, spans in found.items() if spans}
+    labels = {key: {mark.label for _, mark in spans} for key, spans in marks.items()}
+    if not marks or all(map(is_person, marks)) or any(len(own) > 1 for own in labels.values()):
+        return False
+    if all(_singular(key) == _singular(min(own)) for key, own in labels.items()):
+        return True
+    places = Counter(place for spans in marks.values() for place in {(k, mark.start) for k, mark in spans})
+    distinct = len(marks) == len(set().union(*labels.values())) > 1
+    return distinct and len(places) >= ENOUGH and max(places.values()) == 1
+
+
+def _singular(name: str) -> str:
+    return plain_name(name).removesuffix("s")
 
 
 def _authors(entry: Mapping[str, Any], where: str) -> list[str]:

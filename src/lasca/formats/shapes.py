@@ -7,7 +7,11 @@
 | Stanza | lists of tokens with `text` and `ner` | the same, by the model "stanza" |
 | Broad Twitter Corpus | `tokens`, `entities` (a tag each) | tokens and tags |
 | WRENCH | `data`, `weak_labels`, `label` | annotators "lf_1", "lf_2", … and the gold; -1 is missing |
+| documents | `tokens` and tags, both by sentence, or `sentences` that have them | a row per sentence |
+| `Dataset.to_dict` | a list for each column | rows |
 | Flair, Transformers, Vertex AI, models | a text, entities by place or words | spans of whom the file is called by |
+
+Entities may stand under any name, if one list of them is all there is, or each under its type.
 
 Nothing is guessed: a record that has not all of its shape's parts is left to `unclaimed` to describe.
 """
@@ -21,7 +25,7 @@ from typing import Any, TypeGuard
 
 from lasca.errors import FormatError
 from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.names import plain_name
+from lasca.formats.names import DOCUMENTS, plain_name
 from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 
 __all__ = ["known_shape"]
@@ -33,6 +37,8 @@ LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "dis
 WORDS = ("text", "word", "name", "span", "mention", "quote", "entity")
 TEXT = ("text", "textcontent", "sentence", "input")
 ENTITIES = ("entities", "ents", "textsegmentannotations", "output")
+TAGS = ("ner_tags", "tags", "labels", "ner", "pos_tags")
+ROWS = ("text", "tokens", "words", "sentence", "data")  # by which columns are known to be those of texts
 
 
 def known_shape(file: SourceFile) -> tuple[str, list[Row]] | None:
@@ -154,15 +160,50 @@ def _wrench(whole: Any, file: SourceFile) -> list[Row] | None:
     return made
 
 
+def _sentences(whole: Any, file: SourceFile) -> list[Row] | None:
+    """Read documents whose tokens and tags stand by sentence, in two lists or in a list of objects."""
+    made: list[Row] = []
+    for k, row in enumerate(_records(file)):
+        key = next((key for key in TAGS if isinstance(row.get(key), list)), "")
+        inner = row.get("sentences")
+        if key and isinstance(row.get("tokens"), list) and len(row["tokens"]) == len(row[key]):
+            inner = [{"tokens": words, key: tags} for words, tags in zip(row["tokens"], row[key])]
+        if not isinstance(inner, list) or not inner or not all(isinstance(sentence, dict) for sentence in inner):
+            return None
+        document = str(next((row[name] for name in (*DOCUMENTS, "id", "doc_key") if name in row), k))
+        others = {name: value for name, value in row.items() if name not in ("tokens", "sentences", key, "id")}
+        for number, sentence in enumerate(inner):
+            tags = next((sentence[name] for name in TAGS if name in sentence), None)
+            if not _are_words(sentence.get("tokens")) or not isinstance(tags, list):
+                return None
+            made.append({**others, **sentence, "id": f"{document}/{number}", "doc_id": document})
+    return made
+
+
+def _by_column(whole: Any, file: SourceFile) -> list[Row] | None:
+    """Read one object that holds a list for each column."""
+    columns = whole if isinstance(whole, dict) and len(whole) > 1 else {}
+    known: Any = next((columns[name] for name in ROWS if name in columns), None)
+    if not isinstance(known, list) or not all(isinstance(c, list) and len(c) == len(known) for c in columns.values()):
+        return None
+    if not all(_are_words(one) or (isinstance(one, str) and " " in one) for one in known):
+        return None  # words of one text
+    return [dict(zip(columns, cells)) for cells in zip(*columns.values())]
+
+
 def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
     """Read texts with entities by their places or words, whatever these are called."""
     made: list[Row] = []
     marked = 0
-    for row in _records(file):
-        plain = {plain_name(key): value for key, value in row.items()}
+    rows = [({plain_name(key): value for key, value in row.items()}, row) for row in _records(file)]
+    others = {key for plain, _ in rows for key, value in plain.items() if _are_placed(value)}
+    usual = (*ENTITIES, *others) if len(others) == 1 else ENTITIES
+    for plain, row in rows:
         at = next((key for key in TEXT if isinstance(plain.get(key), str)), "")
-        by = next((key for key in ENTITIES if key in plain), "")
+        by = next((key for key in usual if key in plain), "")
         given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
+        if isinstance(given, dict) and all(isinstance(entries, list) for entries in given.values()):
+            given = [_of_type(label, entry) for label, entries in given.items() for entry in entries]
         if not at or not isinstance(given, list) or {"annotator", "spans"} & set(plain):  # would be written over
             return None
         found = [_entity(entry) for entry in given]
@@ -175,6 +216,17 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
         kept = {key: value for key, value in row.items() if plain_name(key) not in (at, by, "model", "model_name")}
         made.append({**kept, "text": plain[at], "annotator": name, "spans": found})
     return made if marked else None
+
+
+def _are_placed(value: Any) -> bool:
+    """Say whether these are entities that all have their places."""
+    found = [_entity(entry) for entry in value] if isinstance(value, list) else []
+    return bool(found) and all(entity is not None and "start" in entity for entity in found)
+
+
+def _of_type(label: str, entry: Any) -> Any:
+    """Return an entity that stands under its type: with its own label if it has one, or its words alone."""
+    return {"label": label, **entry} if isinstance(entry, dict) else {"label": label, "text": entry}
 
 
 def _answer(text: str) -> list[Any] | None:
@@ -198,6 +250,8 @@ def _entity(entry: Any) -> Row | None:
     inner = plain.get("labels")
     if label is None and isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], dict):
         label = inner[0].get("value")  # Flair
+    if label is None and "word" in plain and str(plain.get("entity"))[1:2] != "-":  # else B-PER: pieces of spans
+        label = plain.get("entity")
     words = next((plain[key] for key in WORDS if isinstance(plain.get(key), str) and plain[key]), None)
     start, end = (next((plain[key] for key in keys if key in plain), None) for keys in (START, END))
     if not isinstance(label, str) or not label:
@@ -214,5 +268,7 @@ SHAPES: dict[str, Callable[[Any, SourceFile], list[Row] | None]] = {
     "Stanza": _stanza,
     "tokens with a tag each": _tagged_entities,
     "WRENCH": _wrench,
+    "sentences of documents": _sentences,
+    "a list for each column": _by_column,
     "texts with entities": _entities,
 }

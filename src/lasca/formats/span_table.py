@@ -9,7 +9,8 @@ doc_id,text,start,end,label,annotator
 
 Columns are found by their usual names (`start` or `begin`, `end`, `label` or `type`, `text` or `sentence`, `annotator`
 or `worker`, an id). Offsets count characters from 0, and the end is behind the last one; a column with the marked words
-(`entity`, `span`, `quote`, …) lets both be checked. A row without a span says that somebody looked at a text and marked
+(`entity`, `span`, `quote`, …) lets both be checked; without places, these words are looked for in the text (see
+llm-batch). A row without a span says that somebody looked at a text and marked
 nothing: all O. An annotator without any row for a text has not seen it. Without a column of annotators the spans are
 the gold "gold". A table without the texts themselves is refused: spans without a text have no tokens.
 """
@@ -20,9 +21,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Unpack
 
+from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
-from lasca.formats.base import SourceFile, as_time, id_of, natural_key, owners
+from lasca.formats.base import Collector, SourceFile, as_time, id_of, natural_key, owners
+from lasca.formats.llm_batch_answers import PlainText, Quoted, place_quotes
 from lasca.formats.names import END, NAMES, QUOTES, START, named, speaker
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
 from lasca.formats.texts import Answer, Mark, Spans, TextPool
@@ -30,11 +33,12 @@ from lasca.formats.texts import Answer, Mark, Spans, TextPool
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "span-table"
+MOST = 0.8  # of the quoted words that must stand in their texts; the others are counted
 SUFFIXES = (".csv", ".tsv", ".txt", "")
 USUAL = {
     "start": START,
     "end": END,
-    "label": (*NAMES["label"], "type", "entity_type", "category", "ner_label", "labels"),
+    "label": (*NAMES["label"], "type", "entity_type", "category", "ner_label", "entity_label", "labels"),
     "text": ("text", "sentence", "content", "document_text", "full_text", "document", "sentence_text", "context",
              "tweet"),
     "annotator": NAMES["annotator"],
@@ -69,7 +73,7 @@ def read(
         owner = names.get(file.shown, ("gold", "gold"))
         alone = len(files) > 1 and "item" not in places and not names
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if alone else ""
-        pool.add_file(file.shown, _answers(file, rows, places, prefix, owner))
+        pool.add_file(file.shown, _answers(file, rows, places, prefix, owner, pool.collector))
     if names:
         pool.collector.note("There is no column of annotators, and the files have texts in common: each is one's.")
     if not any(answer.answer.role == "annotator" for group in pool.by_id.values() for answer in group):
@@ -89,7 +93,8 @@ def _places(file: SourceFile, header: list[str], given: dict[str, str | None]) -
         at = header.index(name) if name is not None else named(header, usual)
         if at is not None and at not in places.values():
             places[part] = at
-    absent = [part for part in ("start", "end", "label") if part not in places]
+    quoted = named(header, QUOTES) is not None and not {"start", "end"} & set(places)
+    absent = [part for part in (("label",) if quoted else ("start", "end", "label")) if part not in places]
     if absent:
         hint = f"Name it: {absent[0]}=… (on the command line: -r {absent[0]}=NAME)"
         raise file.error(f"there is no column for {' and '.join(absent)}", 1, got=", ".join(header), hint=hint)
@@ -119,9 +124,16 @@ def _owners(
 
 
 def _answers(
-    file: SourceFile, rows: list[tuple[int, list[str]]], places: dict[str, int], prefix: str, owner: tuple[str, str]
+    file: SourceFile,
+    rows: list[tuple[int, list[str]]],
+    places: dict[str, int],
+    prefix: str,
+    owner: tuple[str, str],
+    collector: Collector,
 ) -> list[Answer]:
     """Return an answer for every annotator and text, with all spans of its rows."""
+    parts = ("start", "end", "label") if "start" in places else ("quote", "label")
+    quotes: dict[tuple[str, str, str], list[Quoted]] = {}
     marks: dict[tuple[str, str, str], list[Mark]] = {}
     first: dict[tuple[str, str, str], tuple[str, str | None]] = {}
     for line, cells in rows:
@@ -135,13 +147,20 @@ def _answers(
         key = (prefix + id_of(cell.get("item") or None, text, "the id", where), text, who)
         first.setdefault(key, (where, cell.get("time")))
         found = marks.setdefault(key, [])
-        empty = [part for part in ("start", "end", "label") if cell[part] in ("", *NAN)]
-        if len(empty) == 3:
+        empty = [part for part in parts if cell[part] in ("", *NAN)]
+        if len(empty) == len(parts):
             continue
         if empty:
             raise FormatError(f"a span has no {empty[0]}", path=where, got=", ".join(cells))
+        if "start" not in places:
+            quotes.setdefault(key, []).append(Quoted(cell["quote"], cell["label"]))
+            continue
         start, end = (cell[part].removesuffix(".0") for part in ("start", "end"))  # a float, as pandas makes it
         found.append(Mark.of(start, end, cell["label"], where, cell.get("quote") or None))
+    for key, own in quotes.items():
+        where, whole = first[key][0], PlainText(key[1], align.tokenizer_of(None)(key[1]))
+        there = place_quotes(own, whole, collector.count, where)
+        marks[key] = [Mark(place.start, place.end, place.label, None, where) for place in there]
     return [
         Answer(key[0], key[1], where, who, marks[key], role, as_time(time))
         for key, (where, time) in first.items()
@@ -159,4 +178,15 @@ def sniff(files: Sequence[SourceFile]) -> float:
     found = {part for part, usual in USUAL.items() if named(header, usual) is not None}
     if named(header, NAMES["position"]) is not None and named(header, ("token", "word", "form")) is not None:
         return 0.0  # a row per token, with its place in the text
+    if {"label", "text"} <= found and not found & {"start", "end"} and named(header, QUOTES) is not None:
+        return 0.9 if _quotes_stand(files[0], header) else 0.0
     return 0.93 if {"start", "end", "label"} <= found and found & {"text", "item", "annotator"} else 0.0
+
+
+def _quotes_stand(file: SourceFile, header: Sequence[str]) -> bool:
+    """Say whether nearly all words of the first rows stand in their texts, which are longer."""
+    quote, text = named(header, QUOTES), named(header, USUAL["text"])
+    _, *rows = csv_rows(file.beginning())
+    pairs = [(cells[quote].strip(), cells[text]) for _, cells in rows if quote is not None and text is not None]
+    stand = [words in whole and words != whole for words, whole in pairs if words]
+    return bool(stand) and sum(stand) >= MOST * len(stand)

@@ -252,7 +252,7 @@ class TextPool:
             return None
         chars = []
         for token in answer.tokens:
-            if token.quoted is not None and not token.quoted.strip():
+            if token.start == token.end or (token.quoted is not None and not token.quoted.strip()):
                 continue  # whatever its positions are
             start, end = convert(token.start), convert(token.end)
             if start is None or end is None:

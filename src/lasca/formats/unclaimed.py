@@ -30,7 +30,7 @@ from lasca.formats.conll_lines import read_table, text_lines
 from lasca.formats.mace_csv import read as read_mace
 from lasca.formats.names import named
 from lasca.formats.shapes import known_shape
-from lasca.formats.sources import SourceFile, loads, parse_json, parse_json_items
+from lasca.formats.sources import JSON, SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
 
 __all__ = ["dresses", "found_in", "opened", "other_tool", "why_unknown"]
@@ -128,7 +128,8 @@ def _taken_out(file: SourceFile) -> SourceFile | None:
     if whole and all(isinstance(row, dict) and len(row) > 1 for row in whole.values()):
         return _lines(file, [(k, {"id": key, **row}) for k, (key, row) in enumerate(whole.items(), start=1)])
     lists = [value for value in whole.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    if len(lists) != 1 or TEXTS & set(whole) or not all(isinstance(row, dict) and TEXTS & set(row) for row in lists[0]):
+    texts = any(isinstance(whole.get(key), str) for key in TEXTS)
+    if len(lists) != 1 or texts or not all(isinstance(row, dict) and TEXTS & set(row) for row in lists[0]):
         return None
     return _lines(file, list(enumerate(lists[0], start=1)))
 
@@ -136,6 +137,8 @@ def _taken_out(file: SourceFile) -> SourceFile | None:
 def _reshaped(file: SourceFile) -> SourceFile | None:
     """Return records of research releases and tools in a shape that is read; None if they are others."""
     found = known_shape(file)
+    if found is None and (inner := _taken_out(file)) is not None:
+        found = known_shape(inner)
     return None if found is None else _lines(file, list(enumerate(found[1], start=1)))
 
 
@@ -325,8 +328,7 @@ def _look(file: SourceFile) -> None:
         raise file.error(
             "there is a NUL byte in the text", text.count("\n", 0, at) + 1, got=text[max(at - 20, 0) : at + 20]
         )
-    beginning = text.lstrip()[:1]
-    if beginning in ("{", "["):
+    if text.lstrip()[:1] in ("{", "[") or file.name.lower().endswith(JSON):
         for _ in parse_json_items(file):
             pass
     elif looks_delimited(file) and _mostly_one_width(text, ","):

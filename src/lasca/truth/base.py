@@ -224,8 +224,8 @@ def _forgotten(history: Truth | None, corpus: CrowdCorpus | ShardedCorpus) -> tu
     if not lost:
         return ()
     return (
-        f"what was learned of {count(len(lost), 'annotator')} of the history is left out, for this corpus does not know "
-        f"them: {excerpt(', '.join(lost), 200)}",
+        f"what was learned of {count(len(lost), 'annotator')} of the history is left out, for this corpus does not "
+        f"know them: {excerpt(', '.join(lost), 200)}",
     )
 
 
