@@ -12,7 +12,7 @@ from lasca.corpus.evidence import SoftVotes
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.annotator_models import VoteRows
-from lasca.truth.average import Averaging, Ending, Said, Verdict
+from lasca.truth.average import Averaging, Ending, Marked, Said, Verdict
 from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
@@ -93,16 +93,51 @@ def test_a_lone_vote_is_read_from_what_the_text_makes_of_it_unless_nobody_else_v
     assert labels.tolist() == [1 if sole else 2, 1]
 
 
-def test_two_who_agree_that_there_is_nothing_are_believed_where_that_is_asked_for() -> None:
-    corpus = corpus_of("OOXO.", "OO.XO", "O....")
-    mean = np.array([[0.1, 0.9, 0.0]] * 5, np.float32)
-    said = Said(mean=mean, apart=np.zeros(5, bool), marked=np.ones(5, bool))
+def test_two_who_agree_are_believed_where_that_is_asked_for() -> None:
+    corpus = corpus_of("OOXO.Y", "OO.XOY", "O.....")
+    mean = np.array([[0.1, 0.9, 0.0]] * 6, np.float32)
+    said = Said(mean=mean, apart=np.zeros(6, bool), marked=np.ones(6, bool))
     block, rules = replace(block_of(corpus), beside=said), StateSpace.of(corpus.labels)
-    out = np.empty((5, 3), np.float32)
-    assert Ending(rules, False).describe(None, block, None, out)[0].tolist() == [1, 1, 1, 1, 1]
-    labels, _ = Ending(rules, False, outside=0).describe(None, block, None, out)
-    assert labels.tolist() == [1, 0, 1, 1, 1]  # three are another matter, as are one, and two who differ
+    out = np.empty((6, 3), np.float32)
+    assert Ending(rules, False).describe(None, block, None, out)[0].tolist() == [1, 1, 1, 1, 1, 1]
+    labels, _ = Ending(rules, False, two=True).describe(None, block, None, out)
+    assert labels.tolist() == [1, 0, 1, 1, 1, 2]  # three are another matter, as are one, and two who differ
     np.testing.assert_array_equal(out, mean)  # that the members doubt it is not hidden
+
+
+def test_labels_are_read_from_the_mean_and_the_verdict_unless_three_agree() -> None:
+    """Votes: two differ, two agree, three agree, two of three, three. The mean says X (O), the verdict Y (X)."""
+    corpus = corpus_of("XXXXX", "YXXXX", "..XYX")
+    mean = np.array([[0.0, 0.6, 0.4]] * 4 + [[0.6, 0.4, 0.0]], np.float32)
+    text = np.array([[0.0, 0.3, 0.7]] * 4 + [[0.0, 1.0, 0.0]], np.float32)
+    verdict = Verdict(1.0, np.full((3, 3), 1 / 3), share=1.0)  # the text's own word alone
+    said = Said(text=text, mean=mean, plain=mean, apart=np.zeros(5, bool), marked=np.ones(5, bool))
+    block, out = replace(block_of(corpus), beside=said), np.empty((5, 3), np.float32)
+    labels, _ = Ending(StateSpace.of(corpus.labels), False).describe(verdict, block, None, out)
+    assert labels.tolist() == [2, 2, 1, 2, 0]
+    np.testing.assert_allclose(out, text)
+    np.testing.assert_allclose(verdict.read(said), (mean + text) / 2, rtol=1e-6)
+    closer = replace(said, text=np.array([[0.0, 0.45, 0.55]] * 5, np.float32))
+    labels, _ = Ending(StateSpace.of(corpus.labels), False).describe(verdict, replace(block, beside=closer), None, out)
+    assert labels.tolist() == [1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("most", [0.9, 1.7, 3.0])
+def test_a_verdict_is_read_so_that_it_marks_no_more_than_the_members(most: float) -> None:
+    corpus = corpus_of("XXO.", "XYO.")
+    text = np.array([[0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.6, 0.2, 0.2], [0.1, 0.1, 0.8]], np.float32)
+    mean = np.array([[1 - most / 3, most / 3, 0.0]] * 3 + [[0.0, 1.0, 0.0]], np.float32)  # nobody voted on the last
+    verdict = Verdict(1.0, np.full((3, 3), 1 / 3), share=1.0, outside=0)
+    said = Said(text=text, mean=mean, plain=mean)
+    held = verdict.marking_no_more(*Marked(verdict).summarise(replace(block_of(corpus), beside=said)))
+    read = 2 * held.read(said) - mean
+    np.testing.assert_allclose(read.sum(axis=1), 1, rtol=1e-6)
+    assert (1 - read[:3, 0]).sum() == pytest.approx(min(most, 0.9 + 0.7 + 0.4), abs=0.01)
+    if most == 3.0:
+        np.testing.assert_allclose(read, text, atol=1e-6)
+    kept = (read / text)[:3] / (read / text)[:3, :1]  # all odds against O are divided by the same
+    np.testing.assert_allclose(kept[:, 1:], np.exp(-held.held), rtol=1e-5)
+    np.testing.assert_allclose(held.proba(said), text, rtol=1e-6)  # what is reported is not held
 
 
 def test_members_begin_at_hard_votes_and_families_tell_what_is_easy() -> None:

@@ -22,12 +22,15 @@ from lasca.schemes import OUTSIDE, SCHEMES, detect, split_label
 from lasca.truth.beside import Beside, Keep
 from lasca.truth.chain import StateSpace, decoded
 from lasca.truth.evidence import Floats, RowCounts, View, numbered
+from lasca.truth.guards import UNANIMOUS
 from lasca.truth.tempering import advised, tempered
 
-__all__ = ["Agreement", "Averaging", "Ending", "Runs", "Said", "Shared", "Verdict"]
+__all__ = ["Agreement", "Averaging", "Ending", "Marked", "Runs", "Said", "Shared", "Verdict"]
 
 Proba = npt.NDArray[np.float32]
 NOBODY = np.zeros(0, np.int64)
+NATS = np.linspace(0.0, 3.0, 31)
+"""By how much a verdict may be held against marks."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,10 @@ class Verdict:
     confusion: Floats
     share: float = 0.0
     """Of the text's own word."""
+    outside: int = -1
+    """The label O, -1 where there is none."""
+    held: float = 0.0
+    """Nats against marks where labels are read: it marks no more than the members do, whose rates are held."""
 
     def proba(self, said: Said) -> Floats:
         """Return the labels' probabilities."""
@@ -181,6 +188,33 @@ class Verdict:
         text = said.text.astype(np.float64)
         proba = advised(tempered(said.plain.astype(np.float64), self.tau), text, self.confusion)
         return np.asarray((1 - self.share) * proba + self.share * text)
+
+    def read(self, said: Said) -> Floats:
+        """Return what labels are read from: the members' mean and the verdict, in equal parts."""
+        assert said.mean is not None
+        proba = self.proba(said)
+        if self.held > 0:
+            proba[:, self.outside] *= np.exp(self.held)
+            proba /= proba.sum(axis=1, keepdims=True)
+        return (said.mean + proba) / 2
+
+    def marking_no_more(self, mean: float, marks: Floats) -> Verdict:
+        """Return it held so that it marks as much as the members at most; the arguments are what `Marked` adds up."""
+        return replace(self, held=float(np.interp(-mean, -marks, NATS)))
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Asks how much the members mark, and how much a verdict does that is held by `NATS`."""
+
+    verdict: Verdict
+
+    def summarise(self, block: Block) -> tuple[float, Floats]:
+        """Add up the probability of marks."""
+        own = block.voted, self.verdict.outside
+        nothing = self.verdict.proba(block.beside)[own][:, None]
+        marks = (1 - nothing) / (1 - nothing + nothing * np.exp(NATS))
+        return float((1 - block.beside.mean[own]).sum(dtype=np.float64)), marks.sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -201,36 +235,41 @@ class Ending:
     rules: StateSpace
     sole: bool
     """Whether all votes are one annotator's, who is believed."""
-    outside: int = -1
-    """The label that two who agree on it are believed about; -1: none."""
+    two: bool = False
+    """Whether two who agree are believed."""
 
     def describe(
         self, verdict: Verdict | None, block: Block, local: None, out: Proba
     ) -> tuple[npt.NDArray[np.int16], tuple[Any, ...]]:
         """Write the probabilities to `out`; return the labels, expected counts of (annotator, given), and sums.
 
-        Labels are read from the mean; where a vote stands alone, from the verdict, in which the text has been heard
-        against it: of such votes the members learn nothing. Two who agree that there is nothing are believed or not, as
-        hidden votes say (`overruling`). Sums: tokens with a vote; where the text overrules the most
-        frequent one; where members mark; where they differ.
+        Labels are read from the mean and the verdict in equal parts, for it cannot be known how much the text is worth
+        beside the votes: the members hear it as one more annotator, the verdict holds it against votes that count less.
+        Where three agree they are read from the mean, whose members believe them; where a vote stands alone from the
+        verdict: of such votes the members learn nothing. Two who agree are believed or not, as hidden votes say
+        (`overruling`). Sums: tokens with a vote; where the text overrules the most frequent one; where members mark;
+        where they differ.
         """
         said, votes, T = block.beside, block.votes, block.votes.n_labels
         out[:] = said.mean if verdict is None else verdict.proba(said)
-        lone = (block.voices < 2)[:, None] & (not self.sole)
         start = votes.start[block.first : block.last + 1]
         annotator, label = votes.annotator[start[0] : start[-1]], votes.label[start[0] : start[-1]]
-        read, token = np.where(lone, out, said.mean), np.repeat(np.arange(len(block)), np.diff(start))
-        if self.outside >= 0:
-            alike = np.bincount(token, label == self.outside, len(block)) == 2
-            read[alike & (np.diff(start) == 2)] = np.arange(T) == self.outside
+        n, token, at = np.diff(start), np.repeat(np.arange(len(block)), np.diff(start)), np.arange(len(block))
+        given = np.bincount(token * T + label, minlength=len(block) * T).reshape(-1, T)
+        top, read = given.max(axis=1), said.mean.astype(np.float64)
+        if verdict is not None and not self.sole:
+            apart = (top < n) | (n < UNANIMOUS)
+            read[apart] = verdict.read(said)[apart]
+            read[block.voices < 2] = out[block.voices < 2]
+        if self.two:
+            alike = (n == 2) & (top == 2)
+            read[alike] = given[alike] / 2
         labels = said.labels(block, self.rules, of=read)
         own, row = numbered(annotator * np.int64(T) + label, votes.n_annotators * T)
         counts = View(start, row, own).count(said.mean.astype(np.float64))
-        voted, against = np.diff(start) > 0, 0
+        voted, against = n > 0, 0
         if said.plain is not None:
-            plain, at = said.labels(block, self.rules, of=said.plain), np.arange(len(block))
-            given = np.bincount(token * T + label, minlength=len(block) * T).reshape(-1, T)
-            top = given.max(axis=1)
+            plain = said.labels(block, self.rules, of=said.plain)
             against = int((voted & (labels != plain) & (given[at, plain] == top) & (given[at, labels] < top)).sum())
         marked = said.marked & voted
         sums = np.array([voted.sum(), against, marked.sum(), (marked & said.apart).sum()])

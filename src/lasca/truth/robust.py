@@ -12,9 +12,9 @@ members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimit
     3. up to `rounds` times: a text model, cross-fitted over documents on the mean. If its out-of-fold labels agree with
        the inferred ones (span F1 of at least `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more
        source for every member, which learn its confusion; else the text stays out
-    4. labels: of the legal path with the most tokens expected to be right under the mean each span gives way to the
-       likeliest one there (`average`); then probabilities are tempered so that they predict the text's labels best
-       (`tempering`), where there is text, and votes that stand alone are read from them
+    4. probabilities are tempered so that they predict the text's labels best, and weighed against the text
+       (`tempering`), where there is text; labels: read from the mean and from these, in equal parts (`average`): of the
+       legal path with the most tokens expected to be right each span gives way to the likeliest one there
 
 `confusion`, `clusters` and `reliability` are those of the mean: expected counts under its probabilities. Nothing here
 looks at gold labels. Measured on the crowds of experiments/crowds (docs/crowds.md).
@@ -43,7 +43,7 @@ from lasca.learn import Checkpoint, LoopSettings, run_learner
 from lasca.records import read_record, write_record
 from lasca.schemes import detect
 from lasca.truth.annotator_models import VoteRows, confusion_prior
-from lasca.truth.average import Agreement, Averaging, Ending, Runs, Said, Shared, Verdict
+from lasca.truth.average import Agreement, Averaging, Ending, Marked, Runs, Said, Shared, Verdict
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace, blocks_of, with_words
@@ -185,8 +185,8 @@ class RobustSequence(TruthModel):
     def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:
         crowd, T = run.crowd, len(run.crowd.labels)
         verdict = run.verdict() if told and self.calibrate else None
-        outside = crowd.outside if told and run.believes_two else -1
-        with self._work(Ending(run.rules, run.votes.is_sole, outside), run.blocks) as work:
+        two = told and run.believes_two and crowd.outside >= 0
+        with self._work(Ending(run.rules, run.votes.is_sole, two), run.blocks) as work:
             posterior, (counted, sums) = self._finished(work, verdict, Finish())
         counts = np.ascontiguousarray(counted.table().reshape(-1, T, T).transpose(0, 2, 1))
         prior = confusion_prior(T, *LEAN)
@@ -226,7 +226,7 @@ class RobustSequence(TruthModel):
                 "text_agreement": agreement,
                 "temperature": 1.0 if verdict is None else 1 / verdict.tau,
                 "votes_that_meet": crowd.meet,
-                "two_believed": outside >= 0,
+                "two_believed": two,
                 "released": [crowd.labels[label] for label in run.free],
                 "bic": [vars(score) for score in scores],
             },
@@ -417,9 +417,10 @@ class _Average:
             for name in ("plain", "text")
         )
         found = referee(plain, text, self.text.prior)
-        verdict = Verdict(found.tau, found.confusion)
+        verdict = Verdict(found.tau, found.confusion, outside=self.crowd.outside)
         shared, n = self.asked(Shared(verdict))
-        return replace(verdict, share=min(0.5, DOUBT / max(1.0 - shared / n, 1e-9)))
+        verdict = replace(verdict, share=min(0.5, DOUBT / max(1.0 - shared / n, 1e-9)))
+        return verdict if verdict.outside < 0 else verdict.marking_no_more(*self.asked(Marked(verdict)))
 
 
 def _say(crowd: Crowd, structure: Structure) -> float:
