@@ -28,7 +28,7 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 
 | tool | read | counted, with an example | asked about or refused by name |
 |---|---|---|---|
-| Label Studio | JSON, JSON-MIN, JSON lines, CSV, TSV, `completions`; Text, HyperText by global offsets, Paragraphs; Choices, Taxonomy, Rating as labels of documents | drafts, skipped, results of other kinds by their type, other controls, ground truth, scores | exports without text spans or choices; choices in JSON-MIN and CSV; user numbers in several files; spans in several texts of a task; pages without global offsets; HTML nobody labelled |
+| Label Studio | JSON, JSON-MIN, JSON lines, CSV, TSV, `completions`, annotations of a storage; Text, HyperText by global offsets, Paragraphs; Choices, Taxonomy, Rating as labels of documents | drafts, skipped, results of other kinds by their type, other controls, ground truth, scores | exports without text spans or choices; choices in JSON-MIN and CSV; user numbers in several files; spans in several texts of a task; pages without global offsets; HTML nobody labelled |
 | doccano | JSONL of all versions, `label`, `labels`, `entities`, `annotations`, text under `data`; `cats` and plain labels as labels of documents | relations, comments, texts nobody labelled, empty documents | written answers |
 | Prodigy | `ner_manual`, `spans`, `review` with all versions as votes; `choice` and `textcat` as labels of documents | relations, rejected, ignored, blank tokens, other values, scores of suggestions | yes or no to single spans; lines without a place for spans |
 | brat | folders of annotators, or one; fragments on request | relations, events, attributes, normalisations, notes, other files | folders without a common document, or without a common label |
@@ -37,11 +37,11 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 | SageMaker | text manifests, classifications, consolidation requests | labels of the machine, other results | manifests that refer to files |
 | LightTag | spans by whom they were made, people who saw a text and marked nothing; classifications as labels of documents | relations, spans judged by a reviewer | – |
 | Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json`; label questions as labels of documents | drafts, scores of suggestions, discarded, columns that are no metadata | numbered tags without names |
-| Mechanical Turk, CrowdFlower, Toloka | spans as JSON; words as labels of documents | rejected, missing | answers that are neither |
+| Mechanical Turk, CrowdFlower, Toloka | spans as JSON, pieces of texts; words as labels of documents | rejected, missing | answers that are neither |
 | CoNLL | columns of annotators, or one that names the annotator of each sequence; one gold column of CoNLL-2003, -X, -U, TSV 1 and 2; CSV with a row per token, grouped by its column of sentences | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things, or levels of nested names; texts as tokens; CoNLL-2012 |
 | records (JSON), Potato | spans, tags or labels by annotator: in an object, a list, lists side by side, or a column each | other values of records and annotations, texts in which somebody marked nothing | spans over numbers of tokens |
 | wide tables | a row per text, a column per annotator; golds and models by their names; other columns as metadata | rows without a text, several labels in a cell, signs for no gold | columns that are not called as people, or that hold numbers or yes and no; several groups of columns, or questions to each person; NA |
-| tables of spans | a row per span with its text and annotator | columns left out | spans without their texts |
+| tables of spans | a row per span with its text and annotator, by places or quoted words | columns left out | spans without their texts |
 | MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up |
 | GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, Office, PDF, images | – | – | by name |
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import mturk_results
@@ -290,3 +292,16 @@ def test_golds_of_platforms_are_golds_and_tainted_judgments_are_counted() -> Non
     assert [corpus.labels[code] if code >= 0 else None for code in corpus.golds["gold"]] == ["sad", None]
     assert corpus.load_report.counts["tainted judgments, kept"] == 1
     assert corpus.load_report.counts["golds that allow several labels, left out"] == 1
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_pieces_of_the_text_by_their_lengths(tmp_path: Path, escaped: bool) -> None:
+    """Toloka's text annotation gives every piece of the text; lists in its TSV have no brackets, and commas as \\,."""
+    pieces = [{"class": "no", "contentLength": 4}, {"class": "yes", "contentLength": 3, "value": "PER"}]
+    given = [json.dumps(piece) for piece in [*pieces, {"class": "no", "contentLength": 5}]]
+    cell = ",".join(piece.replace(",", "\\,") for piece in given) if escaped else f"[{','.join(given)}]"
+    cell = '"' + cell.replace('"', '""') + '"'
+    path = tmp_path / "x.tsv"
+    head = "INPUT:text\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
+    path.write_text(f"{head}Now Ada left\t{cell}\tw1\tAPPROVED\n")
+    assert [row["label"] for row in lasca.read(path).to_table().to_pylist()] == ["O", "B-PER", "O"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaError, ParameterError
 from lasca.formats import READERS, mace_csv, wide_table
@@ -250,3 +252,12 @@ def test_columns_that_name_the_annotators_beside_their_labels_are_asked_about() 
     )
     with pytest.raises(FormatError, match="annotators=label_a,label_b"):
         wide_table.read(source("x.csv", data))
+
+
+@pytest.mark.parametrize("name", ["label_maj", "annot_maj", "mv_label", "resolved"])
+def test_a_column_of_what_was_decided_does_not_vote(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.csv"
+    said = "".join(f"{k},so it is {k},bad,good,{'good' if k % 2 else 'bad'},good\n" for k in range(8))
+    path.write_text(f"id,text,annotator_1,annotator_2,annotator_3,{name}\n{said}")
+    corpus = lasca.read(path)
+    assert (len(corpus.annotators), list(corpus.golds)) == (3, [name])

@@ -12,13 +12,14 @@ A sample of Toloka (tabs between the columns):
 
 Spans are looked for anywhere inside the JSON of `Answer.*` / `OUTPUT:*`: objects with start and end (also startOffset
 and endOffset, start_offset and end_offset, begin and end, offset and length) and a label (also type, tag, entity,
-category, labels). Rejected assignments are left out and counted. An answer without spans is all O; an empty cell is
-missing, and empty cells at the end of a row may be left out. JSON that holds what was chosen instead (`[{"mood":
-{"label": "glad"}}]`, `[{"rain": {"yes": true, "no": false}}]`) is labels of whole documents, and so are plain words and
-a column for each choice (`Answer.rain.yes`, true or false), read with `unit="document"`; `answer` names the column or
-the question if there are several. Golds beside them (`GOLDEN:…`, CrowdFlower's `…_gold`) are the gold "gold"; tainted
-judgments are counted, and kept. Other `Input.*` columns are metadata. Rows are about the same text if their item id
-(HITId, INPUT:id, …) or, without one, their text is the same.
+category, labels), or all pieces of the text with their lengths (Toloka's text annotation). Rejected assignments are
+left out and counted. An answer without spans is all O; an empty cell is missing, and empty cells at the end of a row
+may be left out. JSON that holds what was chosen instead (`[{"mood": {"label": "glad"}}]`, `[{"rain": {"yes": true,
+"no": false}}]`) is labels of whole documents, and so are plain words and a column for each choice (`Answer.rain.yes`,
+true or false), read with `unit="document"`; `answer` names the column or the question if there are several. Golds
+beside them (`GOLDEN:…`, CrowdFlower's `…_gold`) are the gold "gold"; tainted judgments are counted, and kept. Other
+`Input.*` columns are metadata. Rows are about the same text if their item id (HITId, INPUT:id, …) or, without one,
+their text is the same.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "mturk-results"
 
+LENGTH = "contentLength"
 EDGES = (
     ("start", "end"),
     ("startOffset", "endOffset"),
@@ -221,7 +223,7 @@ class _Rows:
         given = [cell for cell in cells if cell.strip()]
         for cell in given:
             try:
-                value = loads(cell)
+                value = _listed(cell)
             except ValueError as error:
                 hint = "If another column holds the spans, name it: answer='…'"
                 raise FormatError("the answer is not JSON", path=where, got=cell, hint=hint) from error
@@ -289,7 +291,7 @@ def _chosen(value: Any, question: str, depth: int) -> dict[str, tuple[str, ...]]
             found |= _chosen(entry, question, depth - 1)
         return found
     if isinstance(value, dict):
-        if any(a in value and b in value for a, b in EDGES):
+        if LENGTH in value or any(a in value and b in value for a, b in EDGES):
             return {}
         if value and all(isinstance(chosen, bool) for chosen in value.values()):
             return {question: tuple(option for option, chosen in value.items() if chosen)}
@@ -321,6 +323,11 @@ def _table(file: SourceFile) -> list[tuple[int, list[str]]]:
         csv.field_size_limit(limit)
 
 
+def _listed(cell: str) -> Any:
+    """Return the JSON of a cell, which may be a list as Toloka writes it: no brackets, and commas inside as \\,."""
+    return loads(f"[{cell}]".replace("\\,", ",") if "\\," in cell else cell)
+
+
 def _spans(value: Any, where: str, depth: int) -> Iterator[Mark]:
     """Yield the spans anywhere inside a value."""
     if depth == 0:
@@ -330,7 +337,14 @@ def _spans(value: Any, where: str, depth: int) -> Iterator[Mark]:
             value = loads(value)  # JSON inside a string of JSON
         except ValueError:
             return
-    if isinstance(value, list):
+    if isinstance(value, list) and value and all(isinstance(e, dict) and LENGTH in e for e in value):
+        at = 0  # Toloka's text annotation: all pieces of the text, marked or not
+        for piece in value:
+            length = as_offset(piece[LENGTH], LENGTH, where)
+            if piece.get("value"):
+                yield Mark.of(at, at + length, piece["value"], where)
+            at += length
+    elif isinstance(value, list):
         for entry in value:
             yield from _spans(entry, where, depth - 1)
     elif isinstance(value, dict):

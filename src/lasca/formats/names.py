@@ -58,7 +58,7 @@ _GOLD = re.compile(
 )
 _DECIDED = re.compile(
     r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|truth|curat|"
-    r"(?:^|[ _-])(?:true|reference|actual)(?:$|[ _-])|^(?:label|class|category)$",
+    r"(?:^|[ _-])(?:true|reference|actual|maj|mv|resolved)(?:$|[ _-])|^(?:label|class|category)$",
     re.IGNORECASE,
 )
 
