@@ -270,6 +270,8 @@ def test_sentences_of_documents_and_columns_of_lists(tmp_path: Path, whole: Any)
     corpus = load(tmp_path, "x.json", whole)
     assert sorted(len(corpus.sequence(k)) for k in range(corpus.n_sequences)) == [1, 4]
     assert sorted(corpus.labels[code] for code in corpus.golds["gold"]) == sorted([*TAGS, "O"])
+    if "source" not in whole:  # folds keep documents together
+        assert list(corpus.metadata["document"]) == (["d", "d"] if isinstance(whole, list) else ["0", "0"])
 
 
 def test_texts_in_a_list_for_each_column(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def _sentences(whole: Any, file: SourceFile) -> list[Row] | None:
             tags = next((sentence[name] for name in TAGS if name in sentence), None)
             if not _are_words(sentence.get("tokens")) or not isinstance(tags, list):
                 return None
-            made.append({**others, **sentence, "id": f"{document}/{number}", "doc_id": document})
+            made.append({**others, **sentence, "id": f"{document}/{number}", "document": document})
     return made
 
 
