@@ -23,8 +23,9 @@ for (final-nb-llm 79.2, final-nb-all 82.5 at the first), the third after changes
 val had asked for (final-mturk 80.9, final-mturk-test 79.3 at the second), the fourth when hidden votes were asked
 about names instead of tokens, after 62 of 66 tokens of final-nb-2-all had been overruled wrongly, the fifth when whole
 spans were read, lone votes were weighed against the text and two who agree were believed (chosen on the other rows;
-final-mturk 81.5, final-mturk-test 80.1 at the fourth). Real files are not
-part of the project (`LASCA_DATA`, `LASCA_EXPORTS`). One seed (0), default settings.
+final-mturk 81.5, final-mturk-test 80.1 at the fourth), the sixth when no source supported a rate by itself any more and
+labels were read from mean and verdict (chosen on the other rows; final-nb-llm 80.3, final-nb-all 86.4 at the fifth).
+Real files are not part of the project (`LASCA_DATA`, `LASCA_EXPORTS`). One seed (0), default settings.
 
 The last column is the difference to the best of the simple models on that row with its 95 % interval over resampled
 documents; ✗ marks a row where it is more than half a point below and the interval does not reach 0. A star marks a
