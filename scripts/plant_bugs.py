@@ -117,8 +117,8 @@ BUGS = [  # file, what stands there, the bug, the tests that should see it
     ),
     (
         "truth/tempering.py",
-        "    out, share = doubted(out, fit.text, doubt)",
-        "    out, share = doubted(tempered(out, found.tau), fit.text, doubt)",
+        "return mixed(out, said.text, self.share)",
+        "return mixed(tempered(out, self.tau), said.text, self.share)",
         SEQUENCE,
         "definition",
     ),
