@@ -50,7 +50,7 @@ coverage: .venv/.test .venv/.browser .venv-torch/.done  ## lines of src/ that th
 	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check 'coverage>=7.10'
 	LASCA_TORCH=1 .venv-torch/bin/python -m coverage run -m pytest -q tests/neural tests/test_tagger_spacy.py
 	$(BIN)/python -m coverage combine --quiet
-	$(BIN)/python -m coverage report --skip-covered --sort=miss --fail-under=95
+	$(BIN)/python -m coverage report --skip-covered --sort=miss
 
 test-slow: .venv/.test .venv/.browser  ## long statistical runs: Geweke, calibration of samplers
 	$(BIN)/python -m pytest -m slow
