@@ -22,7 +22,7 @@ from lasca.truth.evidence import RowCounts
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
 from lasca.truth.robust import MEMBERS, RobustSequence, _Average, _judged, _say
-from lasca.truth.robust_chain import LearnedMatrices, Structure, member
+from lasca.truth.robust_chain import MOST_HEARD, LearnedMatrices, Structure, member
 from lasca.truth.starts import LevelStart, WeighedStart
 from truth_cases import crowd, everything, triples
 
@@ -329,6 +329,27 @@ def test_the_base_speaks_beside_learned_priors_where_annotators_have_many_marks(
         shares.append(annotators_of(corpus, structure).own)
     assert shares[0] == pytest.approx(0.1)
     assert shares[1] > 0.9
+
+
+def test_rows_of_annotators_with_very_many_votes_learn_no_more() -> None:
+    """Ten times as many votes of the same kind leave the rows of annotators as they are, from `MOST_HEARD` on."""
+    corpus = crowd(40, n_annotators=3, seed=2, coverage=1.0, accuracy=0.7)
+    block, start = everything(corpus), LevelStart(None, 1.0)
+    rows = VoteRows.of([block], memory=True)
+
+    def learned(times: float) -> Any:
+        """The rows after one visit to a corpus so many times as large."""
+        known = looked_at(corpus)
+        known = replace(known, given=known.given * times)
+        made = member(MEMBERS[1], known, rows, (), start, trust=0.0, tol=1e-3)
+        state = made.start((), None)
+        statistics, _ = made.visit(state, block, None)
+        statistics[3].values *= times
+        return made.update(state, statistics)[0].tables[0]
+
+    enough = MOST_HEARD / looked_at(corpus).given.min()
+    assert np.abs(learned(enough) - learned(1.0)).max() > 0.1
+    np.testing.assert_allclose(learned(10 * enough), learned(enough), atol=1e-9)
 
 
 def test_learned_priors_are_the_mean_of_all_annotators() -> None:

@@ -10,6 +10,10 @@ of them. What is different, and why:
   as votes do not meet (`meet`: the share of votes on tokens that have two at least) nothing can be learned so, and
   the base speaks. It also does where an annotator has more than some thousand marks: their own votes then say who they
   are, a common prior adds little, and without an anchor the model drifts.
+- *Habits that are not learned to the end.* Where marks are rare, an annotator's rows learn from no more than
+  `MOST_HEARD` votes: the counts of who gave more are scaled down, and the base keeps its part. With ever more votes
+  rows fit ever better what is not so – that people miss things independently of each other –, and one mark beside
+  five silent people becomes a span that five missed.
 - *Guards* (see `guards`): silence, unanimity, rates.
 - *Weights.* A vote has a weight below one where the annotator's family (see `families`) voted on the token too, and
   where they may not have looked.
@@ -32,7 +36,7 @@ from scipy.special import psi
 from lasca.corpus.votes import Block
 from lasca.truth.annotator_models import Matrices, VoteRows
 from lasca.truth.chain import ChainLearner, ChainState, Local, Start, StateSpace
-from lasca.truth.evidence import Floats, Source, dirichlet_rows
+from lasca.truth.evidence import Floats, RowCounts, Source, dirichlet_rows
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Pairing, Rates, asleep, ruled_out, sleep_rates
 
 __all__ = ["LearnedMatrices", "Member", "MemberState", "Structure", "member"]
@@ -42,6 +46,8 @@ FIRST_STRENGTH = 10.0
 LEAST_PSEUDO = 0.05
 EACH = 1300.0
 """Marks of one annotator from which the base speaks beside learned priors (to the fourth power: it is a threshold)."""
+MOST_HEARD = 5000.0
+"""Votes of one annotator from which rows learn at most."""
 TRANSITION_PRIOR = 1.0
 
 
@@ -168,6 +174,12 @@ class Member(ChainLearner):
         """The guard of rates, where there is a label O."""
         return Rates(self.crowd) if self.crowd.outside >= 0 else None
 
+    @cached_property
+    def heard(self) -> Floats | None:
+        """The share of each row's counts from which it learns; None, all of them, where there is no label O."""
+        share = np.minimum(1.0, MOST_HEARD / np.maximum(self.crowd.given, 1.0))
+        return share[self.annotators.rows.parts[0]] if self.crowd.outside >= 0 and share.min() < 1 else None
+
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> MemberState:
         """Begin at the start, with nobody asleep and nothing held."""
         first = super().start(summary, rng)
@@ -224,6 +236,9 @@ class Member(ChainLearner):
         """Do what a chain does, and let the guards follow."""
         assert isinstance(state, MemberState)
         *counted, moved, marks, slept, said, other, found = statistics
+        if self.heard is not None:
+            own = counted[3]  # after the log sum, first states and moves
+            counted[3] = RowCounts(own.n_rows, None, own.table() * self.heard[:, None])
         new, objective = super().update(state, tuple(counted))
         sleeps, held = state.asleep, state.held
         if state.start is None and self.rates is not None and np.isfinite(moved):  # else it is the first visit
