@@ -16,7 +16,6 @@ does by default: seven times fewer parameters on CoNLL-2003 for the same F1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,42 +97,6 @@ class Features:
         start = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)
         slots = np.arange(1, n + 1, dtype=np.int32)[:, None]
         return cls(np.asarray(offsets, dtype=np.int64), slots, start, np.arange(n, dtype=np.int32), n)
-
-    @classmethod
-    def from_csr(cls, indptr: Array, ids: Array, offsets: Array, n_features: int) -> Features:
-        """Take feature ids per token in CSR form: token i has ids[indptr[i]:indptr[i + 1]]; equal lists are merged."""
-        indptr, ids = np.asarray(indptr, dtype=np.int64), np.asarray(ids, dtype=np.int32)
-        known: dict[bytes, int] = {b"": 0}
-        slots = np.empty((len(indptr) - 1, 1), dtype=np.int32)
-        for i in range(len(slots)):
-            slots[i, 0] = known.setdefault(ids[indptr[i] : indptr[i + 1]].tobytes(), len(known))
-        lengths = np.array([len(key) // 4 for key in known], dtype=np.int64)
-        start = np.zeros(len(known) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=start[1:])
-        feature = np.frombuffer(b"".join(known), dtype=np.int32)
-        return cls(np.asarray(offsets, dtype=np.int64), slots, start, feature, n_features)
-
-    @classmethod
-    def from_attributes(
-        cls, sequences: Sequence[Sequence[Sequence[str]]], names: dict[str, int] | None = None
-    ) -> tuple[Features, dict[str, int]]:
-        """Take lists of attribute strings per token, as python-crfsuite does; return the features and the names' ids.
-
-        Given `names`, attributes that are not among them are left out.
-        """
-        known = {} if names is None else names
-        ids: list[int] = []
-        indptr, offsets = [0], [0]
-        for sequence in sequences:
-            for attributes in sequence:
-                if names is None:
-                    ids.extend(known.setdefault(a, len(known)) for a in attributes)
-                else:
-                    ids.extend(known[a] for a in attributes if a in known)
-                indptr.append(len(ids))
-            offsets.append(len(indptr) - 1)
-        csr = np.array(indptr), np.array(ids, dtype=np.int32), np.array(offsets)
-        return cls.from_csr(*csr, n_features=len(known)), known
 
 
 def padded_width(n_labels: int) -> int:
