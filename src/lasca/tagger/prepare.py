@@ -37,24 +37,10 @@ if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
 
 __all__ = [
-    "Paths",
-    "VoteScore",
-    "active_labels",
-    "aligned_costs",
-    "block_borders",
-    "block_tokens",
-    "blocks_of",
-    "chain_of",
-    "chosen_tokens",
-    "chosen_weights",
-    "constraint_of",
-    "label_pairs",
-    "labelled_sequences",
-    "scheme_constraint",
-    "targets_of",
-    "vote_score_of",
-    "weighted_paths",
-]
+    "Paths", "VoteScore", "active_labels", "aligned_costs", "block_borders", "block_tokens", "blocks_of", "chain_of",
+    "chosen_tokens", "chosen_weights", "constraint_of", "label_pairs", "labelled_sequences", "scheme_constraint",
+    "targets_of", "vote_score_of", "weighted_paths",
+]  # fmt: skip
 
 BLOCK_TOKENS, MOST_BLOCKS = 500_000, 64
 """A block that a CRF learns from has at least so many tokens, and there are at most about so many blocks."""

@@ -42,18 +42,9 @@ from lasca.truth.finish import joined
 from lasca.truth.sequence_rounds import TEXT_PRIOR, Fit
 
 __all__ = [
-    "Calibration",
-    "Referee",
-    "advised",
-    "calibrated",
-    "doubted",
-    "held_out_votes",
-    "mixed",
-    "referee",
-    "tempered",
-    "vote_ranks",
-    "without_text",
-]
+    "Calibration", "Referee", "advised", "calibrated", "doubted", "held_out_votes", "mixed", "referee", "tempered",
+    "vote_ranks", "without_text",
+]  # fmt: skip
 
 GRID = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 MOST_FOLDS = 6
