@@ -146,12 +146,13 @@ class CrowdCorpus(Record):
     def index(self, sequence_id: str) -> int:
         """Return which sequence has this id."""
         try:
-            return self._places[sequence_id]
+            return self.places[sequence_id]
         except KeyError:
             raise CorpusError("there is no sequence of that id", got=sequence_id) from None
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """Which sequence has which id."""
         return {name: i for i, name in enumerate(self.sequence_ids)}
 
     def sequence(self, index: int | str) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from lasca.arrays import readonly
+from lasca.arrays import borders, ranges, readonly
 from lasca.errors import ModelError
 
 __all__ = ["Features", "ParameterSpace", "Weights", "padded_width", "seen_with"]
@@ -78,17 +78,14 @@ class Features:
         used[0] = True
         used[slots] = True
         lengths = np.diff(self.bundle_start)
-        start = np.concatenate([[0], np.cumsum(lengths[used])])
+        start = borders(lengths[used])
         number = (np.cumsum(used) - 1).astype(slots.dtype)
         return Features(offsets, number[slots], start, self.bundle_feature[np.repeat(used, lengths)], self.n_features)
 
     def lists(self) -> tuple[Array, Array]:
         """Return the features of each token in CSR form: token i has ids[starts[i] : starts[i + 1]]."""
         first, sizes = self.bundle_start[self.slots], np.diff(self.bundle_start)[self.slots]
-        starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
-        sizes = sizes.reshape(-1)
-        places = np.arange(int(starts[-1])) + np.repeat(first.reshape(-1) - (np.cumsum(sizes) - sizes), sizes)
-        return starts, self.bundle_feature[places]
+        return borders(sizes.sum(axis=1)), self.bundle_feature[ranges(first.ravel(), (first + sizes).ravel())]
 
     @classmethod
     def one_each(cls, offsets: Array) -> Features:
@@ -134,18 +131,11 @@ class ParameterSpace:
         return cls(n_features, n_labels, start, label, move)
 
     @classmethod
-    def observed(cls, features: Features, mass: Array, n_labels: int, sequences: Array | None = None) -> ParameterSpace:
-        """Give a feature the labels it occurs with, and keep the moves that occur (`seen_with`)."""
-        return cls.of_seen(*seen_with(features, mass, sequences))
-
-    @classmethod
     def of_seen(cls, seen: Array, moves: Array) -> ParameterSpace:
         """Give a feature the labels it was seen with, (n_features, n_labels), and keep the moves that were seen."""
-        start = np.zeros(len(seen) + 1, dtype=np.int64)
-        np.cumsum(seen.sum(axis=1), out=start[1:])
         label = np.nonzero(seen)[1].astype(np.int16)
         move = np.where(moves, np.cumsum(moves.ravel()).reshape(moves.shape) - 1 + len(label), -1)
-        return cls(len(seen), seen.shape[1], start, label, move.astype(np.int64))
+        return cls(len(seen), seen.shape[1], borders(seen.sum(axis=1)), label, move.astype(np.int64))
 
 
 def seen_with(features: Features, mass: Array, sequences: Array | None = None) -> tuple[Array, Array]:
