@@ -23,6 +23,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from lasca.arrays import borders
 from lasca.crf.decode import Constraint, marginals, viterbi
 from lasca.crf.features import Features, Weights
 from lasca.crf.fields import field_values
@@ -52,10 +53,10 @@ def writings(words: Sequence[str]) -> list[int]:
     return [_CASES.index(str(c)) * len(_KINDS) + _KINDS.index(str(k)) + 1 for c, k in zip(cases, kinds)]
 
 
-def padded(rows: Sequence[Sequence[int]], filler: int = 0) -> torch.Tensor:
-    """Return rows of numbers as one matrix."""
+def padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return rows of numbers as one matrix, filled up with zeros."""
     width = max((len(row) for row in rows), default=0)
-    return torch.tensor([[*row, *([filler] * (width - len(row)))] for row in rows], dtype=torch.long)
+    return torch.tensor([[*row, *([0] * (width - len(row)))] for row in rows], dtype=torch.long)
 
 
 class Network(nn.Module):
@@ -250,7 +251,7 @@ def _emissions(network: Network, sentences: Sequence[Sequence[str]], together: l
     `together` are the sentences, by their numbers, that are read at once; those without tokens are in none.
     """
     lengths = np.array([len(s) for s in sentences], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = borders(lengths)
     out = np.zeros((int(offsets[-1]), len(network.transitions)))
     training = network.training
     network.eval()
@@ -273,7 +274,7 @@ def _proba(
     network: Network, sentences: Sequence[Sequence[str]], together: list[list[int]], active: Array, n_labels: int
 ) -> Array:
     """Return the probabilities of labels of all tokens of some sentences, over all labels."""
-    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
+    offsets = borders([len(s) for s in sentences])
     full = np.zeros((int(offsets[-1]), n_labels), dtype=np.float32)
     weights = Weights.of_scores(_emissions(network, sentences, together), _moves(network))
     full[:, active] = marginals(Features.one_each(offsets), weights)

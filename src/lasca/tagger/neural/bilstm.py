@@ -226,7 +226,7 @@ class BiLstm(Network):
             once = padded([[int(w in self.rare) for w in row[3]] for row in batch]).bool()
             codes = torch.where(once & (torch.rand(codes.shape) < 0.5), _UNKNOWN, codes)
         inputs = torch.cat(
-            [self.words(codes), self._spell(batch, codes.shape), self.writing(padded([row[1] for row in batch]))], dim=2
+            [self.words(codes), self._spell(batch), self.writing(padded([row[1] for row in batch]))], dim=2
         )
         lengths = torch.tensor([len(row[0]) for row in batch])
         packed = nn.utils.rnn.pack_padded_sequence(
@@ -244,7 +244,7 @@ class BiLstm(Network):
         out[there] = self.features(features, sizes.cumsum(0) - sizes, per_sample_weights=kept)
         return out
 
-    def _spell(self, batch: Sequence[Any], shape: Any) -> torch.Tensor:
+    def _spell(self, batch: Sequence[Any]) -> torch.Tensor:
         """Return the last states of the LSTM over characters, once for each different word of the batch."""
         index: dict[tuple[int, ...], int] = {(): 0}
         places = padded([[index.setdefault(word, len(index)) for word in row[2]] for row in batch])
