@@ -72,11 +72,8 @@ def tempered(proba: npt.NDArray[np.floating], tau: float) -> npt.NDArray[np.floa
 
 def vote_ranks(block: Block) -> npt.NDArray[np.int64]:
     """Number the annotators of each sequence 0, 1, …; return the number of each vote's annotator in its sequence."""
-    votes = block.votes
-    start = votes.start[block.first : block.last + 1]
-    token = np.repeat(np.arange(len(block)), np.diff(start))
-    sequence = np.searchsorted(block.offsets, token, side="right") - 1
-    pair = sequence * votes.n_annotators + votes.annotator[start[0] : start[-1]]
+    votes, sequence = block.votes, np.searchsorted(block.offsets, block.token, side="right") - 1
+    pair = sequence * votes.n_annotators + votes.annotator[block.hard]
     known, place = np.unique(pair, return_inverse=True)
     owner = known // votes.n_annotators
     first = np.searchsorted(owner, owner)
