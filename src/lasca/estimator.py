@@ -51,7 +51,6 @@ class Estimator:
     """The parameters by name, where a class declares them."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Parameters that had another name in 0.1.0, old name to new: the old ones are still taken."""
-
     in_order: ClassVar[tuple[str, ...]] = ()
     """Declared parameters that may also be given without their names, in this order."""
     usual: ClassVar[Mapping[str, Any]] = {}
