@@ -266,7 +266,7 @@ def check_options(what: str, given: Collection[str], function: Callable[..., Any
     known = [name for name in inspect.signature(function).parameters if name not in but]
     for name in given:
         if name not in known:
-            raise ParameterError(what, name, "one of " + ", ".join(known))
+            raise ParameterError(what, name, "one of " + ", ".join(known) if known else "left out: it has none")
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:
