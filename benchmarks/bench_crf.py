@@ -135,9 +135,10 @@ class Rows:
 def bench_evaluation(rows: Rows, train: Task, attrs: list[Any], features: Any, rounds: int) -> None:
     """One evaluation against one of CRFsuite's iterations; on a busy machine the best wall times tell more."""
     from lasca import crf
+    from lasca.crf.features import seen_with
 
     codes, n_labels = train.flat()[2], len(train.names)
-    space = crf.ParameterSpace.observed(features, codes[:, None] == np.arange(n_labels), n_labels)
+    space = crf.ParameterSpace.of_seen(*seen_with(features, codes[:, None] == np.arange(n_labels)))
     x, g = np.zeros(space.size), np.zeros(space.size)
     functions = {
         (name, threads): crf.Objective(features, codes, space, objective=name, l2=1.0, n_threads=threads)
@@ -318,6 +319,7 @@ def bench_lexicons(train: Task, test: Task) -> None:
     """What lexicon features cost beside the set `ner` alone: one evaluation of the likelihood, and tagging, in CPU."""
     from lasca import crf
     from lasca.corpus import CrowdCorpus
+    from lasca.crf.features import seen_with
     from lasca.tagger import CrfTagger
 
     corpus = CrowdCorpus.from_sequences(train.tokens, {}, golds={"gold": train.labels})
@@ -326,7 +328,7 @@ def bench_lexicons(train: Task, test: Task) -> None:
     for language in (None, "en"):
         tagger = CrfTagger(lexicons=language, optimiser="perceptron", max_iter=2, n_threads=1).fit(corpus, "gold")
         features = tagger._fitted().extractor.transform(tokens, offsets)
-        space = crf.ParameterSpace.observed(features, codes[:, None] == np.arange(len(train.names)), len(train.names))
+        space = crf.ParameterSpace.of_seen(*seen_with(features, codes[:, None] == np.arange(len(train.names))))
         taggers.append(tagger)
         objectives.append(crf.Objective(features, codes, space, l2=1.0))
         vectors.append((np.zeros(space.size), np.zeros(space.size)))

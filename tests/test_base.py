@@ -10,7 +10,7 @@ import pytest
 
 from lasca.engine import added, chunks, run_ordered
 from lasca.errors import FormatError, LascaError, ParameterError, StoreError, excerpt
-from lasca.estimator import Estimator, check_choice, check_int, check_number, generator
+from lasca.estimator import Estimator, check_choice, check_int, check_number, generator, number, other, whole
 from lasca.files import whole_file, whole_folder
 from lasca.truth import MODEL_NAMES, TruthModel, model_class
 
@@ -41,6 +41,35 @@ def test_estimators_follow_scikit_learn() -> None:
     assert model.set_params(seed=3).seed == 3
     with pytest.raises(ParameterError, match="one of alpha, seed"):
         model.set_params(beta=1)
+
+
+class Declared(Estimator):
+    """What others share."""
+
+    steps: int = whole("how many", default=3, low=1)
+    rate: float = number("how fast", default=0.5, low=0)
+
+
+class Heir(Declared):
+    """One of them."""
+
+    in_order = ("start",)
+    usual = {"steps": 9}  # noqa: RUF012
+    start: str = other("where from", "a name", default="")
+
+
+def test_declared_parameters_are_inherited_with_other_defaults_and_may_need_no_name() -> None:
+    assert (Declared().steps, Heir().steps, Heir().rate) == (3, 9, 0.5)
+    assert Heir("here", rate=1.0).get_params() == {"start": "here", "steps": 9, "rate": 1.0}
+    assert repr(Heir("here", steps=9)) == "Heir(start='here')"
+    assert Heir.__doc__ is not None
+    assert "steps: how many (a whole number of at least 1; default 9)" in Heir.__doc__
+    with pytest.raises(ParameterError, match="steps must be a whole number of at least 1"):
+        Heir(steps=0).checked()
+    with pytest.raises(TypeError, match="Heir takes its parameters by name: steps, rate, start"):
+        Heir("here", 9)
+    with pytest.raises(TypeError, match="Declared takes its parameters by name"):
+        Declared(9)
 
 
 def test_checks_name_parameter_value_and_what_is_allowed() -> None:

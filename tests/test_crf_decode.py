@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import naive
+from crf_cases import from_attributes
 from lasca import crf
 from lasca.crf.decode import Constraint, log_partition
 from lasca.crf.features import ParameterSpace, Weights
@@ -20,7 +21,7 @@ def random_problem(seed: int, n_labels: int, lengths: list[int]) -> tuple[crf.Fe
     n_features = 8
     ids = [[list(rng.choice(n_features, size=rng.integers(0, 4))) for _ in range(n)] for n in lengths]
     names = [[[str(f) for f in token] for token in sequence] for sequence in ids]
-    features, _ = crf.Features.from_attributes(names, {str(f): f for f in range(n_features)})
+    features, _ = from_attributes(names, {str(f): f for f in range(n_features)})
     space = ParameterSpace.full(n_features, n_labels)
     return features, Weights(space, rng.normal(size=space.size)), ids
 

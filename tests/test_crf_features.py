@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import naive
+from crf_cases import from_attributes
 from lasca import crf
 from lasca.crf.fields import Lexicons, read_clusters, read_gazetteer
 from lasca.crf.templates import TEMPLATE_SETS, Templates, with_lists
@@ -149,7 +150,7 @@ def test_csr_and_extracted_features_train_alike() -> None:
     lists = [
         [texts(extractor, features)[i] for i in range(a, b)] for a, b in zip(features.offsets, features.offsets[1:])
     ]
-    plain, _ = crf.Features.from_attributes(lists)
+    plain, _ = from_attributes(lists)
     codes = np.arange(features.n_tokens, dtype=np.int16) % 3
     a, b = (crf.fit(f, codes, 3, tol=1e-10).trace[-1] for f in (features, plain))
     assert a == pytest.approx(b, rel=1e-8)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import naive
+from crf_cases import from_csr
 from lasca import crf
 from lasca.crf.features import ParameterSpace, Weights
 from lasca.crf.objective import Objective, allowed_labels
@@ -27,7 +28,7 @@ class Problem:
         self.offsets = np.concatenate([[0], np.cumsum(lengths)])
         n_tokens = int(self.offsets[-1])
         flat = [token for sequence in self.ids for token in sequence]
-        self.features = crf.Features.from_csr(
+        self.features = from_csr(
             np.concatenate([[0], np.cumsum([len(t) for t in flat])]),
             np.array([f for t in flat for f in t], dtype=np.int32),
             self.offsets,
@@ -127,7 +128,7 @@ def test_cost_sensitive_where_the_model_is_sure(kind: str) -> None:
 @pytest.mark.parametrize("true", [0, 1])
 def test_costs_need_not_be_symmetric(objective: str, true: int) -> None:
     costs = np.array([[0.0, 0.9], [0.2, 0.0]])
-    one = crf.Features.from_csr(np.array([0, 1]), np.array([0], np.int32), np.array([0, 1]), 1)
+    one = from_csr(np.array([0, 1]), np.array([0], np.int32), np.array([0, 1]), 1)
     space = ParameterSpace.full(1, 2)
     function = Objective(one, np.array([true], np.int16), space, objective=objective, costs=costs, l2=1.0)
     cost = costs[1 - true, true]

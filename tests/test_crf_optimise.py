@@ -11,6 +11,7 @@ import pycrfsuite
 import pytest
 from scipy.optimize import minimize
 
+from crf_cases import from_attributes, from_csr
 from lasca import crf
 from lasca.crf import optimise
 from lasca.crf.features import ParameterSpace
@@ -40,7 +41,7 @@ def toy(seed: int = 0, n: int = 300, n_labels: int = 4) -> tuple[list[list[list[
 
 
 def test_lbfgs_reaches_scipys_minimum() -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     codes = toy()[2]
     function = Objective(features, codes, ParameterSpace.full(features.n_features, 4), l2=0.5)
     gradient = np.zeros(function.space.size)
@@ -59,7 +60,7 @@ def test_lbfgs_reaches_scipys_minimum() -> None:
 
 @pytest.mark.parametrize("objective", ["cost-sensitive", "softmax-margin"])
 def test_other_objectives_have_a_flat_gradient_at_the_end(objective: str) -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     weights = crf.fit(features, toy()[2], 4, objective=objective, l2=20.0, tol=1e-12, max_iter=2000)
     gradient = np.zeros(weights.space.size)
     Objective(features, toy()[2], weights.space, objective=objective, l2=20.0)(weights.vector, gradient)
@@ -67,7 +68,7 @@ def test_other_objectives_have_a_flat_gradient_at_the_end(objective: str) -> Non
 
 
 def test_owlqn_fulfils_the_conditions_of_an_l1_minimum() -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     l1 = 3.0
     weights = crf.fit(features, toy()[2], 4, l1=l1, l2=0.01, tol=1e-13, max_iter=3000)
     gradient = np.zeros(weights.space.size)
@@ -93,7 +94,7 @@ def crfsuite_loss(attributes: list[Any], labels: list[Any], folder: Path, c2: fl
 @pytest.mark.parametrize("c2", [0.1, 1.0])
 def test_likelihood_reaches_crfsuites_optimum(tmp_path: Path, c2: float) -> None:
     attributes, labels, codes = toy(3)
-    features, _ = crf.Features.from_attributes(attributes)
+    features, _ = from_attributes(attributes)
     weights = crf.fit(features, codes, 4, l2=c2, states="observed", tol=1e-12, max_iter=2000)
     assert weights.trace[-1] == pytest.approx(crfsuite_loss(attributes, labels, tmp_path, c2), rel=1e-5)
 
@@ -120,7 +121,7 @@ def test_likelihood_reaches_crfsuites_optimum_on_tweets(data_dir: Path, tmp_path
 
 
 def test_threads_give_the_same_bytes() -> None:
-    features, _ = crf.Features.from_attributes(toy(1, n=4000)[0])
+    features, _ = from_attributes(toy(1, n=4000)[0])
     codes = toy(1, n=4000)[2]
     assert features.n_tokens > 10_000  # more than one chunk
     one, two = (crf.fit(features, codes, 4, max_iter=8, n_threads=n) for n in (1, 2))
@@ -129,9 +130,9 @@ def test_threads_give_the_same_bytes() -> None:
 
 def test_training_on_a_part_equals_training_on_its_own_record() -> None:
     attributes, _, codes = toy(2)
-    features, names = crf.Features.from_attributes(attributes)
+    features, names = from_attributes(attributes)
     half = np.arange(0, len(attributes), 2)
-    alone, _ = crf.Features.from_attributes([attributes[s] for s in half], names)
+    alone, _ = from_attributes([attributes[s] for s in half], names)
     own = np.concatenate([codes[features.offsets[s] : features.offsets[s + 1]] for s in half])
     for states in ("all", "observed"):
         part = crf.fit(features, codes, 4, sequences=half, states=states, tol=1e-9)
@@ -142,8 +143,8 @@ def test_training_on_a_part_equals_training_on_its_own_record() -> None:
 
 def test_sequence_weights_count_like_repeats() -> None:
     attributes, _, codes = toy(4, n=60)
-    features, names = crf.Features.from_attributes(attributes)
-    twice, _ = crf.Features.from_attributes(attributes + attributes[:20], names)
+    features, names = from_attributes(attributes)
+    twice, _ = from_attributes(attributes + attributes[:20], names)
     more = np.concatenate([codes, codes[: features.offsets[20]]])
     weights = np.where(np.arange(60) < 20, 2.0, 1.0)
     a = crf.fit(features, codes, 4, sequence_weights=weights, tol=1e-10)
@@ -152,7 +153,7 @@ def test_sequence_weights_count_like_repeats() -> None:
 
 
 def test_warm_start_needs_few_iterations_and_soft_targets_agree_with_hard_ones() -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     codes = toy()[2]
     cold = crf.fit(features, codes, 4, tol=1e-9)
     warm = crf.fit(features, codes, init=cold, tol=1e-9)
@@ -165,7 +166,7 @@ def test_warm_start_needs_few_iterations_and_soft_targets_agree_with_hard_ones()
 
 def test_partial_labels_help_over_dropping_the_sequences() -> None:
     attributes, _, codes = toy(5, n=200)
-    features, _ = crf.Features.from_attributes(attributes)
+    features, _ = from_attributes(attributes)
     rng = np.random.default_rng(0)
     partial = np.where(rng.random(len(codes)) < 0.5, -1, codes).astype(np.int16)
     right = (crf.viterbi(features, crf.fit(features, partial, 4)) == codes).mean()
@@ -175,7 +176,7 @@ def test_partial_labels_help_over_dropping_the_sequences() -> None:
 
 def test_perceptron_learns_and_is_deterministic() -> None:
     attributes, _, codes = toy(6)
-    features, _ = crf.Features.from_attributes(attributes)
+    features, _ = from_attributes(attributes)
     a, b = (crf.perceptron(features, codes, 4, epochs=5, seed=3) for _ in range(2))
     assert a.vector.tobytes() == b.vector.tobytes()
     c = crf.perceptron(features, codes, 4, epochs=5, seed=4)
@@ -185,7 +186,7 @@ def test_perceptron_learns_and_is_deterministic() -> None:
 
 
 def test_no_iterations_leave_the_start_as_it_is() -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     codes = toy()[2]
     start = crf.fit(features, codes, 4, max_iter=3)
     assert np.array_equal(crf.fit(features, codes, 4, init=start, max_iter=0).vector, start.vector)
@@ -194,7 +195,7 @@ def test_no_iterations_leave_the_start_as_it_is() -> None:
 
 
 def test_callback_stops() -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     seen: list[int] = []
 
     def stop(now: crf.Iteration, weights: crf.Weights) -> bool:
@@ -208,7 +209,7 @@ def test_callback_stops() -> None:
 
 
 def test_what_cannot_be_trained_is_refused() -> None:
-    features, _ = crf.Features.from_attributes(toy()[0])
+    features, _ = from_attributes(toy()[0])
     codes = toy()[2]
     with pytest.raises(ModelError, match="no optimum without a penalty"):
         crf.fit(features, codes, 4, objective="cost-sensitive", l2=0.0)
@@ -237,7 +238,7 @@ def test_costs_are_clipped() -> None:
 
 
 def test_observed_space_of_soft_targets_keeps_shares_above_a_hundredth() -> None:
-    two = crf.Features.from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2]), 2)
+    two = from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2]), 2)
     soft = np.array([[0.895, 0.1, 0.005], [0.3, 0.7, 0.0]], np.float32)
     assert make_space(two, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
 

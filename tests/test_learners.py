@@ -12,7 +12,7 @@ import naive
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks, document_cuts
-from lasca.engine import Processes, Threads, added
+from lasca.engine import Threads, added
 from lasca.errors import ModelError
 from lasca.kernels.tables import expected_log
 from lasca.schemes import transitions
@@ -21,6 +21,7 @@ from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.evidence import RowCounts
 from lasca.truth.glad import GladLearner, GladState
 from lasca.truth.mace import Mace
+from process_engine import Processes
 from truth_cases import big_crowd, crowd, triples
 
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -105,7 +106,7 @@ def test_seven_shards_in_processes_give_the_bytes_of_one_in_threads(
     monkeypatch.setattr(module, "blocks_of", lambda votes: cut_into_blocks(votes, 1000))
     assert len(module.blocks_of(Votes.of(corpus))) >= 14
     truths = []
-    for engine in (Threads(2), Processes(7, "fork")):
+    for engine in (Threads(2), Processes(7)):
         model = kind(**LEARNERS[name])
         model.engine = engine
         truths.append(model.fit(corpus))
@@ -118,23 +119,9 @@ def test_seven_shards_in_processes_give_the_bytes_of_one_in_threads(
 def test_all_models_are_learners_and_one_that_is_none_refuses_an_engine_by_name() -> None:
     assert set(LEARNERS) == set(supporting("engine")) == set(MODEL_NAMES)
     model = Plain()
-    model.engine = Processes(2, "fork")
+    model.engine = Threads(1)
     with pytest.raises(ModelError, match="plain cannot take an engine"):
         model.fit(crowd(n_sequences=5))
-
-
-class Failing:
-    """A learner whose visits fail."""
-
-    def summarise(self, block: Block) -> tuple[float]:
-        return (1 / 0,)
-
-
-def test_what_fails_in_a_process_is_told() -> None:
-    work = Processes(2, "fork").open(Failing(), cut_into_blocks(Votes.of(crowd()), 50))
-    with pytest.raises(ModelError, match="a part of the work failed: ZeroDivisionError: division by zero"):
-        work.summary()
-    work.close()
 
 
 # --- known labels -------------------------------------------------------------------------------------------------

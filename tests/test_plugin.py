@@ -58,7 +58,8 @@ from lasca.truth import model_class, model_names
 from lasca.formats import READERS, WRITERS
 from lasca.tagger import TAGGERS
 check_truth_model(model_class("trust")())
-print(json.dumps([model_names()[-1], READERS.plugins, WRITERS.plugins, TAGGERS.plugins, "trust" in lasca.TRUTH_MODELS]))
+new = [[name for name in found if name not in found.built_in] for found in (READERS, WRITERS, TAGGERS)]
+print(json.dumps([model_names()[-1], *new, "trust" in lasca.TRUTH_MODELS]))
 """
     assert json.loads(python(place, "-c", code)) == ["trust", ["pipes"], ["pipes"], ["lookup"], True]
 

@@ -14,7 +14,6 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.votes import Votes, cut_into_blocks
-from lasca.engine import Processes
 from lasca.pipeline.sharded import aggregate_shards
 from lasca.truth import model_class
 from lasca.truth.average import Said
@@ -22,6 +21,7 @@ from lasca.truth.beside import Keep
 from lasca.truth.crf_text import CrfText
 from lasca.truth.sampled_text import SampledText
 from lasca.truth.text_models import CrossFit, text_model, trained
+from process_engine import Processes
 from shard_cases import in_pieces, parts_of, small_blocks
 from truth_cases import crowd
 
@@ -73,7 +73,7 @@ def test_a_corpus_in_memory_keeps_its_text_when_the_work_is_elsewhere(small: Non
     corpus, once = crowd(n_sequences=220, seed=3), {**ROBUST, "rounds": 1}
     truth = model_class("robust")(**once).fit(corpus)
     other: Any = model_class("robust")(**once)
-    other.engine = Processes(3, "fork")
+    other.engine = Processes(3)
     assert other.fit(corpus).proba.tobytes() == truth.proba.tobytes()
 
 

@@ -16,7 +16,7 @@ import naive
 from hidden_cases import fitted, path_of, some_text
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import cut_into_blocks
-from lasca.engine import Processes, Threads
+from lasca.engine import Threads
 from lasca.errors import ModelError, ParameterError
 from lasca.truth.chain_sampler import ChainSampler, sample_states
 from lasca.truth.clusters import _concentration, found_clusters
@@ -24,6 +24,7 @@ from lasca.truth.dawid_skene import DawidSkene
 from lasca.truth.hierarchical import HierarchicalClusters
 from lasca.truth.majority import MajorityVote
 from lasca.truth.sequence_clusters import SequenceClusters
+from process_engine import Processes
 from truth_cases import crowd
 
 QUICK: dict[str, Any] = {"rounds": 1, "folds": 2, "text_iterations": 8}
@@ -146,7 +147,7 @@ def test_draws_are_the_same_on_every_engine() -> None:
     blocks = cut_into_blocks(votes, 100)
     assert len(blocks) > 3
     found = []
-    for engine in (Threads(2), Processes(3, "fork")):
+    for engine in (Threads(2), Processes(3)):
         model = DawidSkene()
         model.engine = engine
         fit = replace(fitted(corpus, n=2, words=False), blocks=blocks, open=model._work)

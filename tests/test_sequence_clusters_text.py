@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lasca import crf
+from crf_cases import from_csr
 from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
@@ -74,7 +74,7 @@ def test_two_folds_at_least_must_have_something_to_learn_from() -> None:
 
 
 def test_columns_become_features() -> None:
-    features = crf.Features.from_csr(np.array([0, 1, 1, 2]), np.array([0, 1]), np.array([0, 2, 3]), 2)
+    features = from_csr(np.array([0, 1, 1, 2]), np.array([0, 1]), np.array([0, 2, 3]), 2)
     wider = with_columns(features, [(np.array([0, -1, 1]), 2), (np.array([-1, -1, 2]), 3)])
     assert wider.n_features == 7
     found = []

@@ -15,13 +15,13 @@ from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Votes, cut_into_blocks
-from lasca.engine import Processes
 from lasca.errors import CorpusError, FormatError, LascaError, ModelError, StoreError
 from lasca.formats.stream import read_pieces
 from lasca.pipeline.sharded import aggregate_shards
 from lasca.records import read_record, write_record
 from lasca.truth import MODEL_NAMES, Truth, model_class, supporting
 from lasca.truth.base import Posterior, TruthModel
+from process_engine import Processes
 from shard_cases import OPTIONS, in_pieces, parts_of, small_blocks
 from test_learners import rich_crowd
 from truth_cases import crowd
@@ -199,7 +199,7 @@ def test_what_processes_write_beside_blocks_is_beside_theirs(
     small_blocks(monkeypatch)
     sharded = write_shards(in_pieces(rich_crowd(), 50), tmp_path / "c", votes=5000)
     usual, other = (model_class(name)(**OPTIONS[name], text=False) for _ in range(2))
-    other.engine = Processes(3, "fork")
+    other.engine = Processes(3)
     assert usual.fit(sharded).proba.tobytes() == other.fit(sharded).proba.tobytes()
 
 

@@ -12,7 +12,7 @@ import naive
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, cut_into_blocks
-from lasca.engine import Processes, Threads, added
+from lasca.engine import Threads, added
 from lasca.kernels import rows as kernels
 from lasca.kernels.rows import pair_counts
 from lasca.truth import Votes, model_class
@@ -24,6 +24,7 @@ from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep
 from lasca.truth.robust import MEMBERS, RobustSequence, _Average, _judged, _say
 from lasca.truth.robust_chain import MOST_HEARD, LearnedMatrices, Structure, member
 from lasca.truth.starts import LevelStart, WeighedStart
+from process_engine import Processes
 from truth_cases import crowd, everything, triples
 
 LABELS = ("B-X", "I-X", "O")
@@ -445,7 +446,7 @@ def test_threads_and_processes_change_no_byte(monkeypatch: pytest.MonkeyPatch) -
     corpus = with_copies(crowd(400, seed=2, coverage=1.0), "annotator-2", 2, redrawn=0.02)
     monkeypatch.setattr("lasca.truth.robust.blocks_of", lambda votes: cut_into_blocks(votes, 2500))
     found = []
-    for engine in (Threads(1), Threads(2), Processes(7, "fork")):
+    for engine in (Threads(1), Threads(2), Processes(7)):
         model = RobustSequence(rounds=1, text_iterations=5, max_iter=4)
         model.engine = engine
         found.append(model.fit(corpus))

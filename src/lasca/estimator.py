@@ -16,7 +16,7 @@ import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -51,13 +51,18 @@ class Estimator:
     """The parameters by name, where a class declares them."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Parameters that had another name in 0.1.0, old name to new: the old ones are still taken."""
+    in_order: ClassVar[tuple[str, ...]] = ()
+    """Declared parameters that may also be given without their names, in this order."""
+    usual: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults of inherited parameters."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Parameter)}
         if own:
-            cls.declared = {**cls.declared, **own}
-            cls.__init__ = _initialiser(cls.declared)  # type: ignore[method-assign]
+            others = {name: replace(cls.declared[name], default=value) for name, value in cls.usual.items()}
+            cls.declared = {**cls.declared, **others, **own}
+            cls.__init__ = _initialiser(cls.declared, cls.in_order)  # type: ignore[method-assign]
             cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{_listed(cls.declared)}"
 
     def checked(self) -> Self:
@@ -97,11 +102,13 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
-def _initialiser(declared: Mapping[str, Parameter]) -> Any:
+def _initialiser(declared: Mapping[str, Parameter], in_order: tuple[str, ...]) -> Any:
     """Return the `__init__` of a class with these parameters."""
 
-    def initialise(self: Any, **given: Any) -> None:
-        given = {self.renamed.get(name, name): value for name, value in given.items()}
+    def initialise(self: Any, *first: Any, **given: Any) -> None:
+        if len(first) > len(in_order):
+            raise TypeError(f"{type(self).__name__} takes its parameters by name: {', '.join(declared)}")
+        given = dict(zip(in_order, first)) | {self.renamed.get(name, name): value for name, value in given.items()}
         for name in given:
             if name not in declared:
                 raise TypeError(f"{type(self).__name__} has no parameter {name!r}; there is: {', '.join(declared)}")
@@ -109,7 +116,9 @@ def _initialiser(declared: Mapping[str, Parameter]) -> Any:
             setattr(self, name, given.get(name, parameter.default))
 
     word = inspect.Parameter
-    own = [word(name, word.KEYWORD_ONLY, default=parameter.default) for name, parameter in declared.items()]
+    names = [*in_order, *(name for name in declared if name not in in_order)]
+    kinds = [word.POSITIONAL_OR_KEYWORD if name in in_order else word.KEYWORD_ONLY for name in names]
+    own = [word(name, kind, default=declared[name].default) for name, kind in zip(names, kinds)]
     signature = inspect.Signature([word("self", word.POSITIONAL_OR_KEYWORD), *own])
     initialise.__name__, initialise.__qualname__ = "__init__", "__init__"
     initialise.__signature__ = signature  # type: ignore[attr-defined]
@@ -257,7 +266,7 @@ def check_options(what: str, given: Collection[str], function: Callable[..., Any
     known = [name for name in inspect.signature(function).parameters if name not in but]
     for name in given:
         if name not in known:
-            raise ParameterError(what, name, "one of " + ", ".join(known))
+            raise ParameterError(what, name, "one of " + ", ".join(known) if known else "left out: it has none")
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:

@@ -37,13 +37,13 @@ AGAIN = "Make it again, or copy it again from where it is whole"
 
 
 @contextmanager
-def whole_folder(path: str | Path, *, overwrite: bool = False, record: str = SUMS) -> Iterator[Path]:
+def whole_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Give a scratch folder beside `path`; it becomes `path` when the block ends well, and vanishes otherwise.
 
     `overwrite` replaces a folder that is there, if LASCA wrote it; without it an existing, non-empty folder is an
-    error. `record` is the entry by which such a folder is known: SHA256SUMS, or one that the caller writes himself.
+    error.
     """
-    check_output(path, overwrite=overwrite, record=record)
+    check_output(path, overwrite=overwrite)
     target = real_path(path)
     scratch: Path | None = None
     try:
@@ -51,13 +51,10 @@ def whole_folder(path: str | Path, *, overwrite: bool = False, record: str = SUM
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         scratch.chmod(0o755)
         yield scratch
-        if record == SUMS:
-            write_sums(scratch)
-            for file in scratch.rglob(
-                "*.safetensors"
-            ):  # safetensors keeps its files to their owner; projects are shared
-                file.chmod((scratch / SUMS).stat().st_mode & 0o777)
-        swap(scratch, target, overwrite=overwrite, record=record)
+        write_sums(scratch)
+        for file in scratch.rglob("*.safetensors"):  # safetensors keeps its files to their owner; projects are shared
+            file.chmod((scratch / SUMS).stat().st_mode & 0o777)
+        swap(scratch, target, overwrite=overwrite)
     except StoreError as error:
         if scratch is None or not str(error.where).startswith(str(scratch)):
             raise
@@ -69,9 +66,9 @@ def whole_folder(path: str | Path, *, overwrite: bool = False, record: str = SUM
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def swap(scratch: Path, target: Path, *, overwrite: bool, record: str = SUMS) -> None:
+def swap(scratch: Path, target: Path, *, overwrite: bool) -> None:
     """Put a folder in its place. What another process put there meanwhile is treated as what was there before."""
-    check_output(target, overwrite=overwrite, record=record)
+    check_output(target, overwrite=overwrite)
     old: Path | None = None
     try:
         if target.exists():
@@ -115,7 +112,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             scratch.unlink(missing_ok=True)
 
 
-def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False, record: str = SUMS) -> None:
+def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False) -> None:
     """Refuse a folder that cannot or must not be written, before any work; `sources` are the paths that are read."""
     target = real_path(path)
     if target.exists() and not target.is_dir():
@@ -137,7 +134,7 @@ def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False
             )
     try:
         taken = target.exists() and any(target.iterdir())
-        foreign = _foreign(target, record) if taken else []
+        foreign = _foreign(target) if taken else []
     except OSError as error:
         raise StoreError(f"cannot write: {error.strerror or error}", where=str(path)) from error
     if taken and not overwrite:
@@ -248,10 +245,8 @@ def _names(folder: Path) -> list[str]:
     return sorted(name for name in found if name != SUMS and PurePosixPath(name).name not in LITTER)
 
 
-def _foreign(folder: Path, record: str) -> list[str]:
+def _foreign(folder: Path) -> list[str]:
     """Return the files of a folder that do not belong to what LASCA wrote there."""
-    if record != SUMS:
-        return [] if (folder / record).exists() else sorted(p.name for p in folder.iterdir())
     try:
         ours = sums_of(folder)
     except StoreError:

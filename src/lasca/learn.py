@@ -15,7 +15,7 @@ A learner whose objective may fall has `rests(state) -> bool`, which says that a
 `state` is a small frozen record of arrays. `statistics` are tuples of arrays and numbers that add up. `local` is what
 a model keeps of a block from visit to visit (None before the first): the engine holds it where the block is, and may
 let go of it unless the learner says that it `remembers` what cannot be made again from the block. An engine
-(`lasca.engine`) runs visits in threads, in processes or on a cluster, and adds up in the order of the blocks: the same
+(`lasca.engine`) runs visits in threads or on a cluster, and adds up in the order of the blocks: the same
 bytes everywhere.
 
 *The loop* (`run_em`): restarts, stopping, trace, and the best run kept. It takes two pure functions on states:

@@ -115,8 +115,3 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-    @property
-    def plugins(self) -> tuple[str, ...]:
-        """The names that plug-ins added."""
-        return tuple(name for name in self if name not in self.built_in)

@@ -226,17 +226,12 @@ def _readings(quotes: Iterable[Quote]) -> Iterable[tuple[Quote, Readings]]:
     for quote in quotes:
         if quote.text != text:
             text = quote.text
-            converters = {unit: to_codepoints(text, unit) for unit in (UNITS if _differs(text) else UNITS[:1])}
+            converters = {unit: to_codepoints(text, unit) for unit in (UNITS[:1] if text.isascii() else UNITS)}
         readings: Readings = {}
         for unit, convert in converters.items():
             start, end = convert(quote.start), convert(quote.end)
             readings[unit] = None if start is None or end is None or start > end else (start, end)
         yield quote, readings if len(readings) > 1 else dict.fromkeys(UNITS, readings["codepoint"])
-
-
-def _differs(text: str) -> bool:
-    """Say whether the units count this text differently."""
-    return not text.isascii()
 
 
 def _stands(quote: Quote, span: tuple[int, int] | None) -> bool:

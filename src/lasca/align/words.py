@@ -66,11 +66,10 @@ def transfer_labels(
     *,
     partial: str = "shrink",
     count: Callable[[str], Any] | None = None,
-    outside: str = "O",
 ) -> list[str | None]:
     """Carry labels of source tokens over to the target tokens that `align_tokens` found for them.
 
-    A target token covered by marked and unmarked (`outside`) source tokens is unmarked under "shrink" (only what is
+    A target token covered by marked and unmarked (`O`) source tokens is unmarked under "shrink" (only what is
     marked as a whole counts) and marked under "expand"; `count` is then told "shrunk" or "expanded". Among several
     marks the first one counts. Where one source token covers several target tokens, a `B-` or `S-` becomes `I-` on all
     but the first. None, a missing label, is carried over only where no covering token has a label.
@@ -81,7 +80,7 @@ def transfer_labels(
     taken = -1  # the source token whose mark the previous target token took
     for cover in covers:
         given = [(k, label) for k in cover or () if (label := labels[k]) is not None]
-        marked = [(k, label) for k, label in given if label != outside]
+        marked = [(k, label) for k, label in given if label != "O"]
         if marked and len(marked) < len(given):
             if count is not None:
                 count("shrunk" if partial == "shrink" else "expanded")
@@ -92,7 +91,7 @@ def transfer_labels(
             result.append("I-" + label[2:] if first == taken and label[:2] in ("B-", "S-") else label)
             taken = marked[-1][0]
         else:
-            result.append(outside if given else None)
+            result.append("O" if given else None)
             taken = -1
     return result
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "KINDS", "ROLES", "checked", "equal", "free_text", "from_sequences", "index_range", "kinds_of", "label_names",
-    "need_corpus", "sorted_by_token",
+    "KINDS", "ROLES", "Named", "checked", "equal", "free_text", "from_sequences", "index_range", "kinds_of",
+    "label_names", "need_corpus", "sorted_by_token",
 ]  # fmt: skip
 
 KINDS = ("person", "rule", "model")
@@ -29,6 +29,29 @@ ROLES = {"annotator": "person", "model": "model"}
 MAX_LABELS = 2**15 - 1
 MANY_LABELS = 300  # more labels than any tag set has …
 FREE_TEXT = 4  # … and more than one for every so many tokens: words, not labels
+
+
+class Named:
+    """What corpora in memory and in shards say alike of their labels and annotators."""
+
+    labels: tuple[str, ...]
+    annotators: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    @property
+    def n_labels(self) -> int:
+        """How many different labels there are."""
+        return len(self.labels)
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are."""
+        return len(self.annotators)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What files call the annotators: "model" for a model, "annotator" for a person or a rule (see `kinds`)."""
+        return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
 
 
 def index_range(n: int) -> Ints32 | Ints:

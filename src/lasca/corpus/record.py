@@ -32,7 +32,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrowdCorpus(Record):
+class CrowdCorpus(Record, build.Named):
     """Token sequences with the labels several annotators gave them. Frozen; checked once, when made.
 
     Most users get one from `lasca.read`; `from_sequences` makes one from lists.
@@ -89,21 +89,6 @@ class CrowdCorpus(Record):
         """How many labels were given: pairs of token and annotator."""
         return len(self.annotation_label)
 
-    @property
-    def n_annotators(self) -> int:
-        """How many annotators there are."""
-        return len(self.annotators)
-
-    @property
-    def n_labels(self) -> int:
-        """How many different labels there are."""
-        return len(self.labels)
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """What files call the annotators: "model" for a model, "annotator" for a person or a rule (see `kinds`)."""
-        return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
-
     @cached_property
     def annotation_token(self) -> Array:
         """The token of each annotation (made from `token_start` when first asked for)."""
@@ -146,12 +131,13 @@ class CrowdCorpus(Record):
     def index(self, sequence_id: str) -> int:
         """Return which sequence has this id."""
         try:
-            return self._places[sequence_id]
+            return self.places[sequence_id]
         except KeyError:
             raise CorpusError("there is no sequence of that id", got=sequence_id) from None
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """Which sequence has which id."""
         return {name: i for i, name in enumerate(self.sequence_ids)}
 
     def sequence(self, index: int | str) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,9 @@ class _Writer:
         self.folder, self.votes = folder, votes
         self.rest: CrowdCorpus | None = None
         self.n_shards = 0
-        self.labels = _Names()
-        self.annotators = _Names()
+        self.labels: dict[tuple[str, ...], None] = {}
+        self.annotators: dict[tuple[str, ...], None] = {}
+        """The orders in which shards have them."""
         self.about: dict[str, tuple[str, str | None, bool]] = {}
         self.columns: dict[str, dict[str, None]] = {"golds": {}, "metadata": {}, "token_metadata": {}}
         self.documents: dict[str, int] = {}
@@ -102,8 +103,7 @@ class _Writer:
 
     def _put(self, shard: CrowdCorpus) -> None:
         """Put a shard down as a corpus of its own."""
-        self.labels.add(shard.labels)
-        self.annotators.add(shard.annotators)
+        self.labels[shard.labels] = self.annotators[shard.annotators] = None
         for name, about in zip(shard.annotators, zip(shard.kinds, shard.families, shard.votes)):
             if self.about.setdefault(name, about) != about:
                 raise CorpusError(f"annotator {name!r} is of one kind or family here and of another there")
@@ -127,7 +127,7 @@ class _Writer:
         if not self.n_shards:
             raise CorpusError("there is nothing to write: no sequence was read")
         self._check_ids()
-        labels, annotators = self.labels.sorted(), self.annotators.sorted()
+        labels, annotators = _one_order(self.labels), _one_order(self.annotators)
         code = {name: i for i, name in enumerate(annotators)}
         words: dict[str, int] = {}
         given = np.zeros(len(annotators), np.int64)
@@ -185,21 +185,11 @@ class _Writer:
             seen |= ids
 
 
-class _Names:
-    """The names of labels or annotators of all shards."""
-
-    def __init__(self) -> None:
-        self.orders: dict[tuple[str, ...], None] = {}
-
-    def add(self, names: tuple[str, ...]) -> None:
-        if names not in self.orders:
-            self.orders[names] = None
-
-    def sorted(self) -> list[str]:
-        """Return the one order there is, or all names sorted."""
-        if len(self.orders) == 1:
-            return list(next(iter(self.orders)))
-        return sorted({name for names in self.orders for name in names})
+def _one_order(orders: Collection[tuple[str, ...]]) -> list[str]:
+    """Return the one order of names there is, or all names sorted."""
+    if len(orders) == 1:
+        return list(next(iter(orders)))
+    return sorted({name for names in orders for name in names})
 
 
 def _behind(one: CrowdCorpus, other: CrowdCorpus) -> CrowdCorpus:

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lasca.arrays import Codes, Ints, Ints32, borders, readonly
+from lasca.corpus.build import Named
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
@@ -51,7 +52,7 @@ def is_sharded(path: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class ShardedCorpus:
+class ShardedCorpus(Named):
     """A sharded corpus, opened: what is known of it without reading a shard."""
 
     folder: Path
@@ -106,16 +107,6 @@ class ShardedCorpus:
     # --- sizes -------------------------------------------------------------------------------------------------
 
     @property
-    def n_labels(self) -> int:
-        """How many different labels there are."""
-        return len(self.labels)
-
-    @property
-    def n_annotators(self) -> int:
-        """How many annotators there are."""
-        return len(self.annotators)
-
-    @property
     def n_tokens(self) -> int:
         """How many tokens there are."""
         return int(self.sizes["tokens"].sum())
@@ -129,11 +120,6 @@ class ShardedCorpus:
     def n_shards(self) -> int:
         """How many shards there are."""
         return len(self.sizes["tokens"])
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """What files call the annotators (see `CrowdCorpus.roles`)."""
-        return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
 
     @cached_property
     def has_documents(self) -> bool:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "checked_arrow", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "tables_of",
-    "write_arrow",
+    "checked_arrow", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "tables_of", "write_arrow",
 ]  # fmt: skip
 
 VERSION = 2

@@ -4,8 +4,7 @@ Five things, in the order they are used:
 
 1. `Extractor(templates="ner").fit(tokens, offsets)` reads templates, builds the dictionary of features and
    returns a `Features` record of all sequences (two-level: tokens → bundles → feature ids). Extract once;
-   training on a part of the sequences copies nothing. `Features.from_csr(indptr, ids, offsets, n_features)` and
-   `Features.from_attributes(lists of attribute strings)` make the record from other sources.
+   training on a part of the sequences copies nothing.
 2. `fit(features, targets, n_labels, l2=1.0, ...)` returns `Weights`. Targets are one of: int labels per token
    with −1 for unknown (summed over); float (n_tokens, n_labels), a distribution per token; bool
    (n_tokens, n_labels), the labels a token may have. `sequences=indices` trains on a part, `sequence_weights` has
@@ -40,20 +39,6 @@ from lasca.crf.templates import TEMPLATE_SETS, Templates
 from lasca.crf.training import fit, perceptron
 
 __all__ = [
-    "TEMPLATE_SETS",
-    "Extractor",
-    "Features",
-    "Iteration",
-    "Minimum",
-    "Objective",
-    "ParameterSpace",
-    "Templates",
-    "Weights",
-    "cost_matrix",
-    "fit",
-    "marginals",
-    "minimise",
-    "n_best",
-    "perceptron",
-    "viterbi",
-]
+    "TEMPLATE_SETS", "Extractor", "Features", "Iteration", "Minimum", "Objective", "ParameterSpace", "Templates",
+    "Weights", "cost_matrix", "fit", "marginals", "minimise", "n_best", "perceptron", "viterbi",
+]  # fmt: skip

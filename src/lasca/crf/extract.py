@@ -245,7 +245,7 @@ class Extractor:
         features = build.features()
         values = {} if self.hash_bits is not None else {f: list(v) for f, v in self._vocabularies.items()}
         self.dictionary = Dictionary(values, build.keys)
-        return build.with_size(features, self.n_features)
+        return features
 
     def know(self, words: Sequence[str]) -> None:
         """Take the distinct words of all tokens, in the order in which they first occur: the first pass over blocks."""
@@ -271,8 +271,7 @@ class Extractor:
         """Return the features of these tokens; features that are not in the dictionary are left out."""
         if self.dictionary is None:
             raise ModelError("the extractor has no dictionary", hint="Call fit first")
-        build = _Build(self, Batch(tokens, offsets), fitting=False)
-        return build.with_size(build.features(), self.n_features)
+        return _Build(self, Batch(tokens, offsets), fitting=False).features()
 
     def feature_names(self) -> list[str]:
         """Return the text of each feature, in the order of ids; empty with hashing."""
@@ -313,8 +312,13 @@ class _Build:
         self.n_bundles = 1
         self.slots: list[Array] = []
 
-    def features(self) -> tuple[Array, Array, Array]:
-        """Return slots and bundles."""
+    @property
+    def n_features(self) -> int:
+        """The number of features that are known: of those found so far, while fitting."""
+        return self.extractor.n_features if self.hashed or not self.fitting else self.n_found
+
+    def features(self) -> Features:
+        """Find the features of all tokens."""
         groups: dict[tuple[int, int], list[Array]] = {}
         listed: list[tuple[Array, Array]] = []
         for number, template in enumerate(self.extractor.templates.items):
@@ -325,7 +329,8 @@ class _Build:
             elif window is None:
                 self._token_level(number, template)
             else:
-                groups.setdefault(window, []).append(self._word_level(number, template, window))
+                ids = self._identify(number, template, *self._word_keys(template, window))
+                groups.setdefault(window, []).append(ids)
         for (low, high), columns in groups.items():
             self._add_bundles(np.stack(columns, axis=1))
             base = self.n_bundles - self.batch.n_words
@@ -334,12 +339,8 @@ class _Build:
             self._lists(listed[first : first + _TOGETHER])
         start = borders(np.concatenate([(b >= 0).sum(axis=1) for b in self.bundles]))
         flat = np.concatenate([b[b >= 0] for b in self.bundles]).astype(np.int32)
-        return np.ascontiguousarray(np.stack(self.slots, axis=1)), start, flat
-
-    def with_size(self, parts: tuple[Array, Array, Array], n_features: int) -> Features:
-        """Make the record."""
-        slots, start, flat = parts
-        return Features(self.batch.offsets, slots, start, flat, n_features)
+        slots = np.ascontiguousarray(np.stack(self.slots, axis=1))
+        return Features(self.batch.offsets, slots, start, flat, self.n_features)
 
     @staticmethod
     def _window(template: Template) -> tuple[int, int] | None:
@@ -354,10 +355,6 @@ class _Build:
     def _add_bundles(self, table: Array) -> None:
         self.bundles.append(table)
         self.n_bundles += len(table)
-
-    def _word_level(self, number: int, template: Template, window: tuple[int, int]) -> Array:
-        """Return the feature of each distinct word, −1 for none."""
-        return self._identify(number, template, *self._word_keys(template, window))
 
     def _word_keys(self, template: Template, window: tuple[int, int]) -> tuple[Array, Array]:
         """Return the key of each distinct word, −1 for none, and how often it occurs."""
@@ -391,8 +388,7 @@ class _Build:
             parts = [Part(p.field, p.offset + shift) for p in template.parts]
             keys = self.fields.join([self.fields.tokens(p) for p in parts], parts)
             ids = self._identify(number, template, keys, None)
-            size = self.extractor.n_features if self.hashed or not self.fitting else self.n_found
-            found, place = number_found(ids, size)
+            found, place = number_found(ids, self.n_features)
             place += np.int32(self.n_bundles)
             self._add_bundles(found[:, None])
             self.slots.append(place)

@@ -16,13 +16,12 @@ does by default: seven times fewer parameters on CoNLL-2003 for the same F1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from lasca.arrays import readonly
+from lasca.arrays import borders, ranges, readonly
 from lasca.errors import ModelError
 
 __all__ = ["Features", "ParameterSpace", "Weights", "padded_width", "seen_with"]
@@ -79,17 +78,14 @@ class Features:
         used[0] = True
         used[slots] = True
         lengths = np.diff(self.bundle_start)
-        start = np.concatenate([[0], np.cumsum(lengths[used])])
+        start = borders(lengths[used])
         number = (np.cumsum(used) - 1).astype(slots.dtype)
         return Features(offsets, number[slots], start, self.bundle_feature[np.repeat(used, lengths)], self.n_features)
 
     def lists(self) -> tuple[Array, Array]:
         """Return the features of each token in CSR form: token i has ids[starts[i] : starts[i + 1]]."""
         first, sizes = self.bundle_start[self.slots], np.diff(self.bundle_start)[self.slots]
-        starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
-        sizes = sizes.reshape(-1)
-        places = np.arange(int(starts[-1])) + np.repeat(first.reshape(-1) - (np.cumsum(sizes) - sizes), sizes)
-        return starts, self.bundle_feature[places]
+        return borders(sizes.sum(axis=1)), self.bundle_feature[ranges(first.ravel(), (first + sizes).ravel())]
 
     @classmethod
     def one_each(cls, offsets: Array) -> Features:
@@ -98,42 +94,6 @@ class Features:
         start = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)
         slots = np.arange(1, n + 1, dtype=np.int32)[:, None]
         return cls(np.asarray(offsets, dtype=np.int64), slots, start, np.arange(n, dtype=np.int32), n)
-
-    @classmethod
-    def from_csr(cls, indptr: Array, ids: Array, offsets: Array, n_features: int) -> Features:
-        """Take feature ids per token in CSR form: token i has ids[indptr[i]:indptr[i + 1]]; equal lists are merged."""
-        indptr, ids = np.asarray(indptr, dtype=np.int64), np.asarray(ids, dtype=np.int32)
-        known: dict[bytes, int] = {b"": 0}
-        slots = np.empty((len(indptr) - 1, 1), dtype=np.int32)
-        for i in range(len(slots)):
-            slots[i, 0] = known.setdefault(ids[indptr[i] : indptr[i + 1]].tobytes(), len(known))
-        lengths = np.array([len(key) // 4 for key in known], dtype=np.int64)
-        start = np.zeros(len(known) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=start[1:])
-        feature = np.frombuffer(b"".join(known), dtype=np.int32)
-        return cls(np.asarray(offsets, dtype=np.int64), slots, start, feature, n_features)
-
-    @classmethod
-    def from_attributes(
-        cls, sequences: Sequence[Sequence[Sequence[str]]], names: dict[str, int] | None = None
-    ) -> tuple[Features, dict[str, int]]:
-        """Take lists of attribute strings per token, as python-crfsuite does; return the features and the names' ids.
-
-        Given `names`, attributes that are not among them are left out.
-        """
-        known = {} if names is None else names
-        ids: list[int] = []
-        indptr, offsets = [0], [0]
-        for sequence in sequences:
-            for attributes in sequence:
-                if names is None:
-                    ids.extend(known.setdefault(a, len(known)) for a in attributes)
-                else:
-                    ids.extend(known[a] for a in attributes if a in known)
-                indptr.append(len(ids))
-            offsets.append(len(indptr) - 1)
-        csr = np.array(indptr), np.array(ids, dtype=np.int32), np.array(offsets)
-        return cls.from_csr(*csr, n_features=len(known)), known
 
 
 def padded_width(n_labels: int) -> int:
@@ -171,18 +131,11 @@ class ParameterSpace:
         return cls(n_features, n_labels, start, label, move)
 
     @classmethod
-    def observed(cls, features: Features, mass: Array, n_labels: int, sequences: Array | None = None) -> ParameterSpace:
-        """Give a feature the labels it occurs with, and keep the moves that occur (`seen_with`)."""
-        return cls.of_seen(*seen_with(features, mass, sequences))
-
-    @classmethod
     def of_seen(cls, seen: Array, moves: Array) -> ParameterSpace:
         """Give a feature the labels it was seen with, (n_features, n_labels), and keep the moves that were seen."""
-        start = np.zeros(len(seen) + 1, dtype=np.int64)
-        np.cumsum(seen.sum(axis=1), out=start[1:])
         label = np.nonzero(seen)[1].astype(np.int16)
         move = np.where(moves, np.cumsum(moves.ravel()).reshape(moves.shape) - 1 + len(label), -1)
-        return cls(len(seen), seen.shape[1], start, label, move.astype(np.int64))
+        return cls(len(seen), seen.shape[1], borders(seen.sum(axis=1)), label, move.astype(np.int64))
 
 
 def seen_with(features: Features, mass: Array, sequences: Array | None = None) -> tuple[Array, Array]:

@@ -119,8 +119,8 @@ class Scores:
         padded[:, : matrix.shape[1]] = matrix
         return padded.ravel()
 
-    def update(self, vector: Array, forbidden: Array | None = None) -> None:
-        """Take a new parameter vector; `forbidden` moves get probability 0."""
+    def update(self, vector: Array) -> None:
+        """Take a new parameter vector."""
         f, space = self.features, self.space
         each(
             crf_rows.bundle_scores,
@@ -134,8 +134,6 @@ class Scores:
         self.transitions[self._has_move] = vector[space.move[self._has_move]]
         self.shift = float(self.transitions.max(initial=0.0))
         moves = np.exp(np.maximum(self.transitions - self.shift, -300.0))
-        if forbidden is not None:
-            moves[forbidden] = 0.0
         self.M, self.MT = self.pad(moves), self.pad(moves.T)
         self.A, self.AT = self.pad(self.transitions), self.pad(self.transitions.T)
 

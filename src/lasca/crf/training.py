@@ -93,7 +93,7 @@ def make_space(
     """Return the parameter space "all" or "observed" (with soft targets: seen with a share above 0.01)."""
     if check_choice("states", states, ("all", "observed")) == "all":
         return ParameterSpace.full(features.n_features, n_labels)
-    return ParameterSpace.observed(features, allowed_labels(targets, n_labels, 0.01), n_labels, sequences)
+    return ParameterSpace.of_seen(*seen_with(features, allowed_labels(targets, n_labels, 0.01), sequences))
 
 
 def _from_init(init: Weights | None) -> int:

@@ -15,7 +15,8 @@ from typing import Any
 
 from lasca.corpus import CrowdCorpus
 from lasca.datasets.registry import REGISTRY, DataFile, Dataset, dataset
-from lasca.datasets.transfer import Progress, cache_folder, check_options, download, find, given
+from lasca.datasets.transfer import Progress, cache_folder, download, find, given
+from lasca.estimator import check_options
 
 __all__ = ["REGISTRY", "DataFile", "Dataset", "cache_folder", "dataset", "fetch", "load", "names", "path"]
 
@@ -33,7 +34,7 @@ def load(name: str, path: str | Path | None = None, **options: Any) -> CrowdCorp
     `normalise` and `numbers` for ritter-test.
     """
     entry = dataset(name)
-    check_options(entry, options)
+    check_options(f"an option of {name}", options, entry.loader, but=("path",))
     file = entry.file(options.get("split"))
     source = given(entry, file, path) if path is not None else find(entry, file)
     if source is None:

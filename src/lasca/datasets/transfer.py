@@ -8,20 +8,19 @@ all again. Only a file with the right checksum gets its name.
 from __future__ import annotations
 
 import http.client
-import inspect
 import os
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lasca.datasets.registry import DataFile, Dataset
-from lasca.errors import DatasetError, LascaWarning, ParameterError
+from lasca.errors import DatasetError, LascaWarning
 from lasca.files import file_hash
 
-__all__ = ["Progress", "cache_folder", "check_options", "checksum", "download", "find", "given"]
+__all__ = ["Progress", "cache_folder", "checksum", "download", "find", "given"]
 
 Progress = Callable[[int, int | None], None]
 ATTEMPTS = 3
@@ -180,15 +179,3 @@ def find(entry: Dataset, file: DataFile) -> Path | None:
     if file.sha256 is not None and checksum(cached) != file.sha256:
         return None
     return cached
-
-
-def check_options(entry: Dataset, options: Mapping[str, Any]) -> None:
-    """Say which options a loader has when it is given another one."""
-    allowed = list(inspect.signature(entry.loader).parameters)[1:]
-    for name in options:
-        if name not in allowed:
-            raise ParameterError(
-                f"an option of {entry.name}",
-                name,
-                f"one of {', '.join(allowed)}" if allowed else "left out: it has none",
-            )

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lasca import __version__
-from lasca.engine.work import Engine, Locals, added, described, read_local, write_local
+from lasca.engine.work import Engine, Locals, WorkWithLocals, added, described, read_local, write_local
 from lasca.errors import LascaError, ModelError, ParameterError
 
 __all__ = ["Cluster", "engine_of"]
@@ -129,7 +129,7 @@ def _check_versions(client: Any) -> None:
             )
 
 
-class ClusterWork:
+class ClusterWork(WorkWithLocals):
     """A learner at work on a cluster."""
 
     def __init__(self, client: Any, learner: Any, blocks: Sequence[Any], scratch: Path | None) -> None:
@@ -215,22 +215,10 @@ class ClusterWork:
         at = self.locals
         return (at.folder, at.now, at.last + 1) if at.remembers else (None, None, 0)
 
-    def reset(self) -> None:
-        """Forget all locals."""
-        self.locals.reset()
-
-    def keep(self) -> None:
-        """Keep the locals as they are now."""
-        self.locals.keep()
-
-    def back(self) -> None:
-        """Take the locals that were kept."""
-        self.locals.back()
-
     def close(self) -> None:
         """Let go of what the workers hold."""
         self.learner, self.blocks = None, []
-        self.locals.close()
+        super().close()
 
 
 def _said(error: Exception) -> LascaError:

@@ -69,8 +69,4 @@ def each_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_thread
 def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None) -> list[Result]:
     """Apply `work` to every item, in threads, and return the results in the order of the items."""
     todo = list(items)
-    threads = min(available_threads(n_threads), len(todo))
-    if threads <= 1:
-        return [work(item) for item in todo]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, todo))
+    return list(each_ordered(work, todo, min(available_threads(n_threads), len(todo))))

@@ -7,29 +7,24 @@
     work.describe(state, finish)         the learner's word on each block at the end, and what `finish` makes of it
     work.reset(), work.keep(), work.back()   locals: forget them, keep a copy of them, take the copy
 
-`Threads` is the usual engine, `Processes` holds every shard in a process of its own, `lasca.engine.cluster` has workers
-on other machines. Sums do not depend on the engine. Blocks may be on disk: they are loaded for a visit, and let go.
+`Threads` is the usual engine; that of `lasca.engine.cluster` has workers in other processes, here or on other machines.
+Sums do not depend on the engine. Blocks may be on disk: they are loaded for a visit, and let go.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import pairwise
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from lasca.engine.threads import available_threads, each_ordered
-from lasca.errors import LascaError, ModelError
 from lasca.records import read_record, write_record
 
-__all__ = ["Engine", "Locals", "Processes", "Threads", "Work", "added", "described", "read_local", "write_local"]
+__all__ = ["Engine", "Locals", "Threads", "Work", "WorkWithLocals", "added", "described", "read_local", "write_local"]
 
 
 class Work(Protocol):
@@ -79,63 +74,10 @@ def added(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(total)
 
 
-class Threads:
-    """Visits in the threads of this process; kernels release the GIL."""
+class WorkWithLocals:
+    """Work that holds locals here, whoever visits the blocks."""
 
-    def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = available_threads(n_threads)
-
-    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ThreadWork:
-        """Begin work on blocks."""
-        return ThreadWork(learner, blocks, self.n_threads, scratch)
-
-
-class ThreadWork:
-    """A learner at work in threads; as many blocks are loaded at a time as there are threads."""
-
-    def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int, scratch: Path | None = None) -> None:
-        self.learner, self.blocks, self.n_threads = learner, list(blocks), n_threads
-        in_memory = all(block.load() is block for block in self.blocks[:1])
-        self.locals = Locals(learner, None if in_memory else scratch, in_memory=in_memory)
-
-    def _all(self, work: Callable[[int], Any]) -> Iterator[Any]:
-        return each_ordered(work, range(len(self.blocks)), self.n_threads)
-
-    def summaries(self) -> list[tuple[Any, ...]]:
-        """Return the summary of each block."""
-        return list(self._all(lambda i: self.learner.summarise(self.blocks[i].load())))
-
-    def visits(self, state: Any) -> list[tuple[Any, ...]]:
-        """Return the statistics of each block."""
-        return list(self._visits(state))
-
-    def _visits(self, state: Any) -> Iterator[tuple[Any, ...]]:
-
-        def visit(i: int) -> tuple[Any, ...]:
-            statistics, local = self.learner.visit(state, self.blocks[i].load(), self.locals.take(i))
-            self.locals.put(i, local)
-            result: tuple[Any, ...] = statistics
-            return result
-
-        yield from self._all(visit)
-        self.locals.turn()
-
-    def summary(self) -> tuple[Any, ...]:
-        """Return the summaries of all blocks, added up."""
-        return added(self.summaries())
-
-    def sum(self, state: Any) -> tuple[Any, ...]:
-        """Visit every block and return the statistics, added up in the order of the blocks."""
-        return added(self._visits(state))
-
-    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
-        """Return function(state, block) of every block."""
-        return list(self._all(lambda i: function(state, self.blocks[i].load())))
-
-    def describe(self, state: Any, finish: Any) -> list[Any]:
-        """Let the learner describe every block, and finish it."""
-        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish))
-        return list(work)
+    locals: Locals
 
     def reset(self) -> None:
         """Forget all locals."""
@@ -152,6 +94,58 @@ class ThreadWork:
     def close(self) -> None:
         """Let go of the locals."""
         self.locals.close()
+
+
+class Threads:
+    """Visits in the threads of this process; kernels release the GIL."""
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = available_threads(n_threads)
+
+    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ThreadWork:
+        """Begin work on blocks."""
+        return ThreadWork(learner, blocks, self.n_threads, scratch)
+
+
+class ThreadWork(WorkWithLocals):
+    """A learner at work in threads; as many blocks are loaded at a time as there are threads."""
+
+    def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int, scratch: Path | None = None) -> None:
+        self.learner, self.blocks, self.n_threads = learner, list(blocks), n_threads
+        in_memory = all(block.load() is block for block in self.blocks[:1])
+        self.locals = Locals(learner, None if in_memory else scratch, in_memory=in_memory)
+
+    def _all(self, work: Callable[[int], Any]) -> Iterator[Any]:
+        return each_ordered(work, range(len(self.blocks)), self.n_threads)
+
+    def visits(self, state: Any) -> Iterator[tuple[Any, ...]]:
+        """Visit every block and give the statistics of each."""
+
+        def visit(i: int) -> tuple[Any, ...]:
+            statistics, local = self.learner.visit(state, self.blocks[i].load(), self.locals.take(i))
+            self.locals.put(i, local)
+            result: tuple[Any, ...] = statistics
+            return result
+
+        yield from self._all(visit)
+        self.locals.turn()
+
+    def summary(self) -> tuple[Any, ...]:
+        """Return the summaries of all blocks, added up."""
+        return added(self._all(lambda i: self.learner.summarise(self.blocks[i].load())))
+
+    def sum(self, state: Any) -> tuple[Any, ...]:
+        """Visit every block and return the statistics, added up in the order of the blocks."""
+        return added(self.visits(state))
+
+    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block."""
+        return list(self._all(lambda i: function(state, self.blocks[i].load())))
+
+    def describe(self, state: Any, finish: Any) -> list[Any]:
+        """Let the learner describe every block, and finish it."""
+        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish))
+        return list(work)
 
 
 class Locals:
@@ -247,104 +241,3 @@ def described(learner: Any, state: Any, block: Any, local: Any, finish: Any) -> 
     block = block.load()
     proba = np.empty((len(block), block.votes.n_labels), np.float32)
     return finish(block.number, block, proba, *learner.describe(state, block, local, proba))
-
-
-class Processes:
-    """Visits in processes of their own, one for each shard; blocks are sent once, then only states and statistics."""
-
-    def __init__(self, n_shards: int, method: str = "spawn") -> None:
-        self.n_shards, self.method = n_shards, method
-
-    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ProcessWork:
-        """Begin work on blocks, dealt to the shards in runs."""
-        n = min(self.n_shards, len(blocks))
-        borders = [len(blocks) * i // n for i in range(n + 1)]
-        shards = [list(blocks[a:b]) for a, b in pairwise(borders)]
-        return ProcessWork(learner, shards, multiprocessing.get_context(self.method))
-
-
-class ProcessWork:
-    """A learner at work in processes."""
-
-    def __init__(self, learner: Any, shards: list[list[Any]], context: Any) -> None:
-        self.pipes: list[Connection] = []
-        self.processes: list[Any] = []
-        for shard in shards:
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there, learner, shard), daemon=True)
-            process.start()
-            there.close()
-            self.pipes.append(here)
-            self.processes.append(process)
-
-    def _ask(self, name: str, *arguments: Any) -> list[Any]:
-        for pipe in self.pipes:
-            pipe.send((name, arguments))
-        answers = []
-        for pipe in self.pipes:
-            try:
-                fine, answer = pipe.recv()
-            except EOFError as error:
-                raise ModelError(
-                    "a process that did part of the work has died", hint="Was there enough memory?"
-                ) from error
-            if not fine:
-                raise ModelError(f"a part of the work failed: {answer}")
-            answers.append(answer)
-        return answers
-
-    def summary(self) -> tuple[Any, ...]:
-        """Return the summaries of all blocks, added up."""
-        return added([part for parts in self._ask("summaries") for part in parts])
-
-    def sum(self, state: Any) -> tuple[Any, ...]:
-        """Visit every block and return the statistics, added up in the order of the blocks."""
-        return added([part for parts in self._ask("visits", state) for part in parts])
-
-    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
-        """Return function(state, block) of every block."""
-        return [part for parts in self._ask("map", function, state) for part in parts]
-
-    def describe(self, state: Any, finish: Any) -> list[Any]:
-        """Let the learner describe every block, and finish it."""
-        return [part for parts in self._ask("describe", state, finish) for part in parts]
-
-    def reset(self) -> None:
-        """Forget all locals."""
-        self._ask("reset")
-
-    def keep(self) -> None:
-        """Keep the locals as they are now."""
-        self._ask("keep")
-
-    def back(self) -> None:
-        """Take the locals that were kept."""
-        self._ask("back")
-
-    def close(self) -> None:
-        """End the processes."""
-        for pipe in self.pipes:
-            with suppress(OSError):  # a process that died
-                pipe.send(None)  # a forked process holds copies of the pipes: closing them does not end it
-            pipe.close()
-        for process in self.processes:
-            process.join(5)
-            process.terminate()
-
-
-def _serve(pipe: Connection, learner: Any, blocks: list[Any]) -> None:
-    """Answer what the driver asks until it hangs up."""
-    shard = ThreadWork(learner, blocks, 1)
-    while True:
-        try:
-            asked = pipe.recv()
-        except EOFError:
-            return
-        if asked is None:
-            return
-        name, arguments = asked
-        try:
-            pipe.send((True, getattr(shard, name)(*arguments)))
-        except Exception as error:
-            said = str(error) if isinstance(error, LascaError) else f"{type(error).__name__}: {error}"
-            pipe.send((False, said))

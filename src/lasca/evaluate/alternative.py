@@ -232,6 +232,8 @@ def _against(alike: _Alike, model: int, person: int, crowd: list[int], document:
 
 def _tests(total: Floats, epsilon: float, q: float) -> tuple[Any, Bools]:
     """Return p-values and rejections of H0: E[d] ≥ ε from sums (…, people, 5); Benjamini–Yekutieli over people."""
+    from scipy.stats import false_discovery_control  # slow to load, and only this test needs it
+
     n = np.maximum(total[..., 0], 2)
     mean = total[..., 3] / n
     variance = np.maximum(total[..., 4] / n - mean**2, 0) * n / (n - 1)
@@ -239,10 +241,4 @@ def _tests(total: Floats, epsilon: float, q: float) -> tuple[Any, Bools]:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (mean - epsilon) / error
     p = np.where(error > 0, stdtr(n - 1, np.nan_to_num(t)), np.where(mean < epsilon, 0.0, 1.0))
-    m = p.shape[-1]
-    order = np.argsort(p, axis=-1, kind="stable")
-    bound = np.arange(1, m + 1) * q / (m * (1 / np.arange(1, m + 1)).sum())
-    below = np.take_along_axis(p, order, axis=-1) <= bound
-    n_rejected = np.where(below.any(axis=-1), m - np.argmax(below[..., ::-1], axis=-1), 0)
-    rank = np.argsort(order, axis=-1, kind="stable")
-    return p, rank < n_rejected[..., None]
+    return p, false_discovery_control(p, axis=-1, method="by") <= q

@@ -23,7 +23,7 @@ import numpy as np
 
 from lasca.arrays import Floats
 from lasca.corpus.votes import Votes
-from lasca.kernels import agreement
+from lasca.kernels import agreement as kernels
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -46,8 +46,8 @@ class Rounds:
     trace: Floats
     """The largest move of a score in each round."""
     labels_weighed: bool
-    before: tuple[Floats, Floats, Floats]
-    """The unit, worker and label qualities that the last round was made from."""
+    agreement: Floats
+    """(2, n_annotators): worker–unit and worker–worker agreement, the factors of worker quality."""
 
     @property
     def converged(self) -> bool:
@@ -63,20 +63,20 @@ def crowdtruth_rounds(start: Any, annotator: Any, label: Any, n_annotators: int,
     size = (T, L, L) if weigh_labels else (0, 0, 0)
     both, either = np.empty(size), np.empty(size)
     trace: list[float] = []
-    before = (unit, worker, quality)
     for _ in range(MAX_ROUNDS):
-        before = (unit, worker, quality)
-        new_unit, new_worker, new_quality = np.empty_like(unit), np.empty_like(worker), np.ones(T)
+        new_unit, new_quality, sums = np.empty_like(unit), np.ones(T), np.zeros((4, L))
         arrays = (start, annotator, label, unit, worker)
-        agreement.crowdtruth_pass(*arrays, quality, new_unit, new_worker)
+        kernels.crowdtruth_pass(*arrays, quality, new_unit, sums)
         if weigh_labels:
-            agreement.crowdtruth_labels(*arrays, both, either, new_quality)
+            kernels.crowdtruth_labels(*arrays, both, either, new_quality)
+        agreement = sums[::2] / np.maximum(sums[1::2], 1e-4)
+        new_worker = agreement[0] * agreement[1]
         moves = [np.abs(new_worker - worker), np.abs(new_quality - quality), np.abs(new_unit - unit)]
         trace.append(float(max(np.nanmax(m, initial=0.0) for m in moves)))
         unit, worker, quality = new_unit, new_worker, new_quality
         if trace[-1] < DELTA:
             break
-    return Rounds(unit, worker, quality, np.array(trace), weigh_labels, before)
+    return Rounds(unit, worker, quality, np.array(trace), weigh_labels, agreement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +129,11 @@ def crowdtruth(corpus: CrowdCorpus) -> CrowdTruth:
     votes = Votes.of(corpus)
     start, annotator, label = votes.start, votes.annotator, votes.label
     found = crowdtruth_rounds(start, annotator, label, corpus.n_annotators, corpus.n_labels)
-    by_unit, by_worker = _parts(start, annotator, label, *found.before)
     return CrowdTruth(
         unit_quality=found.unit,
         worker_quality=found.worker,
-        worker_unit_agreement=by_unit,
-        worker_worker_agreement=by_worker,
+        worker_unit_agreement=found.agreement[0],
+        worker_worker_agreement=found.agreement[1],
         annotation_quality=found.label,
         annotators=tuple(corpus.annotators),
         labels=tuple(corpus.labels),
@@ -142,37 +141,6 @@ def crowdtruth(corpus: CrowdCorpus) -> CrowdTruth:
         labels_weighed=found.labels_weighed,
         lowest=_lowest(corpus, start, annotator, label, found),
     )
-
-
-def _parts(
-    start: Any, annotator: Any, label: Any, unit: Floats, worker: Floats, quality: Floats
-) -> tuple[Floats, Floats]:
-    """Return the two factors of worker quality in the last round."""
-    sums = np.zeros((4, len(worker)))
-    n = np.diff(start)
-    for first in range(0, len(n), 50_000):
-        tokens = np.arange(first, min(first + 50_000, len(n)))
-        votes = slice(int(start[first]), int(start[tokens[-1] + 1]))
-        token = np.repeat(tokens - first, n[tokens])
-        who, given = annotator[votes], label[votes]
-        counts, weights = np.zeros((len(tokens), len(quality))), np.zeros((len(tokens), len(quality)))
-        np.add.at(counts, (token, given), 1.0)
-        np.add.at(weights, (token, given), worker[who])
-        met = (n[tokens] >= 2)[token]
-        token, who, given = token[met], who[met], given[met]
-        others = counts[token, given] - 1
-        rest = (counts**2 @ quality)[token] + quality[given] * (others**2 - counts[token, given] ** 2)
-        u = unit[first + token]
-        own = worker[who]
-        parts = (
-            u * np.sqrt(quality[given]) * others / np.sqrt(rest),
-            u,
-            u * (weights[token, given] - own),
-            u * (weights.sum(axis=1)[token] - own),
-        )
-        for row, part in zip(sums, parts):
-            row += np.bincount(who, weights=part, minlength=len(worker))
-    return sums[0] / np.maximum(sums[1], 1e-4), sums[2] / np.maximum(sums[3], 1e-4)
 
 
 def _lowest(corpus: CrowdCorpus, start: Any, annotator: Any, label: Any, found: Rounds) -> tuple[dict[str, Any], ...]:

@@ -145,14 +145,14 @@ def vote_entropy(start, label, n_labels, entropy):
 
 
 @kernel(allocates=True)
-def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, new_worker):
-    """One step of CrowdTruth's mutual updates: unit and worker quality from those of the step before.
+def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, sums):
+    """One step of CrowdTruth's mutual updates: unit quality, and what worker quality is made of, from those before.
 
-    `unit` per token (nan with fewer than two votes), `worker` per annotator, `quality` per label.
+    `unit` per token (nan with fewer than two votes), `worker` per annotator, `quality` per label. `sums` (4,
+    n_annotators) gets the numerators and denominators of worker–unit and of worker–worker agreement.
     """
     n_labels = quality.shape[0]
     weight, given = np.zeros(n_labels), np.zeros(n_labels)
-    sums = np.zeros((4, worker.shape[0]))
     for i in range(start.shape[0] - 1):
         if start[i + 1] - start[i] < 2:
             new_unit[i] = np.nan
@@ -180,8 +180,6 @@ def crowdtruth_pass(start, annotator, label, unit, worker, quality, new_unit, ne
             sums[3, who] += unit[i] * (all_weight - worker[who])
         for v in range(start[i], start[i + 1]):
             weight[label[v]] = given[label[v]] = 0.0
-    for who in range(worker.shape[0]):
-        new_worker[who] = sums[0, who] / max(sums[1, who], 1e-4) * (sums[2, who] / max(sums[3, who], 1e-4))
 
 
 @kernel(allocates=True)

@@ -109,9 +109,9 @@ def update(
 
 def join(old: CrowdCorpus, new: CrowdCorpus) -> Joined:
     """Put new annotations to those of a run (see the module's docstring)."""
-    place = {id: s for s, id in enumerate(old.sequence_ids)}
+    place = old.places
     same = np.array(
-        [place[id] if id in place and old.sequence(place[id]) == new.sequence(s) else -1
+        [place[id] if id in place and old.sequence(id) == new.sequence(s) else -1
          for s, id in enumerate(new.sequence_ids)], np.int64,
     )  # fmt: skip
     if new.soft is not None and (same[new.token_sequence[new.soft.token]] >= 0).any():
@@ -229,18 +229,15 @@ def _together(corpus: CrowdCorpus, before: Truth, added: Truth) -> Truth:
         for row in truth.annotators.to_pylist():
             n[person[row["name"]]] += row["n"]
             right[person[row["name"]]] += row["reliability"] * (row["n"] + 1) - 0.5
-    fields = {name: getattr(added, name) for name in added.__dataclass_fields__}
-    return Truth(
-        **fields
-        | {
-            "offsets": corpus.offsets.copy(),
-            "sequence_ids": corpus.sequence_ids,
-            "labels": np.concatenate((code[before.labels], added.labels)).astype(np.int16),
-            "proba": proba,
-            "annotators": annotator_table(corpus, n.round().astype(np.int64), right, None),
-            "voted": np.concatenate((before.voted, added.voted)),
-            "warnings": tuple(dict.fromkeys((*before.warnings, *added.warnings))),
-        }
+    return replace(
+        added,
+        offsets=corpus.offsets.copy(),
+        sequence_ids=corpus.sequence_ids,
+        labels=np.concatenate((code[before.labels], added.labels)).astype(np.int16),
+        proba=proba,
+        annotators=annotator_table(corpus, n.round().astype(np.int64), right, None),
+        voted=np.concatenate((before.voted, added.voted)),
+        warnings=tuple(dict.fromkeys((*before.warnings, *added.warnings))),
     )
 
 

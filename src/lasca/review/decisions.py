@@ -179,11 +179,11 @@ class Log:
         with self._at_once() as base:
             return [self._insert(base, d, names[d.who], "decide" if d.readings else "skip", None) for d in decisions]
 
-    def undo(self, who: str, id: int | None = None) -> list[Decision]:
-        """Take back the last decision of a reviewer (or this one) with all of its batch; return what was taken back."""
+    def undo(self, who: str) -> list[Decision]:
+        """Take back the last decision of a reviewer with all of its batch; return what was taken back."""
         name = self.name_of(who)
         with self._at_once() as base:
-            mine = [d for d in self.live() if d.who == name and (id is None or d.id == id)]
+            mine = [d for d in self.live() if d.who == name]
             if not mine:
                 return []
             last = mine[-1]

@@ -6,7 +6,6 @@ well), "inferred" (the rest). Names of people are on the card only where asked f
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from scipy.stats import beta
 
 from lasca import __version__, evaluate, formats
 from lasca.errors import count
-from lasca.files import whole_folder
+from lasca.files import whole_folder, write_json, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
 from lasca.review.project import Fit, Project, clamped, known_labels, needed_labels, with_labels
@@ -65,10 +64,8 @@ def finish(
         sure = final.proba[np.arange(corpus.n_tokens), final.labels]
         columns["probability"] = [round(float(p), 4) for p in sure]
         people_table(columns, folder / "labels.csv")
-        with (folder / "spans.jsonl").open("w", encoding="utf-8") as lines:
-            for row in _spans(corpus, final, source, known.allowed):
-                lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-        (folder / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_lines(folder / "spans.jsonl", _spans(corpus, final, source, known.allowed))
+        write_json(folder / "card.json", card)
         (folder / "card.md").write_text(_written(card), encoding="utf-8")
     return card
 

@@ -42,12 +42,12 @@ class Known:
     """0 nothing, 1 decided, 2 audited."""
 
 
-def check_decision(corpus: CrowdCorpus, labels: Labels, places: dict[str, int], decision: Decision) -> int:
+def check_decision(corpus: CrowdCorpus, labels: Labels, decision: Decision) -> int:
     """Return the sequence a decision is about; refuse one that does not fit the texts or the types."""
     where = f"decision on sequence {decision.sequence!r}, tokens {decision.start}-{decision.stop}"
-    if decision.sequence not in places:
+    if decision.sequence not in corpus.places:
         raise CorpusError("there is no such sequence in this run", where=where)
-    s = places[decision.sequence]
+    s = corpus.places[decision.sequence]
     n = int(corpus.offsets[s + 1] - corpus.offsets[s])
     if not 0 <= decision.start < decision.stop <= n:
         raise CorpusError(f"the sequence has {n} tokens", where=where)
@@ -76,18 +76,12 @@ def with_labels(corpus: CrowdCorpus, truth: Truth, labels: Iterable[str]) -> tup
     code = np.arange(corpus.n_labels)
     soft = None if corpus.soft is None else corpus.soft.recoded(code, len(names))
     wide = replace(corpus, labels=names, soft=soft, known=None)
-    width = ((0, 0), (0, len(more)))
-    confusion = np.pad(truth.confusion, ((0, 0), *[(0, len(more))] * 2))
-    fields = {name: getattr(truth, name) for name in truth.__dataclass_fields__}
-    clusters = (
-        None
-        if truth.clusters is None
-        else replace(truth.clusters, shared=np.pad(truth.clusters.shared, ((0, 0), *[(0, len(more))] * 2)))
-    )
-    return wide, Truth(
-        **fields
-        | {"label_names": names, "proba": np.pad(truth.proba, width), "confusion": confusion, "clusters": clusters}
-    )
+    row, square = ((0, 0), (0, len(more))), ((0, 0), (0, len(more)), (0, len(more)))
+    clusters = truth.clusters
+    if clusters is not None:
+        clusters = replace(clusters, shared=np.pad(clusters.shared, square))
+    proba, confusion = np.pad(truth.proba, row), np.pad(truth.confusion, square)
+    return wide, replace(truth, label_names=names, proba=proba, confusion=confusion, clusters=clusters)
 
 
 def needed_labels(labels: Labels, decisions: Iterable[Decision]) -> list[str]:
@@ -107,7 +101,6 @@ def known_labels(corpus: CrowdCorpus, decisions: Iterable[Decision], *, audits: 
     stays. The token behind a decided span cannot continue it.
     """
     labels = Labels.of(corpus)
-    places = {id: s for s, id in enumerate(corpus.sequence_ids)}
     allowed = np.ones((corpus.n_tokens, corpus.n_labels), bool)
     codes = np.full(corpus.n_tokens, -1, np.int64)
     source = np.zeros(corpus.n_tokens, np.int8)
@@ -117,7 +110,7 @@ def known_labels(corpus: CrowdCorpus, decisions: Iterable[Decision], *, audits: 
     for d in decisions:
         if d.audit and not audits:
             continue
-        s = check_decision(corpus, labels, places, d)
+        s = check_decision(corpus, labels, d)
         base = int(corpus.offsets[s])
         a, b = base + d.start, base + d.stop
         allowed[a:b] = False
@@ -148,8 +141,7 @@ def clamped(truth: Truth, known: Known) -> Truth:
     labels = np.where(known.source > 0, known.codes, truth.labels)
     barred = ~known.allowed[np.arange(len(labels)), labels]  # it went on with a span that was decided to end before it
     labels = np.where(barred, proba.argmax(axis=1), labels).astype(np.int16)
-    fields = {name: getattr(truth, name) for name in truth.__dataclass_fields__}
-    return Truth(**fields | {"proba": proba, "labels": labels})
+    return replace(truth, proba=proba, labels=labels)
 
 
 def same_model(truth: Truth) -> TruthModel:
@@ -209,11 +201,6 @@ class Project:
             return {}
 
     @cached_property
-    def places(self) -> dict[str, int]:
-        """The sequence of each id."""
-        return {id: s for s, id in enumerate(self.corpus.sequence_ids)}
-
-    @cached_property
     def areas(self) -> list[Area]:
         """The areas of the first fit."""
         return find_items(self.corpus, self.truth, labels=self.labels, everything=True)
@@ -231,7 +218,7 @@ class Project:
     def check(self, decisions: Sequence[Decision]) -> None:
         """Refuse decisions that do not fit this run."""
         for decision in decisions:
-            check_decision(self.corpus, self.labels, self.places, decision)
+            check_decision(self.corpus, self.labels, decision)
 
     def standing(self) -> list[Decision]:
         """Return what was decided and stands, oldest first."""
@@ -269,7 +256,7 @@ class Project:
         decided, standing = fit.known.source > 0, self.standing()
         for d in standing:
             if d.audit:
-                base = int(self.corpus.offsets[self.places[d.sequence]])
+                base = int(self.corpus.offsets[self.corpus.places[d.sequence]])
                 decided[base + d.start : base + d.stop] = True
         experience = Experience.of(standing)
         return make_queue(

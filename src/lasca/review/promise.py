@@ -48,7 +48,7 @@ from scipy.special import betaln
 from lasca.corpus import CrowdCorpus
 from lasca.review.decisions import Decision
 from lasca.review.items import Area, find_items
-from lasca.review.spans import Labels, Span
+from lasca.review.spans import Labels
 from lasca.truth import Truth
 
 __all__ = ["Promise", "Unit", "audit_order", "certainty_of", "judge", "make_promise", "spend", "units_of", "wealth"]
@@ -177,16 +177,12 @@ def judge(corpus: CrowdCorpus, truth: Truth, labels: Labels, units: list[Unit], 
     base, end = int(corpus.offsets[u.sequence]), int(corpus.offsets[u.sequence + 1])
     inferred = labels.of_sequence(truth.labels[base:end].tolist())
     mine = tuple(span for span in inferred if span[0] < u.stop and span[1] > u.start)
-    right = any(_same(mine, reading) for reading in audit.readings)
+    right = any(sorted(mine) == sorted(reading) for reading in audit.readings)
     if not right or not u.rest:
         return not right
     own = [v for v in units if v.sequence == u.sequence]
     extra = [span for span in inferred if not any(span[0] < v.stop and span[1] > v.start for v in own)]
     return audit.missed or bool(extra)
-
-
-def _same(a: tuple[Span, ...], b: tuple[Span, ...]) -> bool:
-    return sorted(a) == sorted(b)
 
 
 def wealth(wrong: npt.NDArray[Any], n: int, error: float, *, found: bool = False) -> npt.NDArray[np.float64]:

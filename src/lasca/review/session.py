@@ -38,12 +38,8 @@ class Session:
     def __init__(
         self, project: Project, *, refit_after: int = 20, audit_every: int = 10, rank_after: int = RANK_AFTER
     ) -> None:
-        self.project, self.refit_after, self.audit_every, self.rank_after = (
-            project,
-            refit_after,
-            audit_every,
-            rank_after,
-        )
+        self.project, self.refit_after = project, refit_after
+        self.audit_every, self.rank_after = audit_every, rank_after
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._since = self._since_rank = 0
@@ -185,9 +181,8 @@ class Session:
             tuple((int(a), int(b), str(k)) for a, b, k in r) for r in d.shown.get("candidates", []) if r is not None
         ]
         readings = tuple(dict.fromkeys([*shown, *d.readings]))
-        area = Area(
-            self.project.places[d.sequence], d.start, d.stop, readings, (0.0,) * len(readings), ((),) * len(readings)
-        )
+        n, sequence = len(readings), self.project.corpus.places[d.sequence]
+        area = Area(sequence, d.start, d.stop, readings, (0.0,) * n, ((),) * n)
         return Item(area, "reading", str(d.shown.get("reason", "people disagree")), "")
 
     def _short(self, item: Item) -> dict[str, Any]:

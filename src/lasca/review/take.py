@@ -135,7 +135,6 @@ def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
     """Yield what golds say of whole sequences (a curator's, Prodigy's review), and new people where no gold does."""
     theirs = read_alike(path, corpus, format)
     labels = Labels.of(theirs)
-    places = {id: s for s, id in enumerate(corpus.sequence_ids)}
     golds = {name: codes.astype(np.int64) for name, codes in theirs.golds.items()}
     people = {
         name: _column(theirs, theirs.annotation_annotator == a)
@@ -151,7 +150,7 @@ def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
         a, b = int(theirs.offsets[s]), int(theirs.offsets[s + 1])
         found = [_whole(columns, a, b) for columns in (golds, people)]
         for name, codes in (found[0] or found[1]).items():
-            if id not in places or corpus.sequence(places[id]) != theirs.sequence(s):
+            if id not in corpus.places or corpus.sequence(id) != theirs.sequence(s):
                 raise FormatError(
                     f"sequence {id!r} is not in the run, or has other tokens there", path=path,
                     hint="Decide on what the run wrote, or give the decisions as CSV or JSON with tokens",

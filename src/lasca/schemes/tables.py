@@ -122,15 +122,10 @@ def detect_in_pairs(labels: Iterable[str], pairs: Iterable[tuple[str | None, str
 
 def detect_labels(names: Sequence[str]) -> str | None:
     """Return the scheme as far as labels alone tell it."""
-    letters: set[str] = set()
-    for name in names:
-        try:
-            letters.add(split_label(name)[0])
-        except ParameterError:
-            return None
-    letters.discard("")
-    if not names:
+    parts = [part for name in names if (part := parts_of(name)) is not None]
+    if not names or len(parts) < len(names):
         return None
+    letters = {letter for letter, _ in parts} - {""}
     if letters <= {"I"}:
         return "IO"
     for scheme in ("IOB2", "BIOES", "BILOU", "BMES"):

@@ -1,4 +1,4 @@
-"""Simulated crowds: on a corpus with gold labels, from the models themselves, and large ones for benchmarks."""
+"""Simulated crowds: on a corpus with gold labels, and large ones for benchmarks."""
 
 from lasca.simulate.crowds import (
     Calibrated,
@@ -11,11 +11,11 @@ from lasca.simulate.crowds import (
     majority_labels,
     simulation,
 )
-from lasca.simulate.models import ClusterDraw, big, big_shards, from_clusters, from_confusions
+from lasca.simulate.models import big, big_shards
 from lasca.simulate.settings import CROWDS, ERRORS, RANGES, SPAMMERS, SPAN_ERRORS, WRONG, CrowdSettings
 
 __all__ = [
-    "CROWDS", "ERRORS", "RANGES", "SPAMMERS", "SPAN_ERRORS", "WRONG", "Calibrated", "ClusterDraw", "CrowdSettings",
-    "Simulation", "big", "big_shards", "calibrate_to", "crowd", "demo_crowd", "from_clusters", "from_confusions",
-    "groups_of", "majority_accuracy", "majority_labels", "simulation",
+    "CROWDS", "ERRORS", "RANGES", "SPAMMERS", "SPAN_ERRORS", "WRONG", "Calibrated", "CrowdSettings", "Simulation",
+    "big", "big_shards", "calibrate_to", "crowd", "demo_crowd", "groups_of", "majority_accuracy", "majority_labels",
+    "simulation",
 ]  # fmt: skip

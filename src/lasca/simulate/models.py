@@ -1,9 +1,9 @@
-"""Draws from the models themselves, for recovery tests, and large corpora for benchmarks."""
+"""Large corpora for benchmarks, whole or in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,91 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lasca.arrays import Codes, Floats, Ints, Ints32
+from lasca.arrays import Codes, Ints, Ints32
 from lasca.corpus import CrowdCorpus, Strings
-from lasca.errors import ParameterError
 from lasca.estimator import check_int, check_number, generator
 from lasca.simulate.slips import pick
 
-__all__ = ["ClusterDraw", "big", "big_shards", "from_clusters", "from_confusions"]
+__all__ = ["big", "big_shards"]
 
 WORDS_PER_LABEL = 400
 EMPTY = pa.scalar("", pa.large_string())
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterDraw:
-    """A corpus drawn from the hierarchical model, with the clusters and confusions it was drawn from."""
-
-    corpus: CrowdCorpus
-    cluster: Ints
-    confusion: Floats
-
-
-def from_confusions(
-    confusion: npt.ArrayLike,
-    *,
-    prior: npt.ArrayLike | None = None,
-    transition: npt.ArrayLike | None = None,
-    n_sequences: int = 100,
-    length: int = 20,
-    per_token: int | None = None,
-    seed: int | np.random.Generator = 0,
-) -> CrowdCorpus:
-    """Draw from Dawid and Skene's model: z_i ~ prior, y_il ~ confusion[l, z_i]; the gold "gold" is z.
-
-    `confusion` is (n_annotators, n_labels, n_labels). With `transition` (n_labels, n_labels) z is a Markov chain in
-    each sequence that starts from the prior. `per_token` annotators label each sequence (all if not given).
-    """
-    rows = _rows("confusion", confusion, 3)
-    n_annotators, n_labels = rows.shape[:2]
-    start = np.full(n_labels, 1 / n_labels) if prior is None else _rows("prior", prior, 1, n_labels)
-    check_int("n_sequences", n_sequences, low=1)
-    check_int("length", length, low=1)
-    k = n_annotators if per_token is None else check_int("per_token", per_token, low=1, high=n_annotators)
-    rng = generator(seed)
-    steps = None if transition is None else _rows("transition", transition, 2, n_labels)
-    gold = _chain(start, steps, n_sequences, length, rng)
-    offsets = np.arange(n_sequences + 1, dtype=np.int64) * length
-    annotator = _chosen(n_sequences, n_annotators, k, rng)[np.repeat(np.arange(n_sequences), length)]
-    row = annotator.astype(np.int64) * n_labels + gold[:, None]
-    label = pick(rows.reshape(-1, n_labels), row.ravel(), rng.random(row.size), keep_empty=False)
-    return _corpus(gold, offsets, [f"L{t}" for t in range(n_labels)], n_annotators, annotator, label, rng)
-
-
-def from_clusters(
-    shared: npt.ArrayLike,
-    *,
-    eta: npt.ArrayLike = 50.0,
-    sizes: tuple[int, ...] | None = None,
-    prior: npt.ArrayLike | None = None,
-    n_sequences: int = 100,
-    length: int = 20,
-    per_token: int | None = None,
-    seed: int | np.random.Generator = 0,
-) -> ClusterDraw:
-    """Draw from the hierarchical cluster model: Ψ_t^l ~ Dir(η_t^c β_t^c) for the cluster c of annotator l.
-
-    `shared` is β, (n_clusters, n_labels, n_labels); `eta` one number, or one per cluster and label; `sizes` how many
-    annotators each cluster has (5 each if not given).
-    """
-    beta = _rows("shared", shared, 3)
-    n_clusters, n_labels = beta.shape[:2]
-    strength = np.asarray(eta, dtype=np.float64)
-    if not np.all(strength > 0):
-        raise ParameterError("eta", eta, "above 0")
-    given = (5,) * n_clusters if sizes is None else tuple(sizes)
-    if len(given) != n_clusters:
-        raise ParameterError("sizes", sizes, f"one number of annotators for each of {n_clusters} clusters")
-    cluster = np.repeat(np.arange(n_clusters), [check_int("sizes", n, low=0) for n in given])
-    rng = generator(seed)
-    weight = (np.broadcast_to(strength, (n_clusters, n_labels))[:, :, None] * beta)[cluster]
-    drawn = rng.standard_gamma(weight) + 1e-300
-    confusion = drawn / drawn.sum(axis=2, keepdims=True)
-    corpus = from_confusions(
-        confusion, prior=prior, n_sequences=n_sequences, length=length, per_token=per_token, seed=rng
-    )
-    return ClusterDraw(corpus, cluster, confusion)
 
 
 def big(
@@ -200,16 +124,6 @@ def _chosen(n_sequences: int, n_annotators: int, k: int, rng: np.random.Generato
     return np.sort(keys.argpartition(k - 1, axis=1)[:, :k].astype(np.int32), axis=1)
 
 
-def _chain(start: Floats, steps: Floats | None, n_sequences: int, length: int, rng: np.random.Generator) -> Codes:
-    if steps is None:
-        return rng.choice(len(start), n_sequences * length, p=start).astype(np.int16)
-    result = np.empty((n_sequences, length), np.int16)
-    result[:, 0] = rng.choice(len(start), n_sequences, p=start)
-    for j in range(1, length):
-        result[:, j] = pick(steps, result[:, j - 1], rng.random(n_sequences), keep_empty=False)
-    return result.ravel()
-
-
 def _corpus(
     gold: Codes,
     offsets: Ints,
@@ -237,13 +151,3 @@ def _corpus(
         sequence_ids=Strings([f"s{i}" for i in range(len(offsets) - 1)]),
         golds={"gold": gold},
     )
-
-
-def _rows(name: str, values: npt.ArrayLike, ndim: int, size: int | None = None) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    square = ndim < 2 or array.ndim < 2 or array.shape[-1] == array.shape[-2]
-    fits = array.ndim == ndim and square and (size is None or array.shape[-1] == size)
-    if not fits or np.any(array < 0) or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
-        raise ParameterError(name, np.shape(values), f"{ndim}-dimensional with rows that are probabilities")
-    result: Floats = array / array.sum(axis=-1, keepdims=True)
-    return result

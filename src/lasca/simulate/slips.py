@@ -65,10 +65,10 @@ def off_diagonal(weights: Floats) -> Floats:
     return result
 
 
-def pick(rows: Floats, row: npt.NDArray[np.integer], uniform: Floats, *, keep_empty: bool = True) -> Codes:
+def pick(rows: Floats, row: npt.NDArray[np.integer], uniform: Floats) -> Codes:
     """Choose one column for each entry of `row`, by the probabilities in that row of `rows` and a number in [0, 1).
 
-    An empty row gives its own number: the label stays (`keep_empty=False` says that there is none).
+    An empty row gives its own number: the label stays.
     """
     n_rows, n_columns = rows.shape
     cumulated = np.cumsum(rows, axis=1)
@@ -76,10 +76,9 @@ def pick(rows: Floats, row: npt.NDArray[np.integer], uniform: Floats, *, keep_em
     flat = (cumulated + np.arange(n_rows)[:, None]).ravel()
     drawn = uniform * (1 - 1e-9)
     found = np.searchsorted(flat, row + drawn, side="right") - row.astype(np.int64) * n_columns
-    if keep_empty:
-        empty = rows.sum(axis=1) == 0
-        if empty.any():
-            found = np.where(empty[row], row, found)
+    empty = rows.sum(axis=1) == 0
+    if empty.any():
+        found = np.where(empty[row], row, found)
     drawn_codes: Codes = found.astype(np.int16)
     return drawn_codes
 

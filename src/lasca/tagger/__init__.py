@@ -20,21 +20,9 @@ if TYPE_CHECKING:
     from lasca.tagger.neural.transformer import TransformerTagger
 
 __all__ = [
-    "TAGGERS",
-    "BiLstmCrfTagger",
-    "Choice",
-    "CrfTagger",
-    "HmmTagger",
-    "SequenceTagger",
-    "TaggedText",
-    "Tagger",
-    "TransformerTagger",
-    "choose_tagger",
-    "load_tagger",
-    "model_card",
-    "tag_texts",
-    "tagger_class",
-]
+    "TAGGERS", "BiLstmCrfTagger", "Choice", "CrfTagger", "HmmTagger", "SequenceTagger", "TaggedText", "Tagger",
+    "TransformerTagger", "choose_tagger", "load_tagger", "model_card", "tag_texts", "tagger_class",
+]  # fmt: skip
 
 _NEURAL = {"BiLstmCrfTagger": "bilstm-crf", "TransformerTagger": "transformer"}
 

@@ -31,27 +31,6 @@ _MOST = {"n_labels": 10_000, "n_features": 2**31 - 2, "n_keys": 10_000}
 _DTYPES = {"F64": 8, "I64": 8, "I32": 4, "I16": 2, "U8": 1}
 
 
-def save_model(folder: Path, extractor: Extractor, weights: Weights, header: dict[str, Any]) -> None:
-    """Write a model into a folder that exists; `header` is what else the caller wants to keep, as JSON."""
-    arrays = {
-        "weights": weights.vector,
-        "feature_start": weights.space.feature_start.astype(np.int64),
-        "feature_label": weights.space.feature_label.astype(np.int16),
-        "move": weights.space.move.astype(np.int64),
-    }
-    record = {
-        "lasca": "tagger",
-        "version": VERSION,
-        "n_labels": weights.space.n_labels,
-        "trace": [float(v) for v in weights.trace],
-        "converged": weights.converged,
-        **save_extractor(extractor, folder / "weights.safetensors", arrays),
-        **header,
-    }
-    text = json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False)
-    (folder / "tagger.json").write_text(text, encoding="utf-8")
-
-
 def save_extractor(extractor: Extractor, file: Path, more: dict[str, Array]) -> dict[str, Any]:
     """Write the dictionary and the lists of an extractor, and more arrays; return what else must be known, as JSON."""
     dictionary = extractor.dictionary
@@ -226,10 +205,28 @@ class Fitted:
 
     def save(self, folder: Path, parameters: dict[str, Any]) -> None:
         """Write the model into a folder that exists, with the parameters of its estimator."""
-        header = {"labels": list(self.labels), "active": self.active.tolist(), "parameters": parameters}
+        space = self.weights.space
+        arrays = {
+            "weights": self.weights.vector,
+            "feature_start": space.feature_start.astype(np.int64),
+            "feature_label": space.feature_label.astype(np.int16),
+            "move": space.move.astype(np.int64),
+        }
+        record = {
+            "lasca": "tagger",
+            "version": VERSION,
+            "n_labels": space.n_labels,
+            "trace": [float(v) for v in self.weights.trace],
+            "converged": self.weights.converged,
+            **save_extractor(self.extractor, folder / "weights.safetensors", arrays),
+            "labels": list(self.labels),
+            "active": self.active.tolist(),
+            "parameters": parameters,
+        }
         if self.constraint is not None:
-            header["constraint"] = rule_rows(self.constraint)
-        save_model(folder, self.extractor, self.weights, header)
+            record["constraint"] = rule_rows(self.constraint)
+        text = json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False)
+        (folder / "tagger.json").write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> tuple[Self, dict[str, Any]]:

@@ -181,11 +181,6 @@ class CrfTagger(Tagger):
         return int(self._fitted().weights.space.n_features)
 
     @property
-    def n_parameters(self) -> int:
-        """The number of parameters."""
-        return int(self._fitted().weights.space.size)
-
-    @property
     def lexicon_sources(self) -> tuple[str, ...]:
         """Which ready lexicons the features look into, with their sizes and the versions of their packages."""
         return tuple(self._fitted().extractor.lexicons.sources)

@@ -37,24 +37,10 @@ if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
 
 __all__ = [
-    "Paths",
-    "VoteScore",
-    "active_labels",
-    "aligned_costs",
-    "block_borders",
-    "block_tokens",
-    "blocks_of",
-    "chain_of",
-    "chosen_tokens",
-    "chosen_weights",
-    "constraint_of",
-    "label_pairs",
-    "labelled_sequences",
-    "scheme_constraint",
-    "targets_of",
-    "vote_score_of",
-    "weighted_paths",
-]
+    "Paths", "VoteScore", "active_labels", "aligned_costs", "block_borders", "block_tokens", "blocks_of", "chain_of",
+    "chosen_tokens", "chosen_weights", "constraint_of", "label_pairs", "labelled_sequences", "over_labels",
+    "scheme_constraint", "targets_of", "vote_score_of", "weighted_paths",
+]  # fmt: skip
 
 BLOCK_TOKENS, MOST_BLOCKS = 500_000, 64
 """A block that a CRF learns from has at least so many tokens, and there are at most about so many blocks."""
@@ -120,12 +106,19 @@ def active_labels(targets: Array, n_labels: int) -> tuple[Array, Array]:
     """Return targets over the labels that occur, and which those are."""
     if targets.ndim == 2:
         active = np.flatnonzero(targets.max(axis=0) > 1e-6)
+    else:
+        active = np.unique(targets[targets >= 0]).astype(np.int64)
+    return over_labels(targets, active, n_labels), active
+
+
+def over_labels(targets: Array, active: Array, n_labels: int) -> Array:
+    """Return targets over some of the labels."""
+    if targets.ndim == 2:
         kept = targets[:, active]
-        return kept / kept.sum(axis=1, keepdims=True), active
-    active = np.unique(targets[targets >= 0]).astype(np.int64)
+        return np.asarray(kept / kept.sum(axis=1, keepdims=True))
     code = np.full(n_labels + 1, -1, dtype=np.int16)
     code[active] = np.arange(len(active))
-    return code[targets], active
+    return code[targets]
 
 
 def chosen_weights(weights: Array, used: Array) -> Array:

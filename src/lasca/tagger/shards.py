@@ -26,7 +26,7 @@ from lasca.estimator import Progress
 from lasca.files import whole_file
 from lasca.tagger.base import load_tagger
 from lasca.tagger.crf_tagger import CrfTagger
-from lasca.tagger.prepare import block_tokens, constraint_of, label_pairs, labelled_sequences
+from lasca.tagger.prepare import block_tokens, constraint_of, label_pairs, labelled_sequences, over_labels
 from lasca.truth.parts import TruthOnDisk
 
 __all__ = ["TAG_TOKENS", "fit_in_shards", "tag_in_shards"]
@@ -68,18 +68,10 @@ class LabelledBlock:
         lengths = np.diff(offsets)
         rows = np.repeat(used, lengths)
         words = corpus.words.arrow.take(pa.array(block.votes.words[rows])).to_pylist()
-        return LabelledText(words, borders(lengths[used]), self._over(given[rows], corpus.n_labels), self.number)
-
-    def _over(self, targets: Array, n_labels: int) -> Array:
-        if self.active is None:
-            return targets
-        active = np.array(self.active)
-        if targets.ndim == 2:
-            kept = targets[:, active]
-            return np.asarray(kept / kept.sum(axis=1, keepdims=True))
-        code = np.full(n_labels + 1, -1, dtype=np.int16)
-        code[active] = np.arange(len(active))
-        return code[targets]
+        targets = given[rows]
+        if self.active is not None:
+            targets = over_labels(targets, np.array(self.active), corpus.n_labels)
+        return LabelledText(words, borders(lengths[used]), targets, self.number)
 
 
 @dataclass(frozen=True)

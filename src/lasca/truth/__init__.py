@@ -12,17 +12,9 @@ from lasca.truth.base import Posterior, TruthModel, Votes
 from lasca.truth.result import Clusters, Truth
 
 __all__ = [
-    "MODEL_NAMES",
-    "TRUTH_MODELS",
-    "Clusters",
-    "Posterior",
-    "Truth",
-    "TruthModel",
-    "Votes",
-    "model_class",
-    "model_names",
-    "supporting",
-]
+    "MODEL_NAMES", "TRUTH_MODELS", "Clusters", "Posterior", "Truth", "TruthModel", "Votes", "model_class",
+    "model_names", "supporting",
+]  # fmt: skip
 
 MODEL_NAMES = tuple(BUILT_IN_MODELS)
 """The models that come with LASCA, as the CLI calls them; `model_names` has those of plug-ins too."""

@@ -69,7 +69,7 @@ SUPPORTS = {
     "soft": "soft votes",
     "families": "families of annotators",
     "update": "history=: going on from an earlier truth",
-    "engine": "an engine: processes or a cluster instead of threads",
+    "engine": "an engine: a cluster instead of threads",
     "shards": "a corpus that does not fit into memory, block by block",
 }
 """What a model may be able to take, and how it is called in messages."""

@@ -36,19 +36,9 @@ from lasca.schemes import detect, split_label, transitions
 from lasca.truth.evidence import Source
 
 __all__ = [
-    "DECODERS",
-    "Chain",
-    "ChainLearner",
-    "ChainState",
-    "Local",
-    "RuledOut",
-    "Start",
-    "StateSpace",
-    "blocks_of",
-    "check_known",
-    "decoded",
-    "with_words",
-]
+    "DECODERS", "Chain", "ChainLearner", "ChainState", "Local", "RuledOut", "Start", "StateSpace", "blocks_of",
+    "check_known", "decoded", "with_words",
+]  # fmt: skip
 
 DECODERS = ("viterbi", "marginal")
 NOISE = 0.5

@@ -85,9 +85,8 @@ class StateLearner:
 
     def summarise(self, block: Block) -> tuple[Any, ...]:
         """Return how often each annotator gave each label."""
-        votes = block.votes
-        part = slice(int(votes.start[block.first]), int(votes.start[block.last]))
-        return (vote_counts(votes.annotator[part], votes.label[part], self.n_annotators, self.n_labels),)
+        votes, hard = block.votes, block.hard
+        return (vote_counts(votes.annotator[hard], votes.label[hard], self.n_annotators, self.n_labels),)
 
     def visit(self, sweep: Sweep, block: Block, local: Local | None) -> tuple[tuple[Any, ...], Local]:
         """Draw the states of the tokens for each chain; return their counts (chain, annotator, state, given)."""
@@ -138,11 +137,9 @@ class StateLearner:
             wrong = at[special.allowed[np.arange(len(at)), z[at]] == 0]
             z[wrong] = special.allowed[special.index[wrong]].argmax(axis=1)
         if self.levels > 1:
-            start = votes.start[block.first : block.last + 1]
-            n = np.diff(start)
-            token = np.repeat(np.arange(len(z)), n)
-            agree = np.bincount(token[z[token] == votes.label[start[0] : start[-1]]], minlength=len(z))
-            z[agree < HARD_BELOW * n] += T
+            token = block.token
+            agree = np.bincount(token[z[token] == votes.label[block.hard]], minlength=len(z))
+            z[agree < HARD_BELOW * np.diff(block.start)] += T
         return np.asarray(z)
 
     def count(self, block: Block, z: npt.NDArray[np.int16], counts: Counts, totals: Counts) -> None:

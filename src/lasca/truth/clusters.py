@@ -21,17 +21,9 @@ from lasca.evaluate import adjusted_rand_index
 from lasca.truth.result import Clusters
 
 __all__ = [
-    "agreement",
-    "best_match",
-    "bic",
-    "found_clusters",
-    "mean_confusion",
-    "mixture_likelihood",
-    "reliability",
-    "smoothed",
-    "start_clusters",
-    "unanimous",
-]
+    "agreement", "best_match", "bic", "found_clusters", "mean_confusion", "mixture_likelihood", "reliability",
+    "smoothed", "start_clusters", "unanimous",
+]  # fmt: skip
 
 MOST = 5
 """The most clusters that BIC is asked about, as in the paper."""

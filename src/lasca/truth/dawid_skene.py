@@ -129,14 +129,13 @@ class ConfusionLearner:
             arrays = (votes.start, votes.annotator, votes.label)
             kernels.share_counts(block.first, block.last, *arrays, self.least, counts, totals, given)
             return counts, totals, given, len(block)
-        start = votes.start[block.first : block.last + 1]
-        voices = np.diff(start)
+        voices = np.diff(block.start)
         voices[special.index >= 0] = special.voices
         lone = voices < self.least
         shares = shares_of(block, special)
         shares[lone] = 0
-        part, teaches = slice(int(start[0]), int(start[-1])), np.repeat(~lone, np.diff(start))
-        given = kernels.vote_counts(votes.annotator[part][teaches], votes.label[part][teaches], A, T)
+        teaches = ~lone[block.token]
+        given = kernels.vote_counts(votes.annotator[block.hard][teaches], votes.label[block.hard][teaches], A, T)
         return *expected_counts(block, special, shares), given, len(block)
 
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> Parameters:
@@ -166,9 +165,8 @@ class ConfusionLearner:
 
     def look(self, block: Block) -> Local:
         """Return what is kept of a block."""
-        votes = block.votes
-        a, b = int(votes.start[block.first]), int(votes.start[block.last])
-        cell = votes.annotator[a:b] * np.int32(self.n_labels) + votes.label[a:b]
+        votes, hard = block.votes, block.hard
+        cell = votes.annotator[hard] * np.int32(self.n_labels) + votes.label[hard]
         is_large = self.n_annotators * self.n_labels * self.width >= 2**31
         rows, special = cell * (np.int64(self.width) if is_large else np.int32(self.width)), special_tokens(block)
         return Local(rows, special, as_rows(special.allowed, self.width), special.voices >= self.least)
@@ -285,14 +283,12 @@ class DawidSkene(TruthModel):
 
 def believe_lone_votes(block: Block, proba: npt.NDArray[np.float32], given: Floats) -> None:
     """Where one vote is all there is, let it win unless its annotator gave that label often enough beside others."""
-    votes = block.votes
-    start = votes.start[block.first : block.last + 1]
-    alone = np.diff(start) == 1
+    votes, alone = block.votes, np.diff(block.start) == 1
     for rows in (votes.soft, votes.known):
         if rows is not None:
             alone[rows.token[block.part(rows)] - block.first] = False
     token = np.flatnonzero(alone)
-    vote = start[token]
+    vote = block.start[token]
     said, best = votes.label[vote], proba[token].argmax(axis=1)
     untested = (said != best) & (given[votes.annotator[vote], said] < ENOUGH)
     token, said, best = token[untested], said[untested], best[untested]

@@ -24,22 +24,9 @@ from lasca.kernels import rows as kernels
 from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
 
 __all__ = [
-    "DrawnSource",
-    "Floats",
-    "RowCounts",
-    "Source",
-    "Texts",
-    "View",
-    "Words",
-    "context_borders",
-    "dirichlet_rows",
-    "drawn_rows",
-    "labels_before",
-    "marginal_rows",
-    "multinomial_rows",
-    "numbered",
-    "rising",
-]
+    "DrawnSource", "Floats", "RowCounts", "Source", "Texts", "View", "Words", "context_borders", "dirichlet_rows",
+    "drawn_rows", "labels_before", "marginal_rows", "multinomial_rows", "numbered", "rising",
+]  # fmt: skip
 
 
 def numbered(code: npt.NDArray[np.integer], n_codes: int) -> tuple[Ints, Ints32]:

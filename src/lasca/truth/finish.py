@@ -67,12 +67,10 @@ class Finish:
         self, number: int, block: Block, proba: Proba, labels: Labels | None, statistics: tuple[Any, ...]
     ) -> Part:
         """Finish a block; `proba` may be written to."""
-        votes = block.votes
-        start = votes.start[block.first : block.last + 1]
         if self.as_said and labels is None:
-            voted = np.flatnonzero(np.diff(start))
+            voted = np.flatnonzero(np.diff(block.start))
             proba[voted] = 0
-            proba[voted, votes.label[start[voted]]] = 1
+            proba[voted, block.votes.label[block.start[voted]]] = 1
         labels = _clamp(block, proba, labels)
         proba /= proba.sum(axis=1, keepdims=True)
         if not np.isfinite(proba.sum()):

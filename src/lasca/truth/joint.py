@@ -35,15 +35,7 @@ from lasca.truth.beside import Keep
 from lasca.truth.chain import with_words
 from lasca.truth.majority import MajorityVote
 
-__all__ = [
-    "JointLearner",
-    "JointModel",
-    "blocks_of",
-    "independent_moves",
-    "some_tokens",
-    "spoken",
-    "summed",
-]
+__all__ = ["JointLearner", "JointModel", "blocks_of", "independent_moves", "some_tokens", "spoken", "summed"]
 
 BLOCK = 50_000
 """Tokens of a block, about."""

@@ -41,8 +41,7 @@ class Counting:
     def summarise(self, block: Block) -> tuple[Floats]:
         """Return how many votes each label has; a soft vote counts by its probabilities."""
         votes = block.votes
-        given = votes.label[votes.start[block.first] : votes.start[block.last]]
-        n = np.bincount(given, minlength=votes.n_labels).astype(np.float64)
+        n = np.bincount(votes.label[block.hard], minlength=votes.n_labels).astype(np.float64)
         if votes.soft is not None:
             n += votes.soft.proba[block.part(votes.soft)].sum(axis=0, dtype=np.float64)
         return (n,)

@@ -19,15 +19,7 @@ from lasca.truth.base import TruthModel
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
 
-__all__ = [
-    "DawidSkeneStart",
-    "LevelStart",
-    "Meeting",
-    "WeighedStart",
-    "dawid_skene_start",
-    "judged_start",
-    "trust",
-]
+__all__ = ["DawidSkeneStart", "LevelStart", "Meeting", "WeighedStart", "dawid_skene_start", "judged_start", "trust"]
 
 SOLE = 1e6
 """Pseudo-counts of right labels for an annotator who is alone."""

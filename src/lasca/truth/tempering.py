@@ -42,18 +42,9 @@ from lasca.truth.finish import joined
 from lasca.truth.sequence_rounds import TEXT_PRIOR, Fit
 
 __all__ = [
-    "Calibration",
-    "Referee",
-    "advised",
-    "calibrated",
-    "doubted",
-    "held_out_votes",
-    "mixed",
-    "referee",
-    "tempered",
-    "vote_ranks",
-    "without_text",
-]
+    "Calibration", "Referee", "advised", "calibrated", "doubted", "held_out_votes", "mixed", "referee", "tempered",
+    "vote_ranks", "without_text",
+]  # fmt: skip
 
 GRID = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 MOST_FOLDS = 6
@@ -81,11 +72,8 @@ def tempered(proba: npt.NDArray[np.floating], tau: float) -> npt.NDArray[np.floa
 
 def vote_ranks(block: Block) -> npt.NDArray[np.int64]:
     """Number the annotators of each sequence 0, 1, …; return the number of each vote's annotator in its sequence."""
-    votes = block.votes
-    start = votes.start[block.first : block.last + 1]
-    token = np.repeat(np.arange(len(block)), np.diff(start))
-    sequence = np.searchsorted(block.offsets, token, side="right") - 1
-    pair = sequence * votes.n_annotators + votes.annotator[start[0] : start[-1]]
+    votes, sequence = block.votes, np.searchsorted(block.offsets, block.token, side="right") - 1
+    pair = sequence * votes.n_annotators + votes.annotator[block.hard]
     known, place = np.unique(pair, return_inverse=True)
     owner = known // votes.n_annotators
     first = np.searchsorted(owner, owner)

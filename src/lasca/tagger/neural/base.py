@@ -23,11 +23,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from lasca.arrays import borders
 from lasca.crf.decode import Constraint, marginals, viterbi
 from lasca.crf.features import Features, Weights
 from lasca.crf.fields import field_values
 from lasca.crf.objective import OBJECTIVES
-from lasca.estimator import Progress, check_choice, check_int, check_number
+from lasca.estimator import Progress, choice, flag, number, other, whole
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.neural.training import batches, has_neighbours, train, windows
@@ -52,10 +53,10 @@ def writings(words: Sequence[str]) -> list[int]:
     return [_CASES.index(str(c)) * len(_KINDS) + _KINDS.index(str(k)) + 1 for c, k in zip(cases, kinds)]
 
 
-def padded(rows: Sequence[Sequence[int]], filler: int = 0) -> torch.Tensor:
-    """Return rows of numbers as one matrix."""
+def padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return rows of numbers as one matrix, filled up with zeros."""
     width = max((len(row) for row in rows), default=0)
-    return torch.tensor([[*row, *([filler] * (width - len(row)))] for row in rows], dtype=torch.long)
+    return torch.tensor([[*row, *([0] * (width - len(row)))] for row in rows], dtype=torch.long)
 
 
 class Network(nn.Module):
@@ -104,17 +105,35 @@ class NeuralTagger(Tagger):
 
     files: ClassVar[tuple[str, ...]]
 
-    objective: str
-    confusion: Any
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    held_out: float
-    patience: int
-    constrained: bool
-    threads: int
-    seed: int
+    objective: str = choice("what is learned, as for CrfTagger", OBJECTIVES, default="likelihood")
+    confusion: Any = other(
+        "how confusable labels are, for the objectives with a cost", "a LabelConfusion or a matrix", default=None
+    )
+    soft: bool = flag("learn from the truth's probabilities instead of its labels, token by token", default=False)
+    paths: int = whole(
+        "learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0 for "
+        "the one that was inferred",
+        default=0,
+        low=0,
+        high=50,
+    )
+    certain: float = number("labels less probable than this are taken as unknown", default=0.0, low=0, high=1)
+    dropout: float = number("share of inputs and states left out in training", default=0.5, low=0, high=0.9)
+    epochs: int = whole("passes over the data", default=10, low=1)
+    batch_size: int = whole(
+        "sentences per step; sequences of more than 25 words, on average, count as several", default=8, low=1
+    )
+    learning_rate: float = number(
+        "of AdamW; it rises over the first tenth of all steps and falls to 0", default=3e-3, low=0, open_low=True
+    )
+    weight_decay: float = number("of AdamW", default=1e-4, low=0)
+    held_out: float = number(
+        "share of sequences kept aside to stop early; votes on them are the judge", default=0.0, low=0, high=0.5
+    )
+    patience: int = whole("epochs without a better score before stopping", default=3, low=1)
+    constrained: bool = flag("predict only label sequences the tag scheme allows", default=True)
+    threads: int = whole("threads of torch; another number gives other sums in the last digits", default=1, low=1)
+    seed: int = whole("for everything random", default=0, low=0)
     context: int = 0
     _model: Learned | None = None
 
@@ -132,17 +151,6 @@ class NeuralTagger(Tagger):
     def held_out_scores(self) -> tuple[float, ...]:
         """The score on held-out sequences after each epoch: mean log score of their votes, or of their labels."""
         return self._fitted().scores
-
-    def _check(self) -> None:
-        check_choice("objective", self.objective, OBJECTIVES)
-        check_int("epochs", self.epochs, low=1)
-        check_int("batch_size", self.batch_size, low=1)
-        check_number("learning_rate", self.learning_rate, low=0.0, open_low=True)
-        check_number("weight_decay", self.weight_decay, low=0.0)
-        check_number("held_out", self.held_out, low=0.0, high=0.5)
-        check_int("patience", self.patience, low=1)
-        check_int("threads", self.threads, low=1)
-        check_int("seed", self.seed, low=0)
 
     def _network(self, sentences: list[list[str]], labels: Sequence[str]) -> Network:
         """Make a network for these sentences and labels."""
@@ -250,7 +258,7 @@ def _emissions(network: Network, sentences: Sequence[Sequence[str]], together: l
     `together` are the sentences, by their numbers, that are read at once; those without tokens are in none.
     """
     lengths = np.array([len(s) for s in sentences], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = borders(lengths)
     out = np.zeros((int(offsets[-1]), len(network.transitions)))
     training = network.training
     network.eval()
@@ -273,7 +281,7 @@ def _proba(
     network: Network, sentences: Sequence[Sequence[str]], together: list[list[int]], active: Array, n_labels: int
 ) -> Array:
     """Return the probabilities of labels of all tokens of some sentences, over all labels."""
-    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
+    offsets = borders([len(s) for s in sentences])
     full = np.zeros((int(offsets[-1]), n_labels), dtype=np.float32)
     weights = Weights.of_scores(_emissions(network, sentences, together), _moves(network))
     full[:, active] = marginals(Features.one_each(offsets), weights)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from lasca.crf.extract import Extractor
 from lasca.crf.templates import templates_for
 from lasca.crf.training import fit
 from lasca.errors import FormatError, ParameterError, StoreError
-from lasca.estimator import check_int, check_number
+from lasca.estimator import other, whole
 from lasca.tagger.base import Examples
 from lasca.tagger.crf_store import load_extractor, save_extractor
 from lasca.tagger.crf_tagger import CrfTagger
@@ -40,59 +39,17 @@ _LONGEST = 30  # characters of a word that are read
 _CHARACTERS, _CHARACTER_STATE, _WRITING = 25, 25, 10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BiLstmCrfTagger(NeuralTagger):
-    """A tagger with a bidirectional LSTM over words and characters and a CRF layer; needs the extra `torch`.
-
-    Parameters:
-        objective: as for CrfTagger: "likelihood", "cost-sensitive", "softmax-margin", "agreement".
-        confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
-        soft: learn from the truth's probabilities instead of its labels, token by token.
-        paths: learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0
-            for the one that was inferred.
-        certain: labels less probable than this are taken as unknown.
-        vectors: word vectors to start from: a file (word and numbers, separated by spaces) or a mapping.
-        word_size: length of word embeddings, where there are no vectors.
-        state_size: size of the LSTM's state in each direction.
-        dropout: share of inputs and states left out in training.
-        epochs: passes over the data.
-        batch_size: sentences per step; sequences of more than 25 words, on average, count as several.
-        learning_rate: of AdamW; it rises over the first tenth of all steps and falls to 0.
-        weight_decay: of AdamW.
-        held_out: share of sequences kept aside to stop early; votes on them are the judge.
-        patience: epochs without a better score before stopping.
-        constrained: predict only label sequences the tag scheme allows.
-        threads: threads of torch; another number gives other sums in the last digits.
-        seed: for everything random.
-    """
+    """A tagger with a bidirectional LSTM over words and characters and a CRF layer; needs the extra `torch`."""
 
     kind = "bilstm-crf"
     files = ("weights.safetensors", "features.safetensors")
 
-    objective: str = "likelihood"
-    confusion: Any = None
-    soft: bool = False
-    paths: int = 0
-    certain: float = 0.0
-    vectors: str | Path | Mapping[str, Sequence[float]] | None = None
-    word_size: int = 100
-    state_size: int = 128
-    dropout: float = 0.5
-    epochs: int = 10
-    batch_size: int = 8
-    learning_rate: float = 3e-3
-    weight_decay: float = 1e-4
-    held_out: float = 0.0
-    patience: int = 3
-    constrained: bool = True
-    threads: int = 1
-    seed: int = 0
-
-    def _check(self) -> None:
-        super()._check()
-        check_int("word_size", self.word_size, low=1, high=4096)
-        check_int("state_size", self.state_size, low=1, high=4096)
-        check_number("dropout", self.dropout, low=0.0, high=0.9)
+    vectors: str | Path | Mapping[str, Sequence[float]] | None = other(
+        "word vectors to start from", "a file (word and numbers, separated by spaces), a mapping, or None", default=None
+    )
+    word_size: int = whole("length of word embeddings, where there are no vectors", default=100, low=1, high=4096)
+    state_size: int = whole("size of the LSTM's state in each direction", default=128, low=1, high=4096)
 
     def _network(self, sentences: list[list[str]], labels: Sequence[str]) -> Network:
         vectors = read_vectors(self.vectors)
@@ -226,7 +183,7 @@ class BiLstm(Network):
             once = padded([[int(w in self.rare) for w in row[3]] for row in batch]).bool()
             codes = torch.where(once & (torch.rand(codes.shape) < 0.5), _UNKNOWN, codes)
         inputs = torch.cat(
-            [self.words(codes), self._spell(batch, codes.shape), self.writing(padded([row[1] for row in batch]))], dim=2
+            [self.words(codes), self._spell(batch), self.writing(padded([row[1] for row in batch]))], dim=2
         )
         lengths = torch.tensor([len(row[0]) for row in batch])
         packed = nn.utils.rnn.pack_padded_sequence(
@@ -244,7 +201,7 @@ class BiLstm(Network):
         out[there] = self.features(features, sizes.cumsum(0) - sizes, per_sample_weights=kept)
         return out
 
-    def _spell(self, batch: Sequence[Any], shape: Any) -> torch.Tensor:
+    def _spell(self, batch: Sequence[Any]) -> torch.Tensor:
         """Return the last states of the LSTM over characters, once for each different word of the batch."""
         index: dict[tuple[int, ...], int] = {(): 0}
         places = padded([[index.setdefault(word, len(index)) for word in row[2]] for row in batch])

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from lasca.errors import ModelError, StoreError
-from lasca.estimator import check_int, check_number
+from lasca.estimator import number, other, whole
 from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
 
 __all__ = ["TransformerTagger"]
@@ -35,60 +35,31 @@ _MOST_PIECES = 32  # pieces of one word that are read
 _PART = 256  # pieces read at a time
 
 
-@dataclass(eq=False, repr=False)
 class TransformerTagger(NeuralTagger):
-    """A pretrained encoder with a CRF layer, fine-tuned on the truth; needs the extra `torch`.
-
-    Parameters:
-        model: the folder of a Hugging Face encoder, or its name there.
-        objective: as for CrfTagger: "likelihood", "cost-sensitive", "softmax-margin", "agreement".
-        confusion: how confusable labels are: a LabelConfusion or a matrix, for the objectives with a cost.
-        soft: learn from the truth's probabilities instead of its labels, token by token.
-        paths: learn from up to so many label sequences of each sequence, one drawn by its probability in each epoch; 0
-            for the one that was inferred.
-        certain: labels less probable than this are taken as unknown.
-        dropout: share of the encoder's output left out in training.
-        epochs: passes over the data.
-        batch_size: sentences per step; sequences of more than 25 words, on average, count as several.
-        learning_rate: of the encoder; it rises over the first tenth of all steps and falls to 0.
-        head_rate: learning rate of what is new: head, moves, embeddings of how words are written.
-        weight_decay: of AdamW.
-        context: neighbouring sentences of a document are read together, about so many words at a time; 0: each alone.
-        held_out: share of sequences kept aside to stop early; votes on them are the judge.
-        patience: epochs without a better score before stopping.
-        constrained: predict only label sequences the tag scheme allows.
-        threads: threads of torch; another number gives other sums in the last digits.
-        seed: for everything random.
-    """
+    """A pretrained encoder with a CRF layer, fine-tuned on the truth; needs the extra `torch`."""
 
     kind = "transformer"
     files = ("weights.safetensors", "tokenizer.json")
+    in_order = ("model",)
+    usual = MappingProxyType(
+        {"dropout": 0.1, "epochs": 3, "batch_size": 16, "learning_rate": 2e-4, "weight_decay": 0.01, "patience": 1}
+    )
 
-    model: str | Path = ""
-    _: KW_ONLY
-    objective: str = "likelihood"
-    confusion: Any = None
-    soft: bool = False
-    paths: int = 0
-    certain: float = 0.0
-    dropout: float = 0.1
-    epochs: int = 3
-    batch_size: int = 16
-    learning_rate: float = 2e-4
-    head_rate: float = 1e-3
-    weight_decay: float = 0.01
-    context: int = 100
-    held_out: float = 0.0
-    patience: int = 1
-    constrained: bool = True
-    threads: int = 1
-    seed: int = 0
+    model: str | Path = other("where to start", "the folder of a Hugging Face encoder, or its name there", default="")
+    head_rate: float = number(
+        "learning rate of what is new: head, moves, embeddings of how words are written",
+        default=1e-3,
+        low=0,
+        open_low=True,
+    )
+    context: int = whole(
+        "neighbouring sentences of a document are read together, about so many words at a time; 0: each alone",
+        default=100,
+        low=0,
+    )
 
     def _check(self) -> None:
         super()._check()
-        check_number("dropout", self.dropout, low=0.0, high=0.9)
-        check_int("context", self.context, low=0)
-        check_number("head_rate", self.head_rate, low=0.0, open_low=True)
         if not str(self.model):
             raise ModelError(
                 "there is no model to start from", hint="Give model=, the folder of an encoder or its name"
