@@ -235,8 +235,8 @@ def _readings(quotes: Iterable[Quote]) -> Iterable[tuple[Quote, Readings]]:
 
 
 def _differs(text: str) -> bool:
-    """Say whether the units count this text differently."""
-    return not text.isascii()
+    """Say whether the units count this text differently: CR LF is one grapheme."""
+    return not text.isascii() or "\r\n" in text
 
 
 def _stands(quote: Quote, span: tuple[int, int] | None) -> bool:

@@ -24,7 +24,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, as_label, as_offset, pick, unwrapped
-from lasca.formats.names import owner_role, speaker
+from lasca.formats.names import speaker
 from lasca.formats.texts import Answer, Mark, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
@@ -77,7 +77,9 @@ def read(
         used.add(document)
         marks = list(_marks(file, pool.collector, discontinuous))
         name = folder or "annotator"
-        role = owner_role(name) if gold is None else "gold" if name == gold else speaker(name)
+        role = speaker(name)
+        if gold is not None and (name == gold or role == "gold"):  # the user knows better than names do
+            role = "gold" if name == gold else "annotator"
         pool.add_file(file.shown, [Answer(document, source.text(), file.shown, name, marks, role)])
     named = {(key if parts else _place(file)[1]): file for key, file in texts.items()}
     for document, source in sorted(named.items()):

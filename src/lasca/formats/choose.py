@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from lasca.corpus import CrowdCorpus, LoadReport, free_text
 from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, excerpt
 from lasca.estimator import check_choice
@@ -21,6 +23,7 @@ from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect, detect_corpus, mixed_schemes, repair_corpus
 from lasca.schemes.corpora import LOWER, PLAIN
+from lasca.schemes.tables import parts_of
 
 __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 
@@ -30,7 +33,9 @@ SOFT = ("lasca", "table")  # formats that hold soft votes
 ASKS = 0.4  # a reader that is so sure takes the files to ask about them
 MANY = 100  # files that are tried in other dresses
 SIGNS = ("-", "_", "NA", "N/A", "n/a", "None", "none", "null", "NULL")  # of something left out
+OUTSIDES = ("0", "o", "OTHER", "Other", "other", "OUT", "OUTSIDE", "Outside", "outside")  # what some write for O
 BY_NAMES = ("auto", "brat", "webanno", "conll-folder", "doccano", "prodigy", "huggingface")  # see `file_names`
+SAME, ASKED = 5, 100_000  # items, each with a label of its own, that are no chance; votes up to which that is asked
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
@@ -268,6 +273,9 @@ def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
     given = len(set(corpus.annotation_label.tolist())) if corpus.n_labels > NEVER_AGAIN and not corpus.golds else 0
     if given > max(NEVER_AGAIN, 0.9 * votes):
         said = f"nearly every label stands once only: there are {given:,} for {votes:,} votes"
+    own = len(set(zip(corpus.annotation_token.tolist(), corpus.annotation_label.tolist()))) if votes < ASKED else 0
+    if SAME <= own == corpus.n_labels == corpus.n_tokens == corpus.n_sequences and votes >= 2 * own:
+        said = f"each of {own:,} items has a label of its own, on which all agree: rather what the item is than a label"
     if said is not None:
         hint = "Name the column or feature that holds labels"
         raise FormatError(said, path=excerpt(shown, 200), got=", ".join(corpus.labels[:4]), hint=hint)
@@ -384,6 +392,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     """Say which scheme the tags have; repair and convert them on request; count what is illegal."""
     if scheme is not None:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
+    corpus = _with_outside(corpus)
     found = detect_corpus(corpus)
     if found is None:
         _refuse_signs(corpus)
@@ -399,6 +408,29 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
     corpus = replace(corpus, load_report=noted)
     return _told(corpus if scheme is None else convert_corpus(corpus, scheme))
+
+
+def _with_outside(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Read what some write for O (0, OTHER) as O, where all other labels are tags of spans."""
+    tags = [label for label in corpus.labels if label not in OUTSIDES]
+    if len(tags) == len(corpus.labels) or corpus.soft is not None:
+        return corpus
+    if detect({*tags, "O"}) is None or not any("-" in tag for tag in tags):
+        return corpus
+    labels = sorted({*tags, "O"})
+    odd = np.array([*(label not in tags for label in corpus.labels), False])  # the last one is for -1, no label
+    code = np.array([*(labels.index(label if label in tags else "O") for label in corpus.labels), -1], np.int16)
+    given, report = (corpus.annotation_label, *corpus.golds.values()), corpus.load_report
+    counts = {**report.counts, "labels read as O": sum(int(odd[codes].sum()) for codes in given)}
+    written = ", ".join(label for label in corpus.labels if label not in tags)
+    note = f"All other labels are tags of spans, so {written} is read as O."
+    return replace(
+        corpus,
+        labels=tuple(labels),
+        annotation_label=code[corpus.annotation_label],
+        golds={name: code[gold] for name, gold in corpus.golds.items()},
+        load_report=replace(report, counts=counts, notes=(*report.notes, note)),
+    )
 
 
 def _refuse_signs(corpus: CrowdCorpus) -> None:
@@ -434,6 +466,14 @@ def _told_odd(corpus: CrowdCorpus) -> CrowdCorpus:
             )
             report = corpus.load_report
             return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))
+    tags = {label for label in labels if parts_of(label) is not None}
+    if any(f"B{tag[1:]}" in tags for tag in tags if tag.startswith("I-")):
+        note = (
+            f"{_few([label for label in labels if label not in tags])} stand among tags of spans ({_few(sorted(tags))}): "
+            "all are read as labels of tokens. Correct them to have spans kept whole and counted."
+        )
+        report = corpus.load_report
+        return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))
     return corpus
 
 

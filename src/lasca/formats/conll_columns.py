@@ -59,7 +59,7 @@ from lasca.formats.names import (
     TOKEN_NAMES,
     are_people,
     is_person,
-    owner_role,
+    speaker,
     plain_name,
     role_of,
 )
@@ -159,7 +159,7 @@ def _by_whom(
     name, words = block.rows[0][1][who], "\n".join(block.column(columns.index(("token", ""))))
     times = next(k for k in range(len(seen) + 1) if (words, name, k) not in seen)  # one may meet a text again
     seen[words, name, times] = seen.setdefault((words, "", times), id)
-    given = (owner_role(name), name)
+    given = (speaker(name), name)
     return seen[words, name, times], [given if role in ROLES else (role, _) for role, _ in columns]
 
 
@@ -485,6 +485,7 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
         return 0.1
     tags = detect(labels) is not None
     named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN
+    named |= len(table.blocks) > 1 and numbered(table)
     if not tags and 2 * len(labels) > len(rows) and not named:
         return 0.2  # rather prose than labels
     return 0.5 + 0.2 * tags + 0.1 * (len(table.blocks) > 1) + 0.1 * named

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 __all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "has_places", "is_person", "named", "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
+           "has_places", "is_person", "named", "plain_name", "role_of", "speaker"]  # fmt: skip
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
@@ -52,7 +52,7 @@ _FIRST_NAME = re.compile(
 )
 """Of people: Albert, Claude Dupont. (Whoever is called Claude and nothing else counts as a model.)"""
 _GOLD = re.compile(
-    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicated|consensus|expert|"
+    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicat(?:ed|ion|or)|consensus|expert|"
     r"majority(?:_?vot\w+)?",
     re.IGNORECASE,
 )
@@ -97,11 +97,11 @@ def role_of(name: str) -> str:
 
 
 def speaker(name: str) -> str:
-    """Return the role of one who is called so: a "model" (gpt-4), or an "annotator" (Robert, ann@claude.org)."""
+    """Return the role of one who, or whose file or folder, is called so.
+
+    A "gold" (gold, curator), a "model" (gpt-4), or an "annotator" (Robert, ann@claude.org).
+    """
+    if _GOLD.fullmatch(name):
+        return "gold"
     person = "@" in name or _FIRST_NAME.fullmatch(name)
     return "model" if _MODEL.search(name) and not person else "annotator"
-
-
-def owner_role(name: str) -> str:
-    """Return the role of one whose file or folder is called so: "gold", "model" or "annotator"."""
-    return "gold" if _GOLD.fullmatch(name) else speaker(name)
