@@ -53,7 +53,17 @@ def test_people_are_no_models(name: str, role: str) -> None:
 
 
 def test_golds_by_the_names_of_files() -> None:
-    for name in ("gold", "Gold", "gold_standard", "gold1", "goldstandard", "ground_truth", "curation", "consensus", "adjudicator"):
+    for name in (
+        "gold",
+        "Gold",
+        "gold_standard",
+        "gold1",
+        "goldstandard",
+        "ground_truth",
+        "curation",
+        "consensus",
+        "adjudicator",
+    ):
         assert speaker(name) == "gold", name
     for name in ("goldberg", "Golda", "final_ada", "expert1", "truthful"):
         assert speaker(name) == "annotator", name

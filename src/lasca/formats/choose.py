@@ -348,7 +348,7 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
-        from lasca.formats.unclaimed import SHAPES, found_in, other_tool, why_unknown
+        from lasca.formats.unclaimed import ROWS, SHAPES, found_in, other_tool, why_unknown
 
         tool = next((said for file in files[:20] if (said := other_tool(file)) is not None), None)
         if tool is not None:
@@ -359,7 +359,7 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
             "the format cannot be told from the files" + (f", which hold {holds}" if holds else ""),
             path=shown,
             got=", ".join(file.name for file in files[:3]),
-            hint=f"Bring it into {SHAPES}; or name its format: {names}"
+            hint=f"{ROWS * (holds or '').startswith('a table')}Bring it into {SHAPES}; or name its format: {names}"
             if cause is None
             else f"{cause.rstrip('.')}. Otherwise name it: {names}",
         )
@@ -468,9 +468,10 @@ def _told_odd(corpus: CrowdCorpus) -> CrowdCorpus:
             return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))
     tags = {label for label in labels if parts_of(label) is not None}
     if any(f"B{tag[1:]}" in tags for tag in tags if tag.startswith("I-")):
+        strange = _few([label for label in labels if label not in tags])
         note = (
-            f"{_few([label for label in labels if label not in tags])} stand among tags of spans ({_few(sorted(tags))}): "
-            "all are read as labels of tokens. Correct them to have spans kept whole and counted."
+            f"Among tags of spans ({_few(sorted(tags))}) there are others ({strange}): all are labels of tokens. "
+            "Correct these to have spans kept whole and counted."
         )
         report = corpus.load_report
         return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))

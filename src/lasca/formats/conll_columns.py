@@ -59,9 +59,9 @@ from lasca.formats.names import (
     TOKEN_NAMES,
     are_people,
     is_person,
-    speaker,
     plain_name,
     role_of,
+    speaker,
 )
 from lasca.formats.tabular import NAN
 from lasca.schemes import detect

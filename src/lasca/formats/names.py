@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 __all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
            "has_places", "is_person", "named", "plain_name", "role_of", "speaker"]  # fmt: skip
 
+PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
+          "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
                  "sentence_index", "sentence_#", "document", "doc", "doc_id", "document_id"),
     "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
                  "word_idx", "word_index", "idx", "i"),
-    "token": ("token", "word", "form", "text", "sentence", "document"),
-    "annotator": ("annotator", "annotator_id", "annotator_name", "worker", "worker_id", "workerid", "performer",
-                  "performer_id", "user", "user_id", "username", "rater", "rater_id", "coder", "coder_id", "judge",
-                  "judge_id", "labeler", "labeller", "annotated_by", "amt_worker_ids"),
+    "token": ("token", "word", "form", "text", "sentence", "document", "data"),
+    "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "id", "name")), "annotated_by",
+                  "labeled_by", "amt_worker_ids"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
     "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id",
              "orig_id"),
