@@ -68,6 +68,7 @@ def read(
     texts = {str(PurePosixPath(file.name).with_suffix("")): file for file in mine if not _is_ann(file)}
     answers = [file for file in mine if _is_ann(file)]
     used: set[str] = set()
+    pool.collector.golds = () if gold is None else (gold,)
     parts = folders == "parts" or (folders == "auto" and _are_parts(answers, gold, pool.collector))
     for file in answers:
         folder, document = ("", str(PurePosixPath(file.name).with_suffix(""))) if parts else _place(file)

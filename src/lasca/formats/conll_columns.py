@@ -99,6 +99,7 @@ def read(
     wanted = (golds,) if isinstance(golds, str) else tuple(golds)
     columns = columns.split(",") if isinstance(columns, str) else columns
     collector, has_key = Collector(files, NAME), False
+    collector.golds = wanted
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         if columns is None and b"#begin document" in file.head(4096):
             raise file.error(

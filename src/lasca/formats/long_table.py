@@ -215,13 +215,14 @@ def _corpus(
 
 
 def _ids(source: _Table, names: Mapping[str, str]) -> str | None:
-    """Return the column of ids, if these tell texts apart that are the same, and several annotators have one."""
+    """Return the column of ids, if these tell texts apart that are the same, and annotators share them."""
     table, at = source.table, next((n for n in source.table.column_names if plain_name(n) == "id"), "")
     if not at or at in names.values():
         return None
     ids, texts = _distinct(table, at), _distinct(table, names["token"])
     with_text, with_name = _distinct(table, at, names["token"]), _distinct(table, at, names["annotator"])
-    return at if texts < ids == with_text < with_name else None
+    alone = _distinct(table, names["annotator"]) == 1
+    return at if texts < ids == with_text and (alone or ids < with_name) else None
 
 
 SLASH = pa.scalar("/", pa.large_string())

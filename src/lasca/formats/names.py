@@ -6,10 +6,10 @@ Names are compared without case, and with blanks, hyphens and points as undersco
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 __all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "has_places", "is_person", "named", "plain_name", "role_of", "speaker"]  # fmt: skip
+           "has_places", "is_person", "mere_experts", "named", "plain_name", "role_of", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -106,3 +106,9 @@ def speaker(name: str) -> str:
         return "gold"
     person = "@" in name or _FIRST_NAME.fullmatch(name)
     return "model" if _MODEL.search(name) and not person else "annotator"
+
+
+def mere_experts(golds: Collection[str]) -> list[str]:
+    """Return the experts among golds who are annotators: something else was decided beside what they said."""
+    experts = [name for name in golds if name.lower() == "expert"]
+    return experts if len(experts) < len(golds) else []

@@ -242,6 +242,7 @@ def read(
     """Read tables; the options name columns. Of several files each adds texts, unless their ids are the same."""
     wanted = _Wanted(text, item, _list(annotators), _list(golds), missing)
     collector = Collector(files, NAME)
+    collector.golds = wanted.golds
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         table = _Table(file, wanted)
         layout = table.layout()
