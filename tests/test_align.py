@@ -412,7 +412,10 @@ def test_an_emoji_at_the_beginning_does_not_make_offsets_begin_at_one() -> None:
 def test_cr_lf_that_is_counted_as_one_character_is_found_out() -> None:
     text = "Hello\r\nAda saw\r\nRome"
     for quoted in (True, False):
-        spans = [Quote(text, 6, 9, "Ada" if quoted else None, "f:1"), Quote(text, 14, 18, "Rome" * quoted or None, "f:1")]
+        spans = [
+            Quote(text, 6, 9, "Ada" if quoted else None, "f:1"),
+            Quote(text, 14, 18, "Rome" * quoted or None, "f:1"),
+        ]
         unit, how = align.infer_unit(spans, align.tokenizer_of(None), path="f")
         assert (unit, how is None) == ("grapheme", False)
         assert [text[slice(*map(align.to_codepoints(text, unit), (s.start, s.end)))] for s in spans] == ["Ada", "Rome"]
