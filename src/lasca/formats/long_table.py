@@ -23,6 +23,8 @@ The same annotator twice on one token: the last by the column `time`, else an er
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
 all other labels, because nothing is said of them.
+Annotators whose names say that they decided (gold, curator) are golds. `missing` is a label that stands for none; NA
+and N/A are asked about. Where the same text stands under several ids that annotators share, these tell them apart.
 In CSV cells nothing is guarded against being taken for a formula: these are data files, not for spreadsheets.
 """
 

@@ -13,6 +13,7 @@ and a column called `token` (or `word`), the first one, holds the tokens. `heade
 header if it begins with `token`, or if none of its cells occurs again below. Without a header the annotators are "1",
 "2", …; a name that says so (`gold`, `majority`, `gpt-4`) is a gold or a model; without tokens every token is written as
 `_`. A row of empty cells is a token that nobody labelled, or, where there are tokens, the border of a sequence.
+`missing` is a label that stands for none; NA and N/A are asked about.
 """
 
 from __future__ import annotations
