@@ -138,6 +138,24 @@ def test_what_some_write_for_o_is_o(tmp_path: Path, sign: str) -> None:
     assert sign in lasca.read(path).labels, "labels of tokens are taken as they are"
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("x.tsv", "token\tann1\tann2\nAda\tB-PER\t\nran\t\t\nRome\tB-LOC\tB-LOC\nwins\t\t\n"),
+        ("x.csv", "token,ann1,ann2\nBo,B-X,B-X\nran,,\nup,,\n"),
+        ("long.csv", "doc_id,token_id,token,rater,tag\n1,0,Bo,a,B-X\n1,1,ran,a,\n1,2,up,a,\n1,3,!,a,\n"),
+        ("gold.tsv", "Ada\tB-PER\nran\t?\nup\t?\n.\t?\n"),
+    ],
+)
+def test_empty_cells_where_there_is_no_o_are_asked_about(tmp_path: Path, file: str, text: str) -> None:
+    """An annotator who leaves cells empty where there is nothing to mark said O: only marks were votes."""
+    path = tmp_path / file
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"no token is O, and \d cells are empty.*missing=\?"):
+        lasca.read(path)
+    assert "O" not in lasca.read(path, missing="?").labels
+
+
 def test_a_stranger_among_tags_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     path.write_text("Ada\tB-PER\nLove\tI-PER\nran\tO\n\nBo\tPER\nran\tO\n")

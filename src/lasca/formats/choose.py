@@ -36,6 +36,7 @@ SIGNS = ("-", "_", "NA", "N/A", "n/a", "None", "none", "null", "NULL")  # of som
 OUTSIDES = ("0", "o", "OTHER", "Other", "other", "OUT", "OUTSIDE", "Outside", "outside")  # what some write for O
 BY_NAMES = ("auto", "brat", "webanno", "conll-folder", "doccano", "prodigy", "huggingface")  # see `file_names`
 SAME, ASKED = 5, 100_000  # items, each with a label of its own, that are no chance; votes up to which that is asked
+HOLES = 3  # empty cells that are no chance
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
@@ -195,6 +196,8 @@ def read_any(
             dress = f"{dress} {said}".strip()
         try:
             corpus, bad = _without_bad(readers[format], files, options, skip_bad)
+            if "missing" not in options and "missing" in readers[format].options:
+                _refuse_holes(corpus, str(source))
         except CorpusError as error:
             raise FormatError(f"read as {format}: {error}", path=str(source)) from error
     if isinstance(corpus, Layers):
@@ -279,6 +282,28 @@ def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
     if said is not None:
         hint = "Name the column or feature that holds labels"
         raise FormatError(said, path=excerpt(shown, 200), got=", ".join(corpus.labels[:4]), hint=hint)
+
+
+def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
+    """Refuse tags of spans without any O where most cells are empty: these say that there is nothing to mark."""
+    if any(label in ("O", *OUTSIDES, *SIGNS) or parts_of(label) is None for label in corpus.labels):
+        return
+    said = [(corpus.annotation_annotator, corpus.annotation_token)]
+    said += [(np.zeros_like(gold), np.arange(len(gold))[gold >= 0]) for gold in corpus.golds.values()]
+    lengths, given, there = np.diff(corpus.offsets), 0, 0
+    for who, tokens in said:
+        sequences = corpus.token_sequence[tokens]
+        own = np.unique(np.stack([who[: len(tokens)], sequences]), axis=1)[1]
+        given, there = given + len(tokens), there + int(lengths[own].sum())
+    if there - given >= max(given, HOLES):
+        raise FormatError(
+            f"no token is O, and {there - given:,} cells are empty in sequences of which others are labelled: they may "
+            "say that there is nothing to mark, or that there is no label",
+            path=excerpt(shown, 200),
+            got=", ".join(corpus.labels[:4]),
+            hint="Write O where there is nothing to mark; if there is no label, say so with missing=? (on the command "
+            "line: -r 'missing=?')",
+        )
 
 
 def _is_paths(source: Any) -> bool:
