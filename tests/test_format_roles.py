@@ -100,6 +100,8 @@ def test_a_column_expert_is_a_gold_and_stays_one_if_named(tmp_path: Path) -> Non
     path.write_text("token\trater1\trater2\texpert\tgold\nAda\tB-PER\tO\tB-PER\tO\nran\tO\tO\tO\tO\n")
     assert lasca.read(path).annotators == ("expert", "rater1", "rater2")
     assert list(lasca.read(path, golds=["gold", "expert"]).golds) == ["expert", "gold"]
+    path.write_text(path.read_text().replace("expert", "gold:expert"))
+    assert list(lasca.read(path).golds) == ["expert", "gold"]
 
 
 # --- what is a label ----------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ class Collector(Counts):
         self.sequences: dict[str, _Sequence] = {}
         self.columns: dict[tuple[str, str], dict[str, _Column]] = {}  # (role, name) -> sequence id -> labels
         self.doubles: dict[tuple[str, str, str], list[_Column]] = {}  # (role, name, sequence id) -> what was said
-        self.golds: tuple[str, ...] = ()  # those that the user names
+        self.golds: tuple[str, ...] = ()  # those that are said to be so outright, by the user or the file
 
     def fresh(self) -> Collector:
         """Return a collector of the same files that has gathered nothing but what was counted and noted so far."""

@@ -107,6 +107,7 @@ def read(
                 hint="Convert them to a token and a tag (B-ORG, I-ORG, O) per line first",
             )
         table = read_table(file, separator=separator, header=header)
+        collector.golds += tuple(cell[5:] for cell in table.header or () if cell.startswith("gold:"))
         collector.count("comments", table.n_comments)
         collector.count("documents", table.n_documents)
         collector.count("remarks behind the labels left out", table.n_remarks, file.shown)
