@@ -210,6 +210,19 @@ def test_names_of_the_column_of_annotators(tmp_path: Path, who: str) -> None:
     assert lasca.read(path).annotators == ("a", "b")
 
 
+@pytest.mark.parametrize("column", ["user", "username", "User ID"])
+def test_who_wrote_texts_did_not_label_them(tmp_path: Path, column: str) -> None:
+    """Tables of tweets name their authors: each was an annotator of a text or two."""
+    path = tmp_path / "tweets.csv"
+    path.write_text(f"id,{column},text,label\n1,bob,good day,pos\n2,amy,bad day,neg\n3,bob,so so,neg\n")
+    with pytest.raises(FormatError, match=r"who wrote the texts.*annotator=.*-r annotator=file"):
+        lasca.read(path)
+    assert lasca.read(path, annotator=column).annotators == ("amy", "bob")
+    assert lasca.read(path, annotator="file").annotators == ("tweets",)
+    path.write_text(path.read_text() + "4,amy,good day,pos\n")
+    assert lasca.read(path).annotators == ("amy", "bob"), "two of them have a text in common"
+
+
 def test_tables_of_unusual_columns_lead_to_what_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "ann.csv"
     path.write_text("command,intent,confidence\nopen the door,Open,4\nclose the door,Close,4\nopen the shop,Open,5\n")

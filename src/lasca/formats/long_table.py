@@ -127,7 +127,21 @@ def read(
             hint="If each is an annotator's, set annotator=file (on the command line: -r annotator=file); else join "
             "them",
         )
+    who = named(source.table.column_names, NAMES["annotator"])
+    if annotator is None and who is not None and alone and corpus.n_annotators > 1 == corpus.n_tokens / len(corpus):
+        _refuse_authors(source, source.table.column_names[who])
     return corpus
+
+
+def _refuse_authors(source: _Table, column: str) -> None:
+    """Ask who the users of a table are if no text has two of them: in tables of posts these wrote them."""
+    if plain_name(column).startswith("user"):
+        raise source.error(
+            f"no item has two names in the column {column!r}: these may be who wrote the texts, and not who labelled "
+            "them",
+            hint=f"If they are annotators, say so: {typed(f'annotator={column}')} (on the command line); if one person "
+            "labelled all: -r annotator=file",
+        )
 
 
 def read_frame(
