@@ -42,7 +42,7 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 | records (JSON), Potato | spans, tags or labels by annotator: in an object, a list, lists side by side, or a column each | other values of records and annotations, texts in which somebody marked nothing | spans over numbers of tokens |
 | wide tables | a row per text, a column per annotator; golds and models by their names; other columns as metadata | rows without a text, several labels in a cell, signs for no gold | columns that are not called as people, or that hold numbers or yes and no; several groups of columns, or questions to each person; NA |
 | tables of spans | a row per span with its text and annotator, by places or quoted words | columns left out | spans without their texts |
-| MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up |
+| MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up, NA |
 | GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, Office, PDF, images | – | – | by name |
 
 Where no reader claims a file as it is, it is tried in another dress: a table whose cells hold lists (as pandas writes

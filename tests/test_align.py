@@ -398,3 +398,24 @@ def test_offsets_in_bytes(quoted: bool) -> None:
     assert align.from_codepoint(LINE, "utf8")(3) == 4
     assert align.infer_unit(_spans(0, 0, quoted), align.tokenizer_of(None), path="f") == ("codepoint", None)
     assert align.infer_unit(spans[1:3], align.tokenizer_of(None), path="f")[0] == ("utf8" if quoted else "codepoint")
+
+
+def test_an_emoji_at_the_beginning_does_not_make_offsets_begin_at_one() -> None:
+    texts = [f"😊 {name} left" for name in ("Ada", "Bo", "Cleo", "Dan")] + ["Eve left"]
+    names = [text.replace("😊 ", "").split()[0] for text in texts]
+    utf16 = [Quote(t, 3 * ("😊" in t), 3 * ("😊" in t) + len(n), n, "f:1") for t, n in zip(texts, names)]
+    assert align.infer_ends(utf16, align.tokenizer_of(None)) == (0, 0, None)
+    assert align.infer_unit(utf16, align.tokenizer_of(None), path="f")[0] == "utf16"
+    assert align.infer_ends(utf16[:4], align.tokenizer_of(None)) == (0, 0, None), "nor if all have one"
+
+
+def test_cr_lf_that_is_counted_as_one_character_is_found_out() -> None:
+    text = "Hello\r\nAda saw\r\nRome"
+    for quoted in (True, False):
+        spans = [
+            Quote(text, 6, 9, "Ada" if quoted else None, "f:1"),
+            Quote(text, 14, 18, "Rome" * quoted or None, "f:1"),
+        ]
+        unit, how = align.infer_unit(spans, align.tokenizer_of(None), path="f")
+        assert (unit, how is None) == ("grapheme", False)
+        assert [text[slice(*map(align.to_codepoints(text, unit), (s.start, s.end)))] for s in spans] == ["Ada", "Rome"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lasca
-from lasca.formats.names import owner_role, role_of, speaker
+from lasca.formats.names import role_of, speaker
 
 TEXTS = ("Ada met Ben in Rome", "Cleo left Oslo at last")
 SPANS = ([[0, 3, "PER"], [15, 19, "LOC"]], [[0, 4, "PER"], [10, 14, "LOC"]])
@@ -49,14 +49,24 @@ def brat(folder: Path, name: str, i: int, n: int, text: str | None) -> None:
      ("hubert", "annotator"), ("ann@claude.org", "annotator"), ("ann", "annotator")],
 )  # fmt: skip
 def test_people_are_no_models(name: str, role: str) -> None:
-    assert speaker(name) == role_of(name) == owner_role(name) == role
+    assert speaker(name) == role_of(name) == role
 
 
 def test_golds_by_the_names_of_files() -> None:
-    for name in ("gold", "Gold", "gold_standard", "gold1", "goldstandard", "ground_truth", "curation", "consensus"):
-        assert owner_role(name) == "gold", name
+    for name in (
+        "gold",
+        "Gold",
+        "gold_standard",
+        "gold1",
+        "goldstandard",
+        "ground_truth",
+        "curation",
+        "consensus",
+        "adjudicator",
+    ):
+        assert speaker(name) == "gold", name
     for name in ("goldberg", "Golda", "final_ada", "expert1", "truthful"):
-        assert owner_role(name) == "annotator", name
+        assert speaker(name) == "annotator", name
 
 
 def test_an_annotator_called_robert_votes(tmp_path: Path) -> None:

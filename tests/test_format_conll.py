@@ -531,3 +531,16 @@ def test_a_comment_that_names_the_columns_is_no_token(tmp_path: Path) -> None:
     path.write_text("# tok:gold\tsem:gold\nAda\tPER\nleft\tPST\n\n# tok:gold\tsem:gold\n# 1\tPER\nIt\tPER\n")
     corpus = read(path)
     assert [list(corpus.sequence(k)) for k in range(2)] == [["Ada", "left"], ["# 1", "It"]]
+
+
+@pytest.mark.parametrize("code", ["en", "zh-classical"])
+def test_the_language_before_every_token_is_taken_off(tmp_path: Path, code: str) -> None:
+    """PAN-X (WikiANN): en:Ada B-PER."""
+    path = tmp_path / "dev"
+    words = ("Ada\tB-PER", "ran\tO", ":\tO", "", "Rome\tB-LOC")
+    path.write_text("\n".join(f"{code}:{word}" if word else "" for word in words) + "\n")
+    corpus = lasca.read(path)
+    assert list(corpus.tokens) == ["Ada", "ran", ":", "Rome"]
+    assert any(f"'{code}:' stands before every token" in note for note in corpus.load_report.notes)
+    path.write_text(path.read_text().replace(f"{code}:ran", "ran"))
+    assert f"{code}:Ada" in list(lasca.read(path).tokens), "not before every one"

@@ -286,3 +286,18 @@ def test_word_pieces_are_no_quotes_and_may_stand_nowhere() -> None:
     )
     assert list(corpus.sequence(0)) == ["In", "Ro", "me"]
     assert corpus.load_report.counts["blank tokens"] == 2
+
+
+@pytest.mark.parametrize(
+    ("media", "view", "marks"),
+    [
+        ("audio", "audio_manual", {"audio_spans": [{"start": 0.1, "end": 0.9, "label": "SPK"}]}),
+        ("image", "image_manual", {"spans": [{"label": "CAR", "points": [[1, 2], [3, 4]]}]}),
+        ("video", "audio_manual", {"audio_spans": []}),
+    ],
+)
+def test_parts_of_files_are_no_spans_of_text(media: str, view: str, marks: dict[str, Any]) -> None:
+    """Prodigy's loaders of images and sounds put the file's name under "text": all of it was O."""
+    line = {media: "data:x", "text": "tiger", "_input_hash": 1, "_view_id": view, "answer": "accept"}
+    with pytest.raises(FormatError, match=rf"db.jsonl:1: .*parts of {media} files"):
+        read({**line, **marks})

@@ -191,7 +191,7 @@ def infer_ends(
     spans = list(islice(quotes, MANY))
     by_quote = any(quote.quoted for quote in spans)
     spans = [quote for quote in spans if bool(quote.quoted) == by_quote]
-    for quote in spans:
+    for quote, readings in _readings(spans):
         text = quote.text
         if not by_quote and text not in known:
             chars = borders(text)
@@ -201,7 +201,9 @@ def infer_ends(
             there = text[start:end]
             if shift in blank:
                 blank[shift] += there != there.strip()
-            if by_quote:
+            if by_quote and shift == (0, 0):
+                hits[shift] += any(_stands(quote, readings[unit]) for unit in UNITS[:3])
+            elif by_quote:
                 hits[shift] += bool(there) and same_words(there, quote.quoted or "")
             elif there.strip():
                 start, end = start + len(there) - len(there.lstrip()), end - len(there) + len(there.rstrip())
@@ -226,12 +228,17 @@ def _readings(quotes: Iterable[Quote]) -> Iterable[tuple[Quote, Readings]]:
     for quote in quotes:
         if quote.text != text:
             text = quote.text
-            converters = {unit: to_codepoints(text, unit) for unit in (UNITS[:1] if text.isascii() else UNITS)}
+            converters = {unit: to_codepoints(text, unit) for unit in (UNITS if _differs(text) else UNITS[:1])}
         readings: Readings = {}
         for unit, convert in converters.items():
             start, end = convert(quote.start), convert(quote.end)
             readings[unit] = None if start is None or end is None or start > end else (start, end)
         yield quote, readings if len(readings) > 1 else dict.fromkeys(UNITS, readings["codepoint"])
+
+
+def _differs(text: str) -> bool:
+    """Say whether the units count this text differently: CR LF is one grapheme."""
+    return not text.isascii() or "\r\n" in text
 
 
 def _stands(quote: Quote, span: tuple[int, int] | None) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt
+from lasca.formats.names import mere_experts
 from lasca.formats.sources import (
     SourceFile,
     files_of,
@@ -114,6 +115,7 @@ class Collector(Counts):
         self.sequences: dict[str, _Sequence] = {}
         self.columns: dict[tuple[str, str], dict[str, _Column]] = {}  # (role, name) -> sequence id -> labels
         self.doubles: dict[tuple[str, str, str], list[_Column]] = {}  # (role, name, sequence id) -> what was said
+        self.golds: tuple[str, ...] = ()  # those that are said to be so outright, by the user or the file
 
     def fresh(self) -> Collector:
         """Return a collector of the same files that has gathered nothing but what was counted and noted so far."""
@@ -207,11 +209,19 @@ class Collector(Counts):
             self.columns[role, name][id] = last[0]
         self.doubles.clear()
 
+    def _with_experts(self) -> None:
+        """Count experts among the annotators where there is another gold."""
+        for name in mere_experts([name for role, name in self.columns if role == "gold"]):
+            if name not in self.golds and ("annotator", name) not in self.columns:
+                self.columns["annotator", name] = self.columns.pop(("gold", name))
+                self.note(f"{name} is read as an annotator, because there is another gold.")
+
     def corpus(self, *, order: str = "natural", labels: Sequence[str] = ()) -> CrowdCorpus:
         """Make the corpus: sequences in "natural" order of their ids, or as "given"."""
         if not self.sequences:
             raise FormatError(f"there is no sequence in this {self.format} export", path=self.source)
         self._settle()
+        self._with_experts()
         ids = list(self.sequences) if order == "given" else sorted(self.sequences, key=lambda id: (natural_key(id), id))
         crowd: dict[str, tuple[str, dict[str, _Column]]] = {}
         for (role, name), column in sorted(self.columns.items()):

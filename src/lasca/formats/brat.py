@@ -24,7 +24,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, as_label, as_offset, pick, unwrapped
-from lasca.formats.names import owner_role, speaker
+from lasca.formats.names import speaker
 from lasca.formats.texts import Answer, Mark, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
@@ -68,6 +68,7 @@ def read(
     texts = {str(PurePosixPath(file.name).with_suffix("")): file for file in mine if not _is_ann(file)}
     answers = [file for file in mine if _is_ann(file)]
     used: set[str] = set()
+    pool.collector.golds = () if gold is None else (gold,)
     parts = folders == "parts" or (folders == "auto" and _are_parts(answers, gold, pool.collector))
     for file in answers:
         folder, document = ("", str(PurePosixPath(file.name).with_suffix(""))) if parts else _place(file)
@@ -77,7 +78,9 @@ def read(
         used.add(document)
         marks = list(_marks(file, pool.collector, discontinuous))
         name = folder or "annotator"
-        role = owner_role(name) if gold is None else "gold" if name == gold else speaker(name)
+        role = speaker(name)
+        if gold is not None and (name == gold or role == "gold"):  # the user knows better than names do
+            role = "gold" if name == gold else "annotator"
         pool.add_file(file.shown, [Answer(document, source.text(), file.shown, name, marks, role)])
     named = {(key if parts else _place(file)[1]): file for key, file in texts.items()}
     for document, source in sorted(named.items()):

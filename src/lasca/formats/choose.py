@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from lasca.corpus import CrowdCorpus, LoadReport, free_text
 from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, excerpt
 from lasca.estimator import check_choice
@@ -21,6 +23,7 @@ from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect, detect_corpus, mixed_schemes, repair_corpus
 from lasca.schemes.corpora import LOWER, PLAIN
+from lasca.schemes.tables import parts_of
 
 __all__ = ["Reader", "Writer", "choose", "read_any", "reader_of", "writer_of"]
 
@@ -30,7 +33,10 @@ SOFT = ("lasca", "table")  # formats that hold soft votes
 ASKS = 0.4  # a reader that is so sure takes the files to ask about them
 MANY = 100  # files that are tried in other dresses
 SIGNS = ("-", "_", "NA", "N/A", "n/a", "None", "none", "null", "NULL")  # of something left out
+OUTSIDES = ("0", "o", "OTHER", "Other", "other", "OUT", "OUTSIDE", "Outside", "outside")  # what some write for O
 BY_NAMES = ("auto", "brat", "webanno", "conll-folder", "doccano", "prodigy", "huggingface")  # see `file_names`
+SAME, ASKED = 5, 100_000  # items, each with a label of its own, that are no chance; votes up to which that is asked
+HOLES = 3  # empty cells that are no chance
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
@@ -190,6 +196,8 @@ def read_any(
             dress = f"{dress} {said}".strip()
         try:
             corpus, bad = _without_bad(readers[format], files, options, skip_bad)
+            if "missing" not in options and "missing" in readers[format].options:
+                _refuse_holes(corpus, str(source))
         except CorpusError as error:
             raise FormatError(f"read as {format}: {error}", path=str(source)) from error
     if isinstance(corpus, Layers):
@@ -268,9 +276,34 @@ def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
     given = len(set(corpus.annotation_label.tolist())) if corpus.n_labels > NEVER_AGAIN and not corpus.golds else 0
     if given > max(NEVER_AGAIN, 0.9 * votes):
         said = f"nearly every label stands once only: there are {given:,} for {votes:,} votes"
+    own = len(set(zip(corpus.annotation_token.tolist(), corpus.annotation_label.tolist()))) if votes < ASKED else 0
+    if SAME <= own == corpus.n_labels == corpus.n_tokens == corpus.n_sequences and votes >= 2 * own:
+        said = f"each of {own:,} items has a label of its own, on which all agree: rather what the item is than a label"
     if said is not None:
         hint = "Name the column or feature that holds labels"
         raise FormatError(said, path=excerpt(shown, 200), got=", ".join(corpus.labels[:4]), hint=hint)
+
+
+def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
+    """Refuse tags of spans without any O where most cells are empty: these say that there is nothing to mark."""
+    if any(label in ("O", *OUTSIDES, *SIGNS) or parts_of(label) is None for label in corpus.labels):
+        return
+    said = [(corpus.annotation_annotator, corpus.annotation_token)]
+    said += [(np.zeros_like(gold), np.arange(len(gold))[gold >= 0]) for gold in corpus.golds.values()]
+    lengths, given, there = np.diff(corpus.offsets), 0, 0
+    for who, tokens in said:
+        sequences = corpus.token_sequence[tokens]
+        own = np.unique(np.stack([who[: len(tokens)], sequences]), axis=1)[1]
+        given, there = given + len(tokens), there + int(lengths[own].sum())
+    if there - given >= max(given, HOLES):
+        raise FormatError(
+            f"no token is O, and {there - given:,} cells are empty in sequences of which others are labelled: they may "
+            "say that there is nothing to mark, or that there is no label",
+            path=excerpt(shown, 200),
+            got=", ".join(corpus.labels[:4]),
+            hint="Write O where there is nothing to mark; if there is no label, say so with missing=? (on the command "
+            "line: -r 'missing=?')",
+        )
 
 
 def _is_paths(source: Any) -> bool:
@@ -340,7 +373,7 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
-        from lasca.formats.unclaimed import SHAPES, found_in, other_tool, why_unknown
+        from lasca.formats.unclaimed import ROWS, SHAPES, found_in, other_tool, why_unknown
 
         tool = next((said for file in files[:20] if (said := other_tool(file)) is not None), None)
         if tool is not None:
@@ -351,7 +384,7 @@ def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: st
             "the format cannot be told from the files" + (f", which hold {holds}" if holds else ""),
             path=shown,
             got=", ".join(file.name for file in files[:3]),
-            hint=f"Bring it into {SHAPES}; or name its format: {names}"
+            hint=f"{ROWS * (holds or '').startswith('a table')}Bring it into {SHAPES}; or name its format: {names}"
             if cause is None
             else f"{cause.rstrip('.')}. Otherwise name it: {names}",
         )
@@ -384,6 +417,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     """Say which scheme the tags have; repair and convert them on request; count what is illegal."""
     if scheme is not None:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
+    corpus = _with_outside(corpus)
     found = detect_corpus(corpus)
     if found is None:
         _refuse_signs(corpus)
@@ -399,6 +433,29 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
     corpus = replace(corpus, load_report=noted)
     return _told(corpus if scheme is None else convert_corpus(corpus, scheme))
+
+
+def _with_outside(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Read what some write for O (0, OTHER) as O, where all other labels are tags of spans."""
+    tags = [label for label in corpus.labels if label not in OUTSIDES]
+    if len(tags) == len(corpus.labels) or corpus.soft is not None:
+        return corpus
+    if detect({*tags, "O"}) is None or not any("-" in tag for tag in tags):
+        return corpus
+    labels = sorted({*tags, "O"})
+    odd = np.array([*(label not in tags for label in corpus.labels), False])  # the last one is for -1, no label
+    code = np.array([*(labels.index(label if label in tags else "O") for label in corpus.labels), -1], np.int16)
+    given, report = (corpus.annotation_label, *corpus.golds.values()), corpus.load_report
+    counts = {**report.counts, "labels read as O": sum(int(odd[codes].sum()) for codes in given)}
+    written = ", ".join(label for label in corpus.labels if label not in tags)
+    note = f"All other labels are tags of spans, so {written} is read as O."
+    return replace(
+        corpus,
+        labels=tuple(labels),
+        annotation_label=code[corpus.annotation_label],
+        golds={name: code[gold] for name, gold in corpus.golds.items()},
+        load_report=replace(report, counts=counts, notes=(*report.notes, note)),
+    )
 
 
 def _refuse_signs(corpus: CrowdCorpus) -> None:
@@ -434,6 +491,15 @@ def _told_odd(corpus: CrowdCorpus) -> CrowdCorpus:
             )
             report = corpus.load_report
             return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))
+    tags = {label for label in labels if parts_of(label) is not None}
+    if any(f"B{tag[1:]}" in tags for tag in tags if tag.startswith("I-")):
+        strange = _few([label for label in labels if label not in tags])
+        note = (
+            f"Among tags of spans ({_few(sorted(tags))}) there are others ({strange}): all are labels of tokens. "
+            "Correct these to have spans kept whole and counted."
+        )
+        report = corpus.load_report
+        return replace(corpus, load_report=replace(report, notes=(*report.notes, note)))
     return corpus
 
 

@@ -25,6 +25,7 @@ CoNLL-X, CoNLL-U and WebAnno TSV 2 hold different things in their columns: one o
 chunks in the last one, the parts of speech of CoNLL-U, or the one that `column` names (by number from 1, as "upos",
 "xpos", …, or a key inside one, "misc:name"); `_` is O there if the column has tags and no O. Lines of CoNLL-U that are
 no tokens (3-4, 3.1) are counted.
+A language that stands before every token (PAN-X: `en:Ada`) is taken off.
 Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
@@ -59,9 +60,9 @@ from lasca.formats.names import (
     TOKEN_NAMES,
     are_people,
     is_person,
-    owner_role,
     plain_name,
     role_of,
+    speaker,
 )
 from lasca.formats.tabular import NAN
 from lasca.schemes import detect
@@ -76,6 +77,7 @@ WITH_TAG = re.compile(r".+[/_|][^\s/_|]+")  # cat/NN
 WHO = ("annotator", "annotator_id", "worker", "worker_id", "user_id")  # a column that names them
 EXTRAS = ("confidence", "ambiguous", "candidates")  # what our writer puts behind an inferred label
 ENOUGH = 8  # rows in which annotators of whatever name have labels in common
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)?:")
 LONG = 4  # tokens from which on a text that stands twice is no chance
 Column = tuple[str, str]  # role, name; role "" is left out, "token" is the token
 
@@ -99,6 +101,7 @@ def read(
     wanted = (golds,) if isinstance(golds, str) else tuple(golds)
     columns = columns.split(",") if isinstance(columns, str) else columns
     collector, has_key = Collector(files, NAME), False
+    collector.golds = wanted
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         if columns is None and b"#begin document" in file.head(4096):
             raise file.error(
@@ -106,6 +109,7 @@ def read(
                 hint="Convert them to a token and a tag (B-ORG, I-ORG, O) per line first",
             )
         table = read_table(file, separator=separator, header=header)
+        collector.golds += tuple(cell[5:] for cell in table.header or () if cell.startswith("gold:"))
         collector.count("comments", table.n_comments)
         collector.count("documents", table.n_documents)
         collector.count("remarks behind the labels left out", table.n_remarks, file.shown)
@@ -128,6 +132,7 @@ def read(
             note = "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
         if note:
             collector.note(note)
+        _without_language(table, named.index(("token", "")), file, collector)
         before = next(k for k, (role, _) in enumerate(named) if role == "token") if table.header else 0
         left_out = sum(role == "" for role, _ in named[before:])
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
@@ -159,8 +164,21 @@ def _by_whom(
     name, words = block.rows[0][1][who], "\n".join(block.column(columns.index(("token", ""))))
     times = next(k for k in range(len(seen) + 1) if (words, name, k) not in seen)  # one may meet a text again
     seen[words, name, times] = seen.setdefault((words, "", times), id)
-    given = (owner_role(name), name)
+    given = (speaker(name), name)
     return seen[words, name, times], [given if role in ROLES else (role, _) for role, _ in columns]
+
+
+def _without_language(table: Table, column: int, file: SourceFile, collector: Collector) -> None:
+    """Take off the code of the language that stands before every token (PAN-X: en:Ada, en:ran)."""
+    rows = [cells for block in table.blocks for _, cells in block.rows]
+    code = LANGUAGE.match(rows[0][column])
+    if code is None or len(rows) < LONG or not all(cells[column].startswith(code[0]) for cells in rows):
+        return
+    if any(cells[column] == code[0] for cells in rows):
+        return
+    for cells in rows:
+        cells[column] = cells[column].removeprefix(code[0])
+    collector.note(f"{file.shown}: {code[0]!r} stands before every token, and was taken off.")
 
 
 def _tell_repeated(collector: Collector) -> None:
@@ -485,6 +503,7 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
         return 0.1
     tags = detect(labels) is not None
     named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN
+    named |= len(table.blocks) > 1 and numbered(table)
     if not tags and 2 * len(labels) > len(rows) and not named:
         return 0.2  # rather prose than labels
     return 0.5 + 0.2 * tags + 0.1 * (len(table.blocks) > 1) + 0.1 * named

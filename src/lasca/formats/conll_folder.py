@@ -53,7 +53,7 @@ from lasca.formats.conll_lines import (
     token_in,
     with_feature,
 )
-from lasca.formats.names import owner_role
+from lasca.formats.names import speaker
 from lasca.schemes import split_label
 
 __all__ = ["NAME", "Document", "Text", "read", "sniff"]
@@ -337,7 +337,7 @@ def _place(file: SourceFile, parts: tuple[str, ...], layout: str) -> tuple[str, 
         role, name = _role(stem)
         return "", role, name, "/".join(parts[:-1])
     for i, part in enumerate(parts[:-1]):
-        if owner_role(part) == "gold":
+        if speaker(part) == "gold":
             return "/".join(parts[:i]), *_role(part), "/".join((*parts[i + 1 : -1], stem))
         if part.lower() in CROWDS and i + 1 < len(parts) - 1:
             return "/".join(parts[:i]), "annotator", parts[i + 1], "/".join((*parts[i + 2 : -1], stem))
@@ -347,11 +347,11 @@ def _place(file: SourceFile, parts: tuple[str, ...], layout: str) -> tuple[str, 
 
 
 def _is_crowd_or_gold(folder: str) -> bool:
-    return folder in CROWDS or owner_role(folder) == "gold"
+    return folder in CROWDS or speaker(folder) == "gold"
 
 
 def _role(name: str) -> tuple[str, str]:
-    return owner_role(name), "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
+    return speaker(name), "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
 
 
 def _crowd(file: SourceFile, table: Table, nothing: tuple[str, ...]) -> list[Text]:

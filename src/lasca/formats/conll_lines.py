@@ -237,7 +237,9 @@ def labels_elsewhere(rows: list[tuple[int, list[str]]]) -> list[set[str]]:
 
 def _is_comment(line: str, cells: list[str], known: list[set[str]], by_tab: bool) -> bool:
     if by_tab and len(cells) == len(known):  # the names of the columns, as the Parallel Meaning Bank has them
-        return line.startswith("# ") and not any(cell in column for cell, column in zip(cells[1:], known[1:]))
+        return line.lstrip("#").startswith(" ") and not any(
+            cell in column for cell, column in zip(cells[1:], known[1:])
+        )
     if len(cells) != len(known) and (
         _KEY_VALUE.match(line) is not None or (len(cells) == 1 and not line[1:2].isalnum())
     ):

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from lasca.corpus import CrowdCorpus, SoftVotes
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Counts, natural_key
-from lasca.formats.names import speaker
-from lasca.formats.tabular import NAN, as_strings
+from lasca.formats.names import mere_experts, speaker
+from lasca.formats.tabular import NAN, as_strings, ask_missing, no_labels
 
 __all__ = ["Arrays"]
 
@@ -30,13 +30,19 @@ class Arrays(Counts):
 
     `names` are the columns by the parts they play. A column `probability` that adds up to 1 for every token and
     annotator gives soft votes. With `certain` it may also say of single labels how sure they are: the rest is shared
-    evenly by all others.
+    evenly by all others. `missing` names labels that are none.
     """
 
     most = 1000
 
     def __init__(
-        self, table: Any, names: Mapping[str, str], golds: Sequence[str], error: MakeError, certain: bool = False
+        self,
+        table: Any,
+        names: Mapping[str, str],
+        golds: Sequence[str],
+        error: MakeError,
+        certain: bool = False,
+        missing: str | None = None,
     ) -> None:
         super().__init__()
         self.table, self.names, self.error = table, names, error
@@ -53,6 +59,9 @@ class Arrays(Counts):
                 raise error(what, row, got=column.values[broken], hint="Check the quotes")
         who, said = self.who, self.said
         self.count("labels nan, taken as missing", int(said.forget(NAN)))
+        ask_missing(said.values, missing, error)
+        if missing:
+            self.count(f"labels {missing}, taken as missing", int(said.forget(no_labels(missing)[len(NAN) + 1 :])))
         who.forget(NAN)
         self.role = self._roles()
         unnamed = np.flatnonzero(who.empty & ~said.empty)
@@ -179,7 +188,9 @@ class Arrays(Counts):
 
     def _roles(self) -> Codes:
         if "role" not in self.names:
-            return np.array([ROLES.index(speaker(name)) for name in self.who.values] or [0], np.int64)[self.who.codes]
+            roles = {name: speaker(name) for name in self.who.values}
+            roles |= dict.fromkeys(mere_experts([name for name in roles if roles[name] == "gold"]), "annotator")
+            return np.array([ROLES.index(role) for role in roles.values()] or [0], np.int64)[self.who.codes]
         column = self._column("role")
         codes = np.where(column.empty, 0, column.codes_in(ROLES))
         if (codes < 0).any():

@@ -23,6 +23,8 @@ The same annotator twice on one token: the last by the column `time`, else an er
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
 all other labels, because nothing is said of them.
+Annotators whose names say that they decided (gold, curator) are golds. `missing` is a label that stands for none; NA
+and N/A are asked about. Where the same text stands under several ids that annotators share, these tell them apart.
 In CSV cells nothing is guarded against being taken for a formula: these are data files, not for spreadsheets.
 """
 
@@ -65,7 +67,12 @@ FILE = "file"  # the column of annotators that files without one get
 SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
 BY = ("model", "model_name", "llm", "author", "labeler", "labeller", "reviewer", "judge", "by", "who", "name")
 LOOK, MOST_LABELS = 2000, 12  # rows that are looked at to say what may be meant, and different labels of a column
-TEXTS = ("text", "sentence", "document")  # a column of whole texts is what the rows are about, if nothing else is
+TEXTS = (
+    "text",
+    "sentence",
+    "document",
+    "data",
+)  # a column of whole texts is what the rows are about, if nothing else is
 
 
 @dataclass(frozen=True)
@@ -96,8 +103,9 @@ def read(
     golds: Sequence[str] | str = (),
     time: str | None = None,
     probability: str | None = None,
+    missing: str | None = None,
 ) -> CrowdCorpus:
-    """Read a table from files; the options name its columns where their names are unusual."""
+    """Read a table from files; the options name its columns where their names are unusual, and labels that are none."""
     tables = [_load(file) for file in files]
     if not tables:
         raise FormatError("there is no table to read")
@@ -109,7 +117,7 @@ def read(
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
     wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
     notes = () if annotator != FILE else ("There is no column of annotators: each file is one annotator's.",)
-    corpus = _corpus(source, {**wanted, "time": time, "probability": probability}, golds, broken, notes)
+    corpus = _corpus(source, {**wanted, "time": time, "probability": probability}, golds, missing, broken, notes)
     alone = corpus.n_annotations == np.count_nonzero(np.diff(corpus.token_start)) and not corpus.golds
     if annotator == FILE and not asked and alone:
         raise source.error(
@@ -119,14 +127,30 @@ def read(
             hint="If each is an annotator's, set annotator=file (on the command line: -r annotator=file); else join "
             "them",
         )
+    who = named(source.table.column_names, NAMES["annotator"])
+    if annotator is None and who is not None and alone and corpus.n_annotators > 1 == corpus.n_tokens / len(corpus):
+        _refuse_authors(source, source.table.column_names[who])
     return corpus
 
 
-def read_frame(frame: Any, *, golds: Sequence[str] | str = (), **columns: str | None) -> CrowdCorpus:
-    """Read a pandas, polars or Arrow table (anything narwhals knows); `columns` and `golds` as `read` takes them."""
+def _refuse_authors(source: _Table, column: str) -> None:
+    """Ask who the users of a table are if no text has two of them: in tables of posts these wrote them."""
+    if plain_name(column).startswith("user"):
+        raise source.error(
+            f"no item has two names in the column {column!r}: these may be who wrote the texts, and not who labelled "
+            "them",
+            hint=f"If they are annotators, say so: {typed(f'annotator={column}')} (on the command line); if one person "
+            "labelled all: -r annotator=file",
+        )
+
+
+def read_frame(
+    frame: Any, *, golds: Sequence[str] | str = (), missing: str | None = None, **columns: str | None
+) -> CrowdCorpus:
+    """Read a pandas, polars or Arrow table (anything narwhals knows); the options are those of `read`."""
     if unknown := columns.keys() - NAMES.keys():
         raise ParameterError("column", min(unknown), f"one of {', '.join(NAMES)}")
-    return _corpus(_Table(frame_table(frame), "<data frame>", 0), columns, golds)
+    return _corpus(_Table(frame_table(frame), "<data frame>", 0), columns, golds, missing)
 
 
 def _load(file: SourceFile) -> _Table:
@@ -182,6 +206,7 @@ def _corpus(
     source: _Table,
     wanted: Mapping[str, str | None],
     golds: Sequence[str] | str,
+    missing: str | None,
     broken: Sequence[tuple[int, str]] = (),
     notes: Sequence[str] = (),
 ) -> CrowdCorpus:
@@ -192,7 +217,10 @@ def _corpus(
         raise source.error("there is no row in the table")
     if "token" in names and names.get("task") == names["token"]:
         _refuse_parts(source, names)
-    arrays = Arrays(source.table, names, gold_names, source.error, wanted.get("probability") is not None)
+        if (at := _ids(source, names)) is not None:
+            names["task"] = at
+            notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
+    arrays = Arrays(source.table, names, gold_names, source.error, wanted.get("probability") is not None, missing)
     if arrays.soft is None:
         names.pop("probability", None)
     arrays.notes.extend(notes)
@@ -200,6 +228,17 @@ def _corpus(
         arrays.count("cells with a line break", n, example)
     others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
     return arrays.corpus(source.shown, NAME, others)
+
+
+def _ids(source: _Table, names: Mapping[str, str]) -> str | None:
+    """Return the column of ids, if these tell texts apart that are the same, and annotators share them."""
+    table, at = source.table, next((n for n in source.table.column_names if plain_name(n) == "id"), "")
+    if not at or at in names.values():
+        return None
+    ids, texts = _distinct(table, at), _distinct(table, names["token"])
+    with_text, with_name = _distinct(table, at, names["token"]), _distinct(table, at, names["annotator"])
+    alone = _distinct(table, names["annotator"]) == 1
+    return at if texts < ids == with_text and (alone or ids < with_name) else None
 
 
 SLASH = pa.scalar("/", pa.large_string())
@@ -257,8 +296,8 @@ def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]
         found["task"] = found["token"] = found.pop("sequence")  # rows about whole sentences or documents
     if "sequence" in found:
         found.pop("task", None)
-    elif "task" not in found and plain_name(found.get("token", "")) in TEXTS:
-        found["task"] = found["token"]
+    elif "task" not in found and (wanted.get("token") or plain_name(found.get("token", "")) in TEXTS):
+        found["task"] = found["token"]  # rows about whole texts
     missing = [part for part in ("annotator", "label") if part not in found]
     if "sequence" not in found and "task" not in found:
         missing.append("sequence")
@@ -286,8 +325,14 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
     few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
     flags = [n for n in few if {str(v) for v in table.column(n).unique().to_pylist()} <= {"0", "1", "True", "False"}]
     few = flags if len(flags) > 2 else sorted(few, key=lambda name: "label" not in name.lower())
+    wordy = [name for name in plain if pc.any(pc.match_substring(as_strings(table.column(name)), " ")).as_py()]
+    texts = wordy[:1] if "sequence" in missing and not ids and "token" not in found else []
+    few = [name for name in few if name not in texts] if texts else few
+    if "annotator" in found:  # an item is labelled once by each annotator, and by several
+        ids.sort(key=lambda name: (_distinct(table, name, found["annotator"]) < len(table), _distinct(table, name)))
     likely = {"sequence": ids, "label": few, "annotator": [name for name in rest if plain_name(name) in BY]}
     options = [f"{part}={next(iter(likely.get(part, ())), 'NAME')}" for part in missing]
+    options = [f"token={texts[0]}" if texts and option == "sequence=NAME" else option for option in options]
     said = f"Name the columns: {', '.join(options)} (on the command line: {' '.join(map(typed, options))})"
     if "label" in missing and len(few) > 1:
         said += f"; the labels may stand in {excerpt(', '.join(few), 200)}"
@@ -296,6 +341,10 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
                 ", a column for each of them: to read all at once, write the name of the one that is 1 into one column"
             )
     return said + ("; if the whole file is one annotator's, annotator=file" if missing[0] == "annotator" else "")
+
+
+def _distinct(table: Any, *columns: str) -> int:
+    return int(table.select(columns).group_by(list(columns)).aggregate([]).num_rows)
 
 
 def sequence_column(file: SourceFile, options: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ and a column called `token` (or `word`), the first one, holds the tokens. `heade
 header if it begins with `token`, or if none of its cells occurs again below. Without a header the annotators are "1",
 "2", …; a name that says so (`gold`, `majority`, `gpt-4`) is a gold or a model; without tokens every token is written as
 `_`. A row of empty cells is a token that nobody labelled, or, where there are tokens, the border of a sequence.
+`missing` is a label that stands for none; NA and N/A are asked about.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name, role_of
-from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, holds_rows, looks_delimited
+from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, ask_missing, holds_rows, looks_delimited, no_labels
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -35,7 +36,12 @@ Row = tuple[int, list[str]]
 
 
 def read(
-    files: Sequence[SourceFile], *, header: bool | str = "auto", delimiter: str = ",", items: bool = False
+    files: Sequence[SourceFile],
+    *,
+    header: bool | str = "auto",
+    delimiter: str = ",",
+    items: bool = False,
+    missing: str | None = None,
 ) -> CrowdCorpus:
     """Read MACE CSV files; of several, each adds sequences with ids "FILE/0", "FILE/1", ….
 
@@ -60,9 +66,11 @@ def read(
         if texts and not items:
             collector.note("The rows are about whole texts: each is a sequence of its own.")
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
+        below = {cell for _, cells in rows for cell in cells[has_tokens:]}
+        ask_missing(below, missing, file.error)
         blocks = [[row] for block in _blocks(rows) for row in block] if items or texts else _blocks(rows)
         for number, block in enumerate(blocks):
-            _add(collector, file, f"{prefix}{number}", block, names, has_tokens)
+            _add(collector, file, f"{prefix}{number}", block, names, has_tokens, no_labels(missing))
         golds = [name for name in names if role_of(name) == "gold"]
         if golds:
             collector.note(f"Read as golds, by their names: {', '.join(golds)}.")
@@ -133,11 +141,19 @@ def _blocks(rows: list[Row]) -> list[list[Row]]:
     return [block for block in blocks if block]
 
 
-def _add(collector: Collector, file: SourceFile, id: str, block: list[Row], names: list[str], has_tokens: bool) -> None:
+def _add(
+    collector: Collector,
+    file: SourceFile,
+    id: str,
+    block: list[Row],
+    names: list[str],
+    has_tokens: bool,
+    nothing: Sequence[str],
+) -> None:
     where = f"{file.shown}:{block[0][0]}"
     collector.sequence(id, [cells[0] if has_tokens else "_" for _, cells in block], where=where)
     for column, name in enumerate(names, start=int(has_tokens)):
-        labels = [None if cells[column] in ("", *NAN) else cells[column] for _, cells in block]
+        labels = [None if cells[column] in nothing else cells[column] for _, cells in block]
         collector.count("labels nan, taken as missing", sum(cells[column] in NAN for _, cells in block), where)
         collector.annotate(id, name, labels, role=role_of(name), where=where)
 

@@ -6,20 +6,21 @@ Names are compared without case, and with blanks, hyphens and points as undersco
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 __all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "has_places", "is_person", "named", "owner_role", "plain_name", "role_of", "speaker"]  # fmt: skip
+           "has_places", "is_person", "mere_experts", "named", "plain_name", "role_of", "speaker"]  # fmt: skip
 
+PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
+          "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
                  "sentence_index", "sentence_#", "document", "doc", "doc_id", "document_id"),
     "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
                  "word_idx", "word_index", "idx", "i"),
-    "token": ("token", "word", "form", "text", "sentence", "document"),
-    "annotator": ("annotator", "annotator_id", "annotator_name", "worker", "worker_id", "workerid", "performer",
-                  "performer_id", "user", "user_id", "username", "rater", "rater_id", "coder", "coder_id", "judge",
-                  "judge_id", "labeler", "labeller", "annotated_by", "amt_worker_ids"),
+    "token": ("token", "word", "form", "text", "sentence", "document", "data"),
+    "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "id", "name")), "annotated_by",
+                  "labeled_by", "amt_worker_ids"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
     "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id",
              "orig_id"),
@@ -52,7 +53,7 @@ _FIRST_NAME = re.compile(
 )
 """Of people: Albert, Claude Dupont. (Whoever is called Claude and nothing else counts as a model.)"""
 _GOLD = re.compile(
-    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicated|consensus|expert|"
+    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicat(?:ed|ion|or)|consensus|expert|"
     r"majority(?:_?vot\w+)?",
     re.IGNORECASE,
 )
@@ -97,11 +98,17 @@ def role_of(name: str) -> str:
 
 
 def speaker(name: str) -> str:
-    """Return the role of one who is called so: a "model" (gpt-4), or an "annotator" (Robert, ann@claude.org)."""
+    """Return the role of one who, or whose file or folder, is called so.
+
+    A "gold" (gold, curator), a "model" (gpt-4), or an "annotator" (Robert, ann@claude.org).
+    """
+    if _GOLD.fullmatch(name):
+        return "gold"
     person = "@" in name or _FIRST_NAME.fullmatch(name)
     return "model" if _MODEL.search(name) and not person else "annotator"
 
 
-def owner_role(name: str) -> str:
-    """Return the role of one whose file or folder is called so: "gold", "model" or "annotator"."""
-    return "gold" if _GOLD.fullmatch(name) else speaker(name)
+def mere_experts(golds: Collection[str]) -> list[str]:
+    """Return the experts among golds who are annotators: something else was decided beside what they said."""
+    experts = [name for name in golds if name.lower() == "expert"]
+    return experts if len(experts) < len(golds) else []

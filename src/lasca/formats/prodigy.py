@@ -52,6 +52,7 @@ __all__ = ["NAME", "read", "sniff"]
 NAME = "prodigy"
 UNNAMED = re.compile(r"(?:^|-)\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d$")  # a session's time for its name
 DECISION = "review"
+MEDIA = ("image", "audio", "video")
 WHOLE = "LASCA reads texts that were annotated as a whole (ner.manual, ner.correct, spans.manual, review)"
 KNOWN = ("text", "tokens", "spans", "answer", "meta", "relations", "versions", "options", "accept", "label", "view_id",
          "sessions", "default", "is_binary", "config", "html")  # fmt: skip
@@ -89,6 +90,7 @@ def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[S
     said: dict[str, list[Said]] = {}
     for file in mine:
         rows = list(parse_json_items(file))
+        _refuse_media(file, rows)
         _refuse_single(file, [row for _, row in rows])
         owner = names[file.shown]
         given = [entry for n, row in rows for entry in lines.given(f"{file.shown}:{n}", owner, row)]
@@ -105,6 +107,15 @@ def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[S
             hint="LASCA reads spans of text (ner.manual, spans.manual, review) and labels of whole documents",
         )
     return pool.corpus()
+
+
+def _refuse_media(file: SourceFile, lines: Sequence[tuple[int, dict[str, Any]]]) -> None:
+    """Refuse parts of images, sounds and videos: their text is but the name of a file."""
+    for line, row in lines:
+        media = next((key for key in MEDIA if key in row), None)
+        if media is not None and not {"options", "accept", "label"} & set(row):
+            what = f"this line is about parts of {media} files, and not about a text"
+            raise file.error(what, line, got=", ".join(row), hint=WHOLE)
 
 
 def _refuse_single(file: SourceFile, lines: Sequence[dict[str, Any]]) -> None:

@@ -50,6 +50,7 @@ def read(files: Sequence[SourceFile]) -> CrowdCorpus:
         collector.columns.setdefault((role, name), {})
     for name in seen.golds:
         collector.columns.setdefault(("gold", name), {})
+    collector.golds = tuple(name for role, name in collector.columns if role == "gold")
     return collector.corpus(order="given", labels=tuple(seen.labels))
 
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from lasca.errors import FormatError
 from lasca.files import SUMS
-from lasca.formats.names import owner_role
+from lasca.formats.names import speaker
 
 __all__ = ["JSON", "PARTS", "SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items",
            "parse_json_lines", "unwrapped"]  # fmt: skip
@@ -306,7 +306,7 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
                 path=file.shown,
                 hint="Keep one of them; if it is another annotator's, give it that name",
             )
-    roles = [owner_role(name) if len(files) > 1 else "annotator" for name in names]
+    roles = [speaker(name) if len(files) > 1 else "annotator" for name in names]
     return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,20 +13,37 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from lasca.errors import FormatError, ParameterError
+from lasca.errors import FormatError, ParameterError, typed
 from lasca.formats.base import SourceFile
 
-__all__ = ["HOLDS_ROWS", "NAN", "QUOTES", "as_strings", "columns_of_tags", "csv_rows", "delimiter_of", "frame_table",
-           "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table", "looks_delimited", "open_parquet",
-           "read_delimited", "read_parquet"]  # fmt: skip
+__all__ = ["HOLDS_ROWS", "NAN", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows", "delimiter_of",
+           "frame_table", "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table", "looks_delimited",
+           "no_labels", "open_parquet", "read_delimited", "read_parquet"]  # fmt: skip
 
 NAN = ("nan", "NaN", "<NA>")  # what pandas makes of a missing cell where it is turned into text
+UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
 LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")
 SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)")
 DELIMITERS = (",", "\t", ";", "|")
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
 MOST_ROWS = 100  # in a byte of Parquet
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
+
+
+def no_labels(missing: str | None) -> tuple[str, ...]:
+    """Return the cells that hold no label: empty ones, what pandas writes, and those that the option names."""
+    return ("", *NAN, *(cell.strip() for cell in str(missing or "").split(",")))
+
+
+def ask_missing(labels: Iterable[str], missing: str | None, error: Callable[..., FormatError]) -> None:
+    """Ask what NA and its like say where labels stand, unless the option `missing` does."""
+    unclear = sorted(set(labels) & set(UNCLEAR))
+    if unclear and missing is None:
+        raise error(
+            f"{unclear[0]} stands where annotators' labels stand: it may be an answer, or say that there is none",
+            hint=f"If there is none, set missing={unclear[0]} (on the command line: {typed(f'missing={unclear[0]}')}); "
+            "if it is an answer, missing= without anything",
+        )
 
 
 def is_parquet(file: SourceFile) -> bool:

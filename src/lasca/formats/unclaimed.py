@@ -187,6 +187,10 @@ SHAPES = (
     'JSON lines {"id": 1, "text": "…", "label": [[start, end, "PER"]]} with a file per annotator, or a table with the '
     "columns sequence, position, token, annotator, label"
 )
+ROWS = (
+    "If it has a row for each label, format=table (on the command line: -f table) says which columns to name; if it "
+    "has a column for each annotator, format=wide. Else: "
+)
 TOOLS = {
     "UBIAI": {"document", "tokens"},
     "UBIAI (of whole documents)": {"documentName", "document", "annotation"},
@@ -211,13 +215,18 @@ TOOLS = {
     "Google AutoML": {"text_snippet", "annotations"},
     "a chat with a language model": {"messages"},
     "Amazon Comprehend (without the texts, which stand in the file it names)": {"File", "Entities"},
+    "Amazon Comprehend (of training, without the texts, which stand in the files it names)": {
+        "File",
+        "Line",
+        "Begin Offset",
+    },
     "Azure (results without the texts)": {"documents", "errors", "modelVersion"},
     "Google's Natural Language API (without the text)": {"entities", "language"},
     "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
         "instance_id_to_label_to_value"
     },
 }
-"""Tools whose exports LASCA does not read, by keys of their JSON."""
+"""Tools whose exports LASCA does not read, by keys of their JSON, or columns of their tables."""
 
 IMAGES = ({"filename", "bbox"}, {"images", "annotations", "categories"}, {"filename", "segmentation"})
 """Keys of exports about images: doccano's, and COCO."""
@@ -231,6 +240,7 @@ BEGINNINGS = {
     ),
     "YEDDA (marks inside the text)": re.compile(rb"\[@[^\n\]]+#[^\n\]#]+\*\]"),
     "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
+    "Rasa (of old)": re.compile(rb"\A\s*##\s*(?:intent|synonym|regex|lookup):"),
     "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
 }
 """The same by how their files begin."""
@@ -271,9 +281,9 @@ def other_tool(file: SourceFile) -> str | None:
             f"{file.shown} is an array of NumPy (a label matrix of Snorkel?), without texts and names: write it as a "
             "table, a row per text and a column per labelling function (text, annotator_1, annotator_2, …)"
         )
-    keys = set(file.records[0]) if file.records else set()
+    keys = set(file.records[0] if file.records else file.cells)
     if any(own <= keys for own in IMAGES):
-        return f"{file.shown} holds regions of images ({_keys(file.records[0])}). LASCA reads labels of texts"
+        return f"{file.shown} holds regions of images ({', '.join(sorted(keys)[:12])}). LASCA reads labels of texts"
     tool = next((name for name, own in TOOLS.items() if own <= keys), None)
     if any(key.endswith("-suggestion-metadata") for key in keys):
         tool = "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_datasets)"

@@ -29,7 +29,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.names import END, NAMES, START, are_people, has_places, is_person, plain_name, role_of
-from lasca.formats.tabular import NAN, columns_of_tags, csv_rows, holds_lists, looks_delimited
+from lasca.formats.tabular import NAN, ask_missing, columns_of_tags, csv_rows, holds_lists, looks_delimited, no_labels
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -43,7 +43,6 @@ NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of the same thing
 WORDS = 2  # spaces in a cell that is a text
 FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
-UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
 UNDECIDED = ("-", "?", "_")  # in a gold, where nobody ever said so: SNLI's "no gold label"
 COUNT = re.compile(r"(?:^|_)(?:idx|index|count|num)$")  # a column of numbers, and no labels
 ENDS = re.compile(r"[\s_.:-]+|(?<=[a-z])(?=\d)")  # before the part of a name that tells columns apart
@@ -58,12 +57,7 @@ class _Wanted:
     item: str | None = None
     annotators: tuple[str, ...] = ()
     golds: tuple[str, ...] = ()
-    missing: tuple[str, ...] | None = None
-
-    @property
-    def nothing(self) -> tuple[str, ...]:
-        """Cells that hold no label."""
-        return ("", *NAN, *(self.missing or ()))
+    missing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +78,9 @@ class _Table:
         (_, header), *self.rows = csv_rows(file)
         self.file, self.wanted = file, wanted
         self.header = [cell.strip() for cell in header]
-        missing = set(wanted.nothing)
+        self.nothing = set(no_labels(wanted.missing))
         columns = ([cells[k].strip() for _, cells in self.rows] for k in range(len(header)))
-        self.cells = [[cell for cell in column if cell not in missing] for column in columns]
+        self.cells = [[cell for cell in column if cell not in self.nothing] for column in columns]
         self.labels = [set(column) for column in self.cells]
 
     def layout(self) -> _Layout:
@@ -94,6 +88,10 @@ class _Table:
         text, item = self.text(), self.item()
         golds = [self._named(name, "golds") for name in self.wanted.golds]
         given = [self._named(name, "annotators") for name in self.wanted.annotators]
+        if given and not golds:
+            known = {label for k in given for label in self.labels[k]}
+            rest = [k for k, own in enumerate(self.labels) if own and own <= known and k not in (text, item, *given)]
+            golds = [k for k in rest if role_of(self.header[k]) == "gold"]
         if not given:
             group = self._group((text, item))
             golds += [k for k in group if role_of(self.header[k]) == "gold" and k not in golds]
@@ -108,9 +106,7 @@ class _Table:
                 raise self._unclear(asked)
             if self.questions(people) or not are_people([self.header[k] for k in people]):
                 raise self._unclear([people])
-        unclear = {cell for k in given for cell in self.labels[k]} & set(UNCLEAR)
-        if unclear and self.wanted.missing is None:
-            raise self._missing_or_not(min(unclear))
+        ask_missing((cell for k in given for cell in self.labels[k]), self.wanted.missing, self.error)
         used = {text, item, *golds, *given}
         others = [k for k in range(len(self.header)) if k not in used]
         return _Layout(text, item, tuple(given), tuple(golds), tuple(others))
@@ -140,10 +136,9 @@ class _Table:
             if len(found) == 1:
                 return found[0]
         if wordy:
-            raise self.file.error(
+            raise self.error(
                 f"it is not clear which column holds the texts: {', '.join(self.header[k] for k in wordy)}",
-                1,
-                hint=f"Name it: text=… (on the command line: {typed(f'text={self.header[wordy[0]]}')})",
+                f"Name it: text=… (on the command line: {typed(f'text={self.header[wordy[0]]}')})",
             )
         return next((k for k in filled if plain_name(self.header[k]) in NAMES["token"]), None)
 
@@ -152,7 +147,7 @@ class _Table:
         if self.wanted.item is not None:
             return self._named(self.wanted.item, "item")
         n = len(self.rows)
-        return next((k for k, name in enumerate(self.header) if ITEM.match(name) and len(self.labels[k]) == n), None)
+        return next((k for k, name in enumerate(self.header) if _is_id(name) and len(self.labels[k]) == n), None)
 
     def groups(self, used: tuple[int | None, ...]) -> list[list[int]]:
         """Return the groups of columns that speak of the same thing: their labels are few, and overlap."""
@@ -214,15 +209,13 @@ class _Table:
             raise ParameterError(option, name, f"a column of {self.file.shown}: {', '.join(self.header)}")
         return self.header.index(name)
 
-    def _missing_or_not(self, cell: str) -> FormatError:
-        return self.file.error(
-            f"{cell} stands where annotators' labels stand: it may be an answer, or say that there is none",
-            1,
-            hint=f"If there is none, set missing={cell} (on the command line: {typed(f'missing={cell}')}); if it is an "
-            "answer, missing= without anything",
-        )
+    def error(self, what: str, hint: str) -> FormatError:
+        """Make an error about the columns."""
+        return self.file.error(what, 1, hint=hint)
 
     def _unclear(self, groups: list[list[int]]) -> FormatError:
+        people = [[k for k in group if role_of(self.header[k]) != "gold"] for group in groups]
+        groups = sorted(people, key=lambda group: (self.questions(group), -len(group)))
         shown = [", ".join(self.header[k] for k in group) for group in groups]
         if len(groups) == 1:
             plain = self.questions(groups[0])
@@ -234,7 +227,7 @@ class _Table:
             what = f"no two columns hold the labels of annotators: {', '.join(self.header)}"
         names = shown[0].replace(", ", ",") if shown else "ann,ben"
         hint = f"Name the columns of annotators: annotators=… (on the command line: {typed(f'annotators={names}')})"
-        return self.file.error(excerpt(what, 600), 1, hint=hint)
+        return self.error(excerpt(what, 600), hint)
 
 
 def read(
@@ -247,9 +240,9 @@ def read(
     missing: str | None = None,
 ) -> CrowdCorpus:
     """Read tables; the options name columns. Of several files each adds texts, unless their ids are the same."""
-    nothing = None if missing is None else tuple(cell.strip() for cell in str(missing).split(","))
-    wanted = _Wanted(text, item, _list(annotators), _list(golds), nothing)
+    wanted = _Wanted(text, item, _list(annotators), _list(golds), missing)
     collector = Collector(files, NAME)
+    collector.golds = wanted.golds
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         table = _Table(file, wanted)
         layout = table.layout()
@@ -260,6 +253,10 @@ def read(
             )
         _tell(collector, table, layout)
     return collector.corpus()
+
+
+def _is_id(name: str) -> bool:
+    return any(map(ITEM.match, (name, name.lower())))
 
 
 def _list(names: Sequence[str] | str) -> tuple[str, ...]:
@@ -277,7 +274,7 @@ def _add(collector: Collector, table: _Table, layout: _Layout, cells: list[str],
     collector.sequence(id, [text], chars=[(0, len(text))], metadata=known, where=where)
     for k in (*layout.annotators, *layout.golds):
         name, gold = table.header[k] or str(k + 1), k in layout.golds
-        label = None if cells[k] in table.wanted.nothing else cells[k]
+        label = None if cells[k] in table.nothing else cells[k]
         collector.count("labels nan, taken as missing", int(cells[k] in NAN), where)
         if gold and label in table.undecided:
             label = None
