@@ -8,8 +8,8 @@
     python experiments/review_page.py build/replay-*.json --collect build/collect.json
 
 Several files of the same data and share (other seeds) are read as one; those with the queue alone only say what became
-of documents never shown. What is not given stays on the page as it is. The promise is about a fit of MTurk val, of which 500
-audits are drawn. The curves are docs/images/review-replays.png.
+of documents never shown. What is not given stays on the page as it is, and so do the curves, docs/images/review-replays.png, unless
+the replays of all tables are given. The promise is about a fit of MTurk val, of which 500 audits are drawn.
 """
 
 from __future__ import annotations
@@ -214,6 +214,7 @@ def main() -> None:
     parser.add_argument("replays", type=Path, nargs="*")
     parser.add_argument("--collect", type=Path)
     parser.add_argument("--fits", type=Path, default=Path("build/fits"))
+    parser.add_argument("--keep-promise", action="store_true", help="leave the promise on the page as it is")
     parser.add_argument("--state", default="", help="which state of the code was measured, for the page")
     asked = parser.parse_args()
     found = read_replays(asked.replays)
@@ -256,9 +257,11 @@ def main() -> None:
         "![errors left against decisions made](images/review-replays.png)",
         "",
         *(line for lines in [*tables, *others] for line in lines),
-        "## The promise",
-        "",
-        *promise_part(fitted("mturk", 0.9, "robust", 0, asked.fits)),
+        *(
+            kept["## The promise"]
+            if asked.keep_promise
+            else ["## The promise", "", *promise_part(fitted("mturk", 0.9, "robust", 0, asked.fits))]
+        ),
         *(["## Who labels next", "", *collect_part(asked.collect)] if asked.collect else kept["## Who labels next"]),
     ]
     (DOCS / "review-replays.md").write_text("\n".join(text).rstrip("\n") + "\n", encoding="utf-8")
