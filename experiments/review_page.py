@@ -8,8 +8,8 @@
     python experiments/review_page.py build/replay-*.json --collect build/collect.json
 
 Several files of the same data and share (other seeds) are read as one; those with the queue alone only say what became
-of documents never shown. What is not given stays on the page as it is. The promise is about a fit of MTurk val, of which 500
-audits are drawn. The curves are docs/images/review-replays.png.
+of documents never shown. What is not given stays on the page as it is, and so do the curves, docs/images/review-replays.png, unless
+the replays of all tables are given. The promise is about a fit of MTurk val, of which 500 audits are drawn.
 """
 
 from __future__ import annotations
@@ -214,6 +214,7 @@ def main() -> None:
     parser.add_argument("replays", type=Path, nargs="*")
     parser.add_argument("--collect", type=Path)
     parser.add_argument("--fits", type=Path, default=Path("build/fits"))
+    parser.add_argument("--keep-promise", action="store_true", help="leave the promise on the page as it is")
     parser.add_argument("--state", default="", help="which state of the code was measured, for the page")
     asked = parser.parse_args()
     found = read_replays(asked.replays)
@@ -247,17 +248,20 @@ def main() -> None:
         "before, and after a refit with what the queue had decided elsewhere, the one that `lasca finish` makes as well. In 30 % of MTurk",
         "these are eleven documents a seed: one name that a document repeats (Windows 95) moves the figure by twenty.",
         "",
-        "The traits and the strength of what is learned (`lasca.review.queue`), how far the people's own readings count",
+        "The traits of what is learned (`lasca.review.experience`), how far the people's own readings count before anything is",
         "(`lasca.review.items`), and where the promise begins (`lasca.review.promise`) were chosen on seed 0 of larger draws, that people",
-        "count by their odds on seeds 0 and 1; all seeds draw from the same documents, so on other crowds they may do less. What the promise",
+        "count by their odds on seeds 0 and 1, how it is learned whom to believe and how much traits tell on PICO's seeds 5 to 9 and MTurk's",
+        "0, 1 and 5 to 8; all seeds draw from the same documents, so on other crowds they may do less. What the promise",
         "says does not rest on them.",
         "",
         "![errors left against decisions made](images/review-replays.png)",
         "",
         *(line for lines in [*tables, *others] for line in lines),
-        "## The promise",
-        "",
-        *promise_part(fitted("mturk", 0.9, "robust", 0, asked.fits)),
+        *(
+            kept["## The promise"]
+            if asked.keep_promise
+            else ["## The promise", "", *promise_part(fitted("mturk", 0.9, "robust", 0, asked.fits))]
+        ),
         *(["## Who labels next", "", *collect_part(asked.collect)] if asked.collect else kept["## Who labels next"]),
     ]
     (DOCS / "review-replays.md").write_text("\n".join(text).rstrip("\n") + "\n", encoding="utf-8")

@@ -14,19 +14,19 @@ import pytest
 from lasca import schemes, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.report.headline import first_items
+from lasca.review import experience
+from lasca.review.decisions import Decision
+from lasca.review.experience import Experience, Lesson, found_errors, traits_of
 from lasca.review.items import USUAL, Area, areas_of, distance, find_items
 from lasca.review.queue import (
     SETTLES,
-    Experience,
     Item,
     Queue,
     _question,
-    found_errors,
     make_queue,
     order_by,
     ranked,
     rows,
-    traits_of,
     words_of,
     write_queue,
 )
@@ -389,8 +389,14 @@ def test_rows_are_cut_to_their_width_and_rounded() -> None:
             assert len(rows(corpus, [item], width=len(text) - 1)[0][name]) == len(text) - 1
 
 
-def test_experience_is_what_was_found_beside_what_was_expected() -> None:
-    lessons = [(("a", "x"), 0.5, 1.0)] * 40 + [(("b", "x"), 0.5, 0.0)] * 40
+def lesson(traits: tuple[str, ...], expected: float, found: float) -> Lesson:
+    """Return a lesson of an item about which model and people expected the same."""
+    return Lesson(traits, 5, (expected, 0.5), (expected, 0.5), found)
+
+
+def test_experience_is_what_was_found_beside_what_was_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experience, "STRENGTHS", np.array([5.0]))
+    lessons = [lesson(("a", "x"), 0.5, 1.0)] * 40 + [lesson(("b", "x"), 0.5, 0.0)] * 40
     learned = Experience(lessons)
     first = {"a": (5 + 40) / (5 + 20), "b": 5 / (5 + 20)}
     second = (5 + 40) / (5 + 20 * first["a"] + 20 * first["b"])
@@ -400,13 +406,63 @@ def test_experience_is_what_was_found_beside_what_was_expected() -> None:
     assert Experience().factor(("a", "x")) == 1.0
 
 
+def test_traits_that_tell_nothing_change_little_and_those_that_do_are_believed() -> None:
+    """Ten values with four items each: errors are found under half of the values, or under all of them."""
+    telling = Experience(lesson((f"{v}",), 0.5, float(v % 2)) for v in range(10) for _ in range(4))
+    empty = Experience(lesson((f"{v}",), 0.5, float(k % 2)) for v in range(10) for k in range(4))
+    assert telling.factor(("1",)) - telling.factor(("0",)) > 0.5
+    assert empty.factor(("1",)) == pytest.approx(empty.factor(("0",))) == pytest.approx(1.0)
+    chance = Experience(
+        [lesson((f"{v}",), 0.5, float(k % 2)) for v in range(2, 10) for k in range(4)]
+        + [lesson(("1",), 0.5, float(k < 3)) for k in range(4)]
+        + [lesson(("0",), 0.5, float(k < 1)) for k in range(4)]
+    )  # as many errors more and less as chance gives
+    gap = {name: one.factor(("1",)) - one.factor(("0",)) for name, one in (("telling", telling), ("chance", chance))}
+    assert gap["chance"] < gap["telling"] / 3
+
+
+def test_decisions_tell_whom_to_believe() -> None:
+    """Of ten tokens model and people have half of the belief each; whoever is right twenty times gets nearly all."""
+    area = Area(0, 0, 10, (((0, 10, "PER"),), ()), (0.9, 0.1), ((0,), (1, 2, 3)))
+    assert (area.by_model, area.by_people) == (pytest.approx(0.1), pytest.approx(0.75))
+    traits = traits_of(area, "whether")
+    torn = Experience([Lesson.of(area, traits, [area.readings[i]]) for i in (0, 1)])
+    model, people = (Experience([Lesson.of(area, traits, [area.readings[i]])] * 20) for i in (0, 1))
+    assert people.model_share(10) < 0.15 < 0.3 < torn.model_share(10) < 0.7 < 0.85 < model.model_share(10)
+    assert people.model_share(40) < people.model_share(10) < people.model_share(1)
+    assert people.model_share(0) == pytest.approx(1.0)  # nobody to believe but the model
+    assert model.errors(area, traits) < area.errors < people.errors(area, traits)
+    assert Experience().errors(area, traits) == area.errors
+
+
+def test_what_nobody_believed_in_tells_nothing_of_whom_to_believe() -> None:
+    area = Area(0, 0, 10, (((0, 10, "PER"),), ()), (0.9, 0.1), ((0,), (1, 2, 3)))
+    other = Lesson.of(area, (), [((2, 3, "LOC"),)])
+    assert (other.model[1], other.people[1], other.found) == (0, 0, 2)
+    assert Experience([other] * 30).model_share(10) == pytest.approx(Experience().model_share(10))
+    both = Lesson.of(area, (), [(), ((0, 10, "PER"),)])
+    assert (both.model[1], both.people[1], both.found) == (pytest.approx(1), pytest.approx(1), 0)
+
+
+def test_lessons_survive_the_log_and_those_of_older_logs_are_left_out() -> None:
+    area = Area(0, 0, 10, (((0, 10, "PER"),), ()), (0.9, 0.1), ((0,), (1, 2, 3)))
+    made = Lesson.of(area, traits_of(area, "whether"), [()])
+    kept = json.loads(json.dumps(made.plain()))
+    assert Lesson.read(kept) == made
+    old, new, none = (
+        Decision("s", 0, 10, ((),), shown=shown) for shown in ({"lesson": [["a"], 0.5, 9]}, {"lesson": kept}, {})
+    )
+    for one, other in (([old, none], []), ([old, new], [made])):
+        assert Experience.of(one).errors(area, made.traits) == Experience(other).errors(area, made.traits)
+
+
 def test_experience_moves_items_of_the_kind_that_was_wrong_to_the_front() -> None:
     corpus = simulate.demo_crowd("ner")
     truth = truth_of(corpus, model="ds")
     plain = make_queue(corpus, truth)
     last = plain.items[len(plain) // 3]
     traits = traits_of(last.area, last.question)
-    learned = make_queue(corpus, truth, experience=Experience([(traits, 0.1, 2.0)] * 50))
+    learned = make_queue(corpus, truth, experience=Experience([lesson(traits, 0.1, 2.0)] * 50))
     places = [[i.id for i in queue.items].index(last.id) for queue in (plain, learned)]
     assert places[1] < places[0]
     assert {i.id for i in plain.items} == {i.id for i in learned.items}

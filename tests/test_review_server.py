@@ -296,7 +296,7 @@ def test_twenty_decisions_rank_the_queue_anew_without_a_refit(folder: Path) -> N
     assert set(before) <= set(after) | {row["item"] for row in first["items"]}
     assert [i for i in after if i in before] != [i for i in before if i in after]
     lessons = [d.shown["lesson"] for d in client.session.project.standing()]
-    assert all(found == 0 for _, _, found in lessons)
+    assert all(one["found"] == 0 for one in lessons)
 
 
 @pytest.mark.parametrize("path", ["/", f"/{TOKEN}", f"/{TOKEN}/api/", "/no/such/page", f"/{TOKEN}/api/state"])

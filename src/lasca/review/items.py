@@ -15,12 +15,14 @@ The expected errors of an area are Σ_r w_r |inferred Δ r|, spans that are wron
 for something else. What somebody marks along a span is one decision, which models count token by token: they are too
 sure of long areas. So of an area of n tokens the share n / (n + `BELIEVED`) of the belief stays with the people, each
 of whom may be right: by the odds of what they usually say, which is the mean weight of their readings over all areas
-(with `USUAL` areas at everybody's mean).
+(with `USUAL` areas at everybody's mean). Crowds differ in how far they are to be believed: decisions tell
+(`lasca.review.experience`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +34,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.review.spans import Labels, Span, Spans, said_by_everybody
 from lasca.truth import Truth
 
-__all__ = ["MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]
+__all__ = ["BELIEVED", "MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]
 
 Reading = tuple[Span, ...]
 """Spans in tokens of the sequence; () says there is none."""
@@ -43,7 +45,7 @@ MISSED = 0.15
 """From this probability on that there is a span where nobody marked one, it is asked about."""
 MAX_READINGS = 9
 BELIEVED = 10.0
-"""The tokens of an area of which model and people say half each; by replays (experiments/replay.py), seed 0 alone."""
+"""The tokens of an area of which model and people say half each, until decisions tell; by replays of seed 0 alone."""
 USUAL = 5.0
 """So many areas, read as everybody reads on average, are believed beforehand of each person."""
 
@@ -68,9 +70,36 @@ class Area:
     @cached_property
     def errors(self) -> float:
         """The expected number of errors in what is inferred here."""
+        return self._model * self.by_model + (1 - self._model) * self.by_people
+
+    @cached_property
+    def by_model(self) -> float:
+        """The expected number of errors, were the model alone believed."""
         if self.kind == "token":
             return max(0.0, 1.0 - self.weights[0])
-        return self._errors_of(self.readings[0]) + max(0.0, 1.0 - sum(self.weights)) * self._model
+        return self._errors_by(self.weights) + max(0.0, 1.0 - sum(self.weights))
+
+    @cached_property
+    def by_people(self) -> float:
+        """The expected number of errors, were the people alone believed."""
+        return self._errors_by(self.people)
+
+    @cached_property
+    def people(self) -> tuple[float, ...]:
+        """How far each reading is believed by the people, together 1; 0 where nobody labelled the whole area."""
+        trust = self.trust or tuple(map(len, self.voters))
+        total = sum(trust) or 1.0
+        return tuple(t / total for t in trust)
+
+    @property
+    def breadth(self) -> int:
+        """The tokens along which models are too sure, which leaves belief to the people; 0 where these do not count."""
+        return self.stop - self.start if self.n_voters and self.kind != "token" else 0
+
+    @property
+    def _model(self) -> float:
+        """The model's part of the belief; the rest is that of the people."""
+        return BELIEVED / (self.breadth + BELIEVED)
 
     @cached_property
     def offered(self) -> tuple[int, ...]:
@@ -85,21 +114,16 @@ class Area:
 
         return tuple(sorted(range(len(self.readings)), key=rank))
 
-    @property
-    def _model(self) -> float:
-        """The model's part of the belief; the rest is that of the people."""
-        n = self.stop - self.start if self.n_voters else 0
-        return BELIEVED / (n + BELIEVED)
-
     @cached_property
     def _beliefs(self) -> list[float]:
         """How far each reading is believed, by the model and by the people."""
-        trust = self.trust or tuple(map(len, self.voters))
-        people, total = 1 - self._model, sum(trust) or 1.0
-        return [self._model * w + people * t / total for w, t in zip(self.weights, trust)]
+        return [self._model * w + (1 - self._model) * p for w, p in zip(self.weights, self.people)]
 
     def _errors_of(self, reading: Reading) -> float:
         return sum(b * distance(reading, other) for b, other in zip(self._beliefs, self.readings))
+
+    def _errors_by(self, beliefs: Sequence[float]) -> float:
+        return sum(b * distance(self.readings[0], other) for b, other in zip(beliefs, self.readings))
 
     @property
     def certainty(self) -> float:

@@ -20,9 +20,10 @@ from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, StoreError
 from lasca.review.decisions import Decision, Log
+from lasca.review.experience import Experience
 from lasca.review.items import Area, Reading, find_items
 from lasca.review.promise import Promise, Unit, audit_order, certainty_of, judge, make_promise, units_of
-from lasca.review.queue import Experience, Queue, make_queue, ranked
+from lasca.review.queue import Queue, make_queue, ranked
 from lasca.review.spans import Labels
 from lasca.truth import Truth, TruthModel, model_class
 from lasca.truth.base import Progress

@@ -3,16 +3,9 @@
 Items are areas (`lasca.review.items`), ranked by the errors a decision is expected to remove per unit of work. That is
 the expected errors of the area itself plus what the decision settles elsewhere: of items alike (the same words with
 the same readings) a decided one is expected to settle the share `SETTLES` of the errors; so the first of a group counts
-for all of them, and those behind it for less. What decisions taught corrects the errors expected. Areas on which
-several people and the inferred truth agree are not in the queue, however many there are; the audit
-(`lasca.review.promise`) draws from them.
-
-*What decisions teach* (`Experience`): on which kinds of items the model errs more than it thinks, and on which less.
-Every decision shows how many errors there were in what was inferred, beside how many were expected. Items have traits –
-what is asked, the types in question, how people voted –, and for each of them, one trait after the other, the errors
-expected of open items are multiplied by (found + K) / (expected + K) of the decided ones that share it. So a model that
-is too sure of one type, or of what two of five people said, is corrected after a few dozen decisions, without a refit.
-Measured in docs/review-replays.md.
+for all of them, and those behind it for less. What decisions taught (`lasca.review.experience`) corrects the errors
+expected. Areas on which several people and the inferred truth agree are not in the queue, however many there are; the
+audit (`lasca.review.promise`) draws from them.
 """
 
 from __future__ import annotations
@@ -29,29 +22,24 @@ import numpy as np
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.formats.write_tables import people_table
-from lasca.review.decisions import Decision
-from lasca.review.items import Area, Reading, distance, find_items
+from lasca.review.experience import Experience, traits_of
+from lasca.review.items import Area, Reading, find_items
 from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
 __all__ = [
     "REASONS",
-    "Experience",
     "Item",
     "Queue",
-    "found_errors",
     "make_queue",
     "order_by",
     "ranked",
     "rows",
-    "traits_of",
     "wordless",
     "words_of",
     "write_queue",
 ]
 
-K = 5.0
-"""So many errors, found as expected, are believed beforehand of every trait."""
 SETTLES = 0.25
 """The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
 REASONS: Mapping[str, str] = {
@@ -65,53 +53,6 @@ REASONS: Mapping[str, str] = {
 }
 COSTS: Mapping[str, float] = {"label": 1.0, "borders": 1.0, "whether": 1.0, "reading": 1.0, "missed": 1.0}
 """Work per kind of question, in plain decisions; all alike until somebody has timed people."""
-
-
-def traits_of(area: Area, question: str) -> tuple[str, ...]:
-    """Return what an item shares with others, so that deciding those says something about it."""
-    types = sorted({kind for reading in area.readings[:2] for _, _, kind in reading})
-    most = max(len(voters) for voters in area.voters)
-    return (f"{len(area.voters[0])} and {most} of {area.n_voters}", " ".join(types), question)
-
-
-def found_errors(area: Area, readings: Iterable[Reading]) -> int:
-    """Return how many errors a decision found in what was inferred; of several readings the nearest counts."""
-    found = min((distance(area.readings[0], tuple(sorted(r))) for r in readings), default=0)
-    return min(found, 1) if area.kind == "token" else found
-
-
-class Experience:
-    """Errors found and expected, by trait."""
-
-    def __init__(self, lessons: Iterable[tuple[tuple[str, ...], float, float]] = ()) -> None:
-        """Learn from lessons: the traits of a decided item, the errors expected, and those found."""
-        rows = [(traits, expected, found) for traits, expected, found in lessons]
-        self._factors: list[dict[str, float]] = []
-        for place in range(max((len(traits) for traits, _, _ in rows), default=0)):
-            expected: dict[str, float] = {}
-            found: dict[str, float] = {}
-            for traits, usual, errors in rows:
-                trait = traits[place]
-                expected[trait] = expected.get(trait, K) + usual * self.factor(traits)
-                found[trait] = found.get(trait, K) + errors
-            self._factors.append({trait: found[trait] / expected[trait] for trait in found})
-
-    @classmethod
-    def of(cls, decisions: Iterable[Decision]) -> Experience:
-        """Learn from decisions of the queue (audits, and decisions made elsewhere, do not say what was expected)."""
-        return cls(_lesson(d.shown) for d in decisions if "lesson" in d.shown)
-
-    def factor(self, traits: tuple[str, ...]) -> float:
-        """Return by what to multiply the errors expected of an item with these traits."""
-        made = 1.0
-        for trait, known in zip(traits, self._factors):
-            made *= known.get(trait, 1.0)
-        return made
-
-
-def _lesson(shown: dict[str, Any]) -> tuple[tuple[str, ...], float, float]:
-    traits, expected, found = shown["lesson"]
-    return tuple(map(str, traits)), float(expected), float(found)
 
 
 @dataclass(frozen=True)
@@ -192,7 +133,7 @@ def make_queue(
 def ranked(queue: Queue, experience: Experience | None = None) -> Queue:
     """Rank items anew, by what decisions taught so far; nothing else about them changes."""
     learned = experience or Experience()
-    errors = [item.area.errors * learned.factor(item.traits) for item in queue.items]
+    errors = [learned.errors(item.area, item.traits) for item in queue.items]
     place = np.array([(item.area.start, item.area.sequence) for item in queue.items], np.int64).reshape(-1, 2).T
     groups: dict[str, list[int]] = {}
     for i in np.lexsort((*place, -np.array(errors))).tolist():

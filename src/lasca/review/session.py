@@ -18,10 +18,11 @@ import numpy as np
 
 from lasca.errors import CorpusError
 from lasca.review.decisions import Decision
+from lasca.review.experience import Lesson
 from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
-from lasca.review.queue import REASONS, Item, Queue, found_errors, words_of
+from lasca.review.queue import REASONS, Item, Queue, words_of
 from lasca.review.spans import glued, pieces
 
 __all__ = ["Session"]
@@ -289,7 +290,7 @@ class Session:
         if audit:
             shown["unit"] = item.id
         elif item.errors and readings:
-            shown["lesson"] = [item.traits, area.errors, found_errors(area, readings)]
+            shown["lesson"] = Lesson.of(area, item.traits, readings).plain()
         kept = tuple(tuple(sorted(r)) for r in dict.fromkeys(tuple(r) for r in readings))
         return Decision(
             self._fit.corpus.sequence_ids[area.sequence], start, stop, kept, who=who, audit=audit,
