@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lasca.tagger.base import TAGGERS, Tagger, load_tagger, tagger_class
+from lasca.tagger.base import TAGGERS, Examples, Tagger, load_tagger, tagger_class
 from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.hmm_tagger import HmmTagger
 from lasca.tagger.quality import Choice, choose_tagger, model_card
@@ -24,6 +24,7 @@ __all__ = [
     "BiLstmCrfTagger",
     "Choice",
     "CrfTagger",
+    "Examples",
     "HmmTagger",
     "SequenceTagger",
     "TaggedText",
