@@ -14,6 +14,7 @@ import pytest
 
 import lasca
 from lasca.corpus import CrowdCorpus
+from lasca.errors import ModelError
 from lasca.testing import ContractError, check_truth_model, small_crowd
 from lasca.truth import Posterior, Truth, TruthModel, Votes
 
@@ -160,6 +161,38 @@ class Counts(Broken):
 class Fixed(Broken):
     def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
         return Posterior(np.ones((votes.n_tokens, 3)) / 3)
+
+
+class Given(Broken):
+    """Gives back what it was made with, whatever that is."""
+
+    def __init__(self, *, made: Any = None) -> None:
+        self.made = made
+
+    def _infer(self, corpus: CrowdCorpus, votes: Votes, progress: Any) -> Posterior:
+        made: Posterior = self.made
+        return made
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (np.ones((2, 2)), r"loud must give back a lasca.truth.Posterior \(got: ndarray\)"),
+        (None, r"Posterior"),
+        (Posterior(np.ones((2, 3))), r"loud must give \(3, 2\) probabilities, a row for each token \(got: \(2, 3\)\)"),
+        (Posterior(np.array([[1.0, 0.5], [0.5, -0.5], [1.0, 0.0]])), r"below 0 \(got: -0.5\)"),
+    ],
+)
+def test_what_a_model_gives_back_is_checked(made: Any, message: str) -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b", "c"]], {"ann": [["X", "O", "O"]], "bob": [["X", "X", "O"]]})
+    with pytest.raises(ModelError, match=message):
+        Given(made=made).fit(corpus)
+
+
+def test_probabilities_need_not_add_up_to_one() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"ann": [["X", "O"]], "bob": [["X", "X"]]}, labels=["O", "X"])
+    truth = Given(made=Posterior([[0.0, 2.0], [1.0, 1.0]])).fit(corpus)
+    assert truth.proba.tolist() == [[0.0, 1.0], [0.5, 0.5]]
 
 
 class Claims(Broken):

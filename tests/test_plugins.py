@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from lasca import formats, plugins
-from lasca.errors import LascaWarning, PluginError
+from lasca.errors import LascaWarning, ParameterError, PluginError
 from lasca.plugins import Registry
+from lasca.tagger import TAGGERS, Examples, Tagger
 
 
 def registry(monkeypatch: pytest.MonkeyPatch, **points: str) -> Registry[Any]:
@@ -57,3 +58,47 @@ class Odd:
     @staticmethod
     def sniff(files: object) -> float:
         return 1 / 0
+
+    @staticmethod
+    def read(files: object) -> list[str]:
+        return ["no corpus"]
+
+
+def test_a_reader_of_a_plug_in_must_return_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = formats.Reader("odd", "tests.test_plugins:Odd", plugin=True)
+    monkeypatch.setattr("lasca.formats.choose.load_object", lambda reference: Odd)
+    with pytest.raises(PluginError, match=r"plug-in for odd must return a CrowdCorpus \(got: list\)"):
+        reader([])
+
+
+def test_a_format_that_cannot_be_loaded_says_why_when_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Registry("lasca.things", formats.READERS.built_in, formats.choose.reader_of, "format")
+    found = [EntryPoint("half", f"{__name__}:Half", "lasca.things")]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: found)
+    monkeypatch.setattr(formats, "READERS", broken)
+    with pytest.raises(PluginError, match=r"'half' of a plug-in cannot be loaded: .* has read, but no sniff"):
+        formats.read("here.half", "half")
+    with (
+        pytest.warns(LascaWarning, match="has read, but no sniff"),
+        pytest.raises(ParameterError, match="format must be"),
+    ):
+        formats.read("here.half", "haf")
+
+
+class Half:
+    read = Odd.read
+
+
+def test_a_tagger_without_save_is_refused_before_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    taggers = Registry("lasca.things", {}, TAGGERS.make, "text model")
+    found = [EntryPoint("brief", f"{__name__}:Brief", "lasca.things")]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: found)
+    with pytest.raises(PluginError, match="Brief has no save, load"):
+        taggers["brief"]
+
+
+class Brief(Tagger):
+    kind = "brief"
+
+    def _learn(self, examples: Examples, progress: Any) -> None:
+        pass

@@ -17,9 +17,13 @@ from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.choose import Reader, Writer, read_any, reader_of, writer_of
 from lasca.formats.layers import Layers, refuse_layers
+from lasca.formats.outcome import Outcome
 from lasca.plugins import Registry
 
-__all__ = ["READERS", "WRITERS", "Layers", "Reader", "SourceFile", "Writer", "files_of", "read", "read_layers", "write"]
+__all__ = [
+    "READERS", "WRITERS", "Layers", "Outcome", "Reader", "SourceFile", "Writer", "files_of", "read", "read_layers",
+    "write",
+]  # fmt: skip
 
 GROUP = "lasca.formats"  # the entry points of plug-ins: see `lasca.plugins`
 READERS: Registry[Reader] = Registry(

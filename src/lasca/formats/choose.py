@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, free_text
-from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, excerpt
+from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, PluginError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.layers import Layers
@@ -65,6 +65,9 @@ class Reader:
         """Read files, after checking the names of the options."""
         self.check(options)
         result: CrowdCorpus = self._load().read(files, **options)
+        if self.plugin and not isinstance(result, (CrowdCorpus, Layers)):
+            said = f"read of the plug-in for {self.name} must return a CrowdCorpus"
+            raise PluginError(said, where=self.module, got=type(result).__name__)
         return result
 
     def sniff(self, files: Sequence[SourceFile]) -> float:
@@ -145,7 +148,11 @@ class Writer:
 def reader_of(name: str, reference: str) -> Reader | None:
     """Make a reader of a plug-in, if it reads."""
     found = load_object(reference)
-    return Reader(name, reference, plugin=True) if hasattr(found, "read") and hasattr(found, "sniff") else None
+    if not hasattr(found, "read"):
+        return None
+    if not hasattr(found, "sniff"):
+        raise TypeError(f"{reference} has read, but no sniff: from 0 to 1, how much files look like its own")
+    return Reader(name, reference, plugin=True)
 
 
 def writer_of(name: str, reference: str) -> Writer | None:
@@ -181,8 +188,11 @@ def read_any(
     encoding: str | None = None,
 ) -> CrowdCorpus:
     """Read a source as a named or detected format, and see to its tags."""
-    if format != "auto" and format not in readers:
-        raise ParameterError("format", format, f"'auto' or one of {', '.join(readers)}")
+    if format != "auto":
+        try:
+            readers[format]  # one of a plug-in that cannot be loaded says why
+        except KeyError:
+            raise ParameterError("format", format, f"'auto' or one of {', '.join(readers)}") from None
     bad: list[str] = []
     dress = ""
     if not _is_paths(source):

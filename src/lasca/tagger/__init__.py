@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lasca.tagger.base import TAGGERS, Tagger, load_tagger, tagger_class
+from lasca.tagger.base import TAGGERS, Examples, Tagger, load_tagger, tagger_class
 from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.hmm_tagger import HmmTagger
 from lasca.tagger.quality import Choice, choose_tagger, model_card
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lasca.tagger.neural.transformer import TransformerTagger
 
 __all__ = [
-    "TAGGERS", "BiLstmCrfTagger", "Choice", "CrfTagger", "HmmTagger", "SequenceTagger", "TaggedText", "Tagger",
-    "TransformerTagger", "choose_tagger", "load_tagger", "model_card", "tag_texts", "tagger_class",
+    "TAGGERS", "BiLstmCrfTagger", "Choice", "CrfTagger", "Examples", "HmmTagger", "SequenceTagger", "TaggedText",
+    "Tagger", "TransformerTagger", "choose_tagger", "load_tagger", "model_card", "tag_texts", "tagger_class",
 ]  # fmt: skip
 
 _NEURAL = {"BiLstmCrfTagger": "bilstm-crf", "TransformerTagger": "transformer"}

@@ -45,7 +45,10 @@ def _plugin(name: str, reference: str) -> str | None:
     found = load_object(reference)
     if hasattr(found, "prepare") and not hasattr(found, "predict_proba"):
         return None
-    return checked_class(reference, Tagger, "kind", name)
+    checked_class(reference, Tagger, "kind", name)
+    if missing := [x for x in ("_learn", "save", "load") if getattr(found, x, None) is getattr(Tagger, x, None)]:
+        raise TypeError(f"{reference} has no {', '.join(missing)}")  # now, and not after it was trained
+    return reference
 
 
 TAGGERS: Registry[str] = Registry(

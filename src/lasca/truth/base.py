@@ -34,7 +34,7 @@ class Posterior:
     """What a model's inference gives back; `TruthModel.fit` makes a Truth of it."""
 
     proba: Any
-    """(n_tokens, n_labels), which `fit` may write to; None: they are elsewhere, a part for each block."""
+    """(n_tokens, n_labels), which `fit` may write to and makes add up to 1; None: they are in parts elsewhere."""
     confusion: Array | None = None
     """(n_annotators, n_labels, n_labels), or None: then it is counted from `proba`."""
     labels: Array | None = None
@@ -122,7 +122,10 @@ class TruthModel(Estimator, ABC):
             posterior = model._infer(cast(CrowdCorpus, corpus), votes, progress or _silent)
         else:
             posterior = model._update(cast(CrowdCorpus, corpus), votes, history, progress or _silent)
+        if not isinstance(posterior, Posterior):
+            raise ModelError(f"{self.name} must give back a lasca.truth.Posterior", got=type(posterior).__name__)
         if posterior.tally is None:
+            _check_proba(self.name, posterior.proba, (votes.n_tokens, votes.n_labels))
             posterior = _finished_whole(votes, posterior, is_fresh=history is None)
         said = check_end(posterior.diagnostics) + posterior.warnings + ignored + _forgotten(history, corpus)
         return _truth(self, corpus, votes, replace(posterior, warnings=said))
@@ -266,6 +269,15 @@ def _without(what: str) -> str:
         "update": "Fit without history=, or take another model (lasca.truth.supporting('update'))",
         "engine": "Leave engine at None: threads; or take another model (lasca.truth.supporting('engine'))",
     }[what]
+
+
+def _check_proba(name: str, proba: Any, shape: tuple[int, int]) -> None:
+    """Say what is wrong with the probabilities of a model, before kernels run over them."""
+    found = np.asarray(proba)
+    if found.shape != shape:
+        raise ModelError(f"{name} must give {shape} probabilities, a row for each token", got=found.shape)
+    if found.min() < 0:
+        raise ModelError(f"{name} gave a probability below 0", got=float(found.min()))
 
 
 def _finished_whole(votes: Votes, posterior: Posterior, *, is_fresh: bool) -> Posterior:
