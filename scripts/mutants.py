@@ -564,6 +564,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED, help="which mutants are drawn")
     parser.add_argument("-n", type=int, default=10**9, help="how many")
     parser.add_argument("--only", choices=[*ROOMS], help="run: mutants of one room")
+    parser.add_argument("--quick", action="store_true", help="leave those for later that are run on import")
     parser.add_argument("--seconds", type=float, default=25.0, help="of tests, as the map timed them, for each mutant")
     parser.add_argument("--tests", nargs="+", default=[], help="again: these test files as they are now, and no others")
     asked = parser.parse_intermixed_args()
@@ -613,7 +614,7 @@ def run(room: Path, asked: argparse.Namespace) -> None:
     those = [(where, m) for where, m in mutants(seen.source, asked.seed) if is_wanted(where, m)]
     plain = {mutant for _, mutant in those if judge.is_plain(mutant)}
     try:
-        work([(where, m) for where, m in those if m not in plain and asked.what != "check"])
+        work([(where, m) for where, m in those if m not in plain and asked.what != "check" and not asked.quick])
 
         def rest(bench: Bench) -> None:
             judge.bench = bench
