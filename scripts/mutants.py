@@ -563,7 +563,7 @@ def main() -> None:
     parser.add_argument("--counted", type=Path, help="map: the folder in which `make coverage` wrote what it saw")
     parser.add_argument("--seed", type=int, default=SEED, help="which mutants are drawn")
     parser.add_argument("-n", type=int, default=10**9, help="how many")
-    parser.add_argument("--only", choices=[*ROOMS], help="run: mutants of one room")
+    parser.add_argument("--only", nargs="+", choices=[*ROOMS], default=[*ROOMS], help="run: of these rooms")
     parser.add_argument("--quick", action="store_true", help="leave those for later that are run on import")
     parser.add_argument("--seconds", type=float, default=25.0, help="of tests, as the map timed them, for each mutant")
     parser.add_argument("--tests", nargs="+", default=[], help="again: these test files as they are now, and no others")
@@ -587,7 +587,7 @@ def run(room: Path, asked: argparse.Namespace) -> None:
     def is_wanted(where: str, mutant: Mutant) -> bool:
         old = results.read().get(mutant.name)
         if asked.what == "run":
-            return old is None and asked.only in (None, where)
+            return old is None and where in asked.only
         if asked.what == "again":
             return old is not None and not old["by"] and any(name in mutant.name for name in asked.names or [""])
         return True
