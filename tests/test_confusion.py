@@ -66,6 +66,7 @@ def test_from_golds_equals_the_formula() -> None:
     labels = [{int(a), int(b)} - {-1} for a, b in zip(first, second)]
     np.testing.assert_allclose(found.matrix, by_hand(labels, 4), rtol=1e-12)
     assert found.counts["with two labels"] == sum(len(s) == 2 for s in labels)
+    assert found.counts["tokens"] == sum(len(s) > 0 for s in labels)
     with pytest.raises(CorpusError, match="no gold of that name"):
         LabelConfusion.from_golds(corpus, "one", "three")
 
