@@ -45,8 +45,8 @@ test-torch: .venv-torch/.done  ## the taggers with a network, and the spaCy comp
 	LASCA_TORCH=1 .venv-torch/bin/python -m pytest tests/neural tests/test_tagger_spacy.py
 
 coverage: .venv/.test .venv/.browser .venv-torch/.done  ## lines of src/ that the tests run, but for compiled kernels
-	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/python -m coverage run -m pytest -q -n $(JOBS) --dist loadfile
+	rm -rf build/coverage && mkdir -p build/coverage/seen
+	SEEN=build/coverage/seen PYTHONPATH=$(CURDIR)/scripts $(BIN)/python -m coverage run --source=tests -m pytest -q -n $(JOBS) --dist loadfile -p tests_seen
 	.venv-torch/bin/python -m pip install --quiet --disable-pip-version-check 'coverage>=7.10'
 	LASCA_TORCH=1 .venv-torch/bin/python -m coverage run -m pytest -q tests/neural tests/test_tagger_spacy.py
 	$(BIN)/python -m coverage combine --quiet
@@ -67,8 +67,8 @@ fuzz-long: .venv/.test  ## 200,000 mutated inputs per reader and 20,000 requests
 
 mutants: .venv/.test  ## 400 random mutants, each against the tests that run its line: half an hour
 	$(BIN)/python scripts/mutants.py map
-	$(BIN)/python scripts/mutants.py run
-	$(BIN)/python scripts/mutants.py table
+	$(BIN)/python scripts/mutants.py run $(if $(SEED),--seed $(SEED))
+	$(BIN)/python scripts/mutants.py table $(if $(SEED),--seed $(SEED))
 
 lint: .venv-lint/.done
 	.venv-lint/bin/ruff check .

@@ -6,10 +6,10 @@
     python scripts/mutants.py check [-n N]    the same with nothing changed, of N mutants: no test may fail
     python scripts/mutants.py table           how many were killed, by room; who survived
 
-Mutants are drawn by a fixed seed from all places where a change of `mutate.py` fits, so many of each room. For each
-only tests that run its line are run (of lines that are run on import: all tests of its function or file; of a kernel,
-which coverage cannot see: all that run a line which names it, or a kernel that calls it), the most special and fastest
-first, to the first failure, at most `--seconds` of them: a survivor has survived these. A mutant that cannot be
+Mutants are drawn by a seed (`--seed`) from all places where a change of `mutate.py` fits, so many of each room. For
+each only tests that run its line are run (of lines that are run on import: all tests of its function or file; of a
+kernel, which coverage cannot see: all that run a line which names it, or a kernel that calls it), the most special and
+fastest first, to the first failure, at most `--seconds` of them: a survivor has survived these. A mutant that cannot be
 imported, crashes or hangs is killed. A test that kills is run once with nothing changed, too: if it fails there, it
 does not count.
 
@@ -18,8 +18,9 @@ code before it runs tests; the file in the tree is changed, too, for processes t
 that can reach the change is taken from the cache of compiled code. Changes outside of functions, and of functions that
 are run on import, are judged first, by processes that have imported nothing of LASCA yet.
 
-The room (default: /tmp/lasca-mutants) has a copy of the tree, the map, the kernels, and `results.json`. Several
-processes can `map`, and `run`, at once: each takes what no other has taken.
+The room (default: /tmp/lasca-mutants) has a copy of the tree, the map, the kernels, and `results-SEED.json`. Several
+processes can `map`, and `run`, at once: each takes what no other has taken. `make coverage` sees all that the map has:
+`map --counted build/coverage/seen` takes it from there.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from mutate import ROOMS, Mutant, mutants, named
+from mutate import ROOMS, SEED, Mutant, mutants, named
 
 NOT_RUN = ("browser", "reproduce", "docs", "crowds_bench", "plugin.py", "environment")  # test files that take too long
 HANGS = 180.0
@@ -67,10 +68,10 @@ class Seen:
         for file in sorted((room / "seen").glob("seconds.*.json"), key=lambda file: file.stat().st_mtime):
             part = CoverageData(str(file.parent / file.name.replace("seconds", "coverage").removesuffix(".json")))
             part.read()
-            self.data.update(part)
+            mapped = Path(os.path.commonpath(list(part.measured_files())))  # the tree it was seen in
+            self.data.update(part, map_path=lambda path, mapped=mapped: str(self.tree / Path(path).relative_to(mapped)))
             self.seconds |= json.loads(file.read_text("utf-8"))
-        self.seconds = {test: max(took, 0.01) for test, took in self.seconds.items() if took < 1000}
-        self.mapped = Path(os.path.commonpath(list(self.data.measured_files())))  # the tree that was mapped
+        self.seconds = {test: max(took, 0.01) for test, took in self.seconds.items() if took < 1000 and is_run(test)}
         self.lines: dict[Path, dict[int, set[str]]] = {}
         self.kernels = Kernels(self.source / "kernels")
         self.naming = self._naming()
@@ -120,10 +121,7 @@ class Seen:
 
     def _lines(self, path: Path) -> dict[int, set[str]]:
         if path not in self.lines:
-            self.lines[path] = {
-                line: set(tests)
-                for line, tests in self.data.contexts_by_lineno(str(self.mapped / path.relative_to(self.tree))).items()
-            }
+            self.lines[path] = {line: set(tests) for line, tests in self.data.contexts_by_lineno(str(path)).items()}
         return self.lines[path]
 
     def _naming(self) -> dict[str, list[tuple[Path, int]]]:
@@ -484,11 +482,11 @@ def environment(room: Path, tree: Path) -> dict[str, str]:
     }
 
 
-def make_map(room: Path, changed: list[str], parts: int = 24) -> None:
+def make_map(room: Path, changed: list[str], counted: Path | None, parts: int = 24) -> None:
     """Copy the tree and run the suite once, in parts, with the plug-in that notes which test runs which line.
 
     Of test files that `changed` only these are run, in the tree that is there, with the tests as they are now: the
-    sources stay as the mutants were drawn from them.
+    sources stay as the mutants were drawn from them. What `make coverage` has `counted` need not be run again.
     """
     (room / "seen").mkdir(parents=True, exist_ok=True)
     leave = shutil.ignore_patterns("__pycache__", ".*", "build", "dist")
@@ -501,6 +499,9 @@ def make_map(room: Path, changed: list[str], parts: int = 24) -> None:
                 shutil.copytree(ROOT, room / "new", ignore=leave, dirs_exist_ok=True)
                 (room / "new").rename(room / "tree")
         groups = {str(part): test_files(room / "tree")[part::parts] for part in range(parts)}
+        if counted is not None:
+            shutil.copytree(counted, room / "seen", dirs_exist_ok=True)
+            groups = {}
     given = os.environ | environment(room, room / "tree") | {"SEEN": str(room / "seen")}
     given["PYTHONPATH"] += f":{ROOT / 'scripts'}:{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests_seen", "-p", "no:cacheprovider"]
@@ -513,7 +514,12 @@ def make_map(room: Path, changed: list[str], parts: int = 24) -> None:
 def test_files(tree: Path) -> list[str]:
     """Return the test files of a tree that are run."""
     files = sorted(str(file.relative_to(tree)) for file in (tree / "tests").glob("test_*.py"))
-    return [file for file in files if not any(word in file for word in NOT_RUN)]
+    return [file for file in files if is_run(file)]
+
+
+def is_run(test: str) -> bool:
+    """Return whether a test, or a file of tests, is quick enough."""
+    return not any(word in test.split("::")[0] for word in NOT_RUN)
 
 
 @contextmanager
@@ -530,10 +536,10 @@ def claimed(file: Path) -> Iterator[bool]:
 
 
 class Results:
-    """What became of each mutant: results.json, that several processes write."""
+    """What became of each mutant: a file that several processes write."""
 
-    def __init__(self, room: Path) -> None:
-        self.file, self.lock = room / "results.json", room / "results.lock"
+    def __init__(self, room: Path, seed: int) -> None:
+        self.file, self.lock = room / f"results-{seed}.json", room / f"results-{seed}.lock"
 
     def read(self) -> dict[str, dict[str, Any]]:
         """Return all of them."""
@@ -554,16 +560,19 @@ def main() -> None:
     parser.add_argument("what", choices=["map", "run", "again", "check", "table"])
     parser.add_argument("names", nargs="*", help="map: test files; again: parts of the names of mutants")
     parser.add_argument("--room", type=Path, default=Path("/tmp/lasca-mutants"))
+    parser.add_argument("--counted", type=Path, help="map: the folder in which `make coverage` wrote what it saw")
+    parser.add_argument("--seed", type=int, default=SEED, help="which mutants are drawn")
     parser.add_argument("-n", type=int, default=10**9, help="how many")
-    parser.add_argument("--only", choices=[*ROOMS], help="run: mutants of one room")
+    parser.add_argument("--only", nargs="+", choices=[*ROOMS], default=[*ROOMS], help="run: of these rooms")
+    parser.add_argument("--quick", action="store_true", help="leave those for later that are run on import")
     parser.add_argument("--seconds", type=float, default=25.0, help="of tests, as the map timed them, for each mutant")
     parser.add_argument("--tests", nargs="+", default=[], help="again: these test files as they are now, and no others")
     asked = parser.parse_intermixed_args()
     room = asked.room.resolve()
     if asked.what == "map":
-        make_map(room, asked.names)
+        make_map(room, asked.names, asked.counted)
     elif asked.what == "table":
-        table(Results(room).read())
+        table(Results(room, asked.seed).read())
     else:
         run(room, asked)
 
@@ -572,13 +581,13 @@ def run(room: Path, asked: argparse.Namespace) -> None:
     """Judge the mutants that are asked for."""
     os.environ.update(environment(room, room / "at" / str(os.getpid()) / "tree"))
     load_all()
-    seen, results = Seen(room), Results(room)
+    seen, results = Seen(room), Results(room, asked.seed)
     judge = Judge(room, seen, asked.seconds, asked.tests)
 
     def is_wanted(where: str, mutant: Mutant) -> bool:
         old = results.read().get(mutant.name)
         if asked.what == "run":
-            return old is None and asked.only in (None, where)
+            return old is None and where in asked.only
         if asked.what == "again":
             return old is not None and not old["by"] and any(name in mutant.name for name in asked.names or [""])
         return True
@@ -602,10 +611,10 @@ def run(room: Path, asked: argparse.Namespace) -> None:
             flush=True,
         )
 
-    those = [(where, m) for where, m in mutants(seen.source) if is_wanted(where, m)]
+    those = [(where, m) for where, m in mutants(seen.source, asked.seed) if is_wanted(where, m)]
     plain = {mutant for _, mutant in those if judge.is_plain(mutant)}
     try:
-        work([(where, m) for where, m in those if m not in plain and asked.what != "check"])
+        work([(where, m) for where, m in those if m not in plain and asked.what != "check" and not asked.quick])
 
         def rest(bench: Bench) -> None:
             judge.bench = bench

@@ -71,7 +71,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """Return what it is known by in results.json."""
+        """Return what it is known by among the results."""
         return f"{self.file}:{self.line}:{self.begin}-{self.end} {self.kind} {self.new}"
 
     def applied(self, text: str) -> tuple[str, str]:
@@ -237,9 +237,9 @@ def is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def mutants(source: Path) -> list[tuple[str, Mutant]]:
-    """Return the mutants of all rooms in their fixed order, each with its room."""
-    rng = random.Random(SEED)
+def mutants(source: Path, seed: int) -> list[tuple[str, Mutant]]:
+    """Return the mutants of all rooms in the order of a seed, each with its room."""
+    rng = random.Random(seed)
     chosen = []
     for room, (patterns, wanted) in ROOMS.items():
         files = sorted({file for pattern in patterns for file in source.glob(pattern)})

@@ -66,6 +66,9 @@ def test_from_golds_equals_the_formula() -> None:
     labels = [{int(a), int(b)} - {-1} for a, b in zip(first, second)]
     np.testing.assert_allclose(found.matrix, by_hand(labels, 4), rtol=1e-12)
     assert found.counts["with two labels"] == sum(len(s) == 2 for s in labels)
+    assert found.counts["tokens"] == sum(len(s) > 0 for s in labels)
+    with pytest.raises(TypeError):
+        found.counts["tokens"] = 1  # type: ignore[index]
     with pytest.raises(CorpusError, match="no gold of that name"):
         LabelConfusion.from_golds(corpus, "one", "three")
 
@@ -94,7 +97,7 @@ def test_matrix_is_symmetric_with_an_empty_diagonal_and_frozen(corpus: CrowdCorp
 @pytest.mark.parametrize(
     "matrix",
     [
-        np.eye(2), np.zeros((2, 3)), np.array([[0, 0.5], [0.1, 0]]), np.array([[0, 2.0], [2, 0]]),
+        np.eye(2), np.zeros((2, 3)), np.zeros((3, 3)), np.array([[0, 0.5], [0.1, 0]]), np.array([[0, 2.0], [2, 0]]),
         np.array([[0, np.nan], [np.nan, 0]]), np.array([[0, -0.1], [-0.1, 0]]),
     ],
 )  # fmt: skip

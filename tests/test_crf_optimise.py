@@ -197,14 +197,17 @@ def test_no_iterations_leave_the_start_as_it_is() -> None:
 def test_callback_stops() -> None:
     features, _ = from_attributes(toy()[0])
     seen: list[int] = []
+    values: list[float] = []
 
     def stop(now: crf.Iteration, weights: crf.Weights) -> bool:
         seen.append(now.iteration)
+        values.append(now.objective)
         assert weights.vector.shape == (weights.space.size,)
         return now.iteration == 3
 
     weights = crf.fit(features, toy()[2], 4, callback=stop)
     assert seen == [1, 2, 3]
+    assert values == list(weights.trace[1:])
     assert not weights.converged
 
 

@@ -353,6 +353,13 @@ def test_other_columns_are_metadata_or_counted() -> None:
     assert corpus.load_report.counts["columns left out (pos)"] == 1
 
 
+def test_of_rows_that_differ_about_their_text_the_first_counts_and_the_others_are_counted() -> None:
+    rows = [row(who, ["O", "O", "O"]) | {"genre": genre} for who, genre in (("a", "news"), ("b", "law"), ("c", "news"))]
+    corpus = read(*rows)
+    assert list(corpus.metadata["genre"]) == ["news"]
+    assert corpus.load_report.counts["second values of genre"] == 1
+
+
 def test_entities_come_before_parts_of_speech(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = {"id": "1", "tokens": ["Ada", "left"], "upos": ["PROPN", "VERB"], "label": "news"}

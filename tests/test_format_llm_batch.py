@@ -256,6 +256,8 @@ def test_prompts_of_one_model_are_a_family(corpus: CrowdCorpus, guide: Path) -> 
     found = read(corpus, openai(first, spans()), openai(second, spans(("Ada", "PER"))))
     assert found.n_annotators == 3
     assert found.families == (None, "gpt", "gpt")
+    alone = read(corpus, openai(first, spans()))
+    assert not any(alone.families or ())  # a family is several
 
 
 def pieces(*pairs: tuple[str, float], **rivals: dict[str, float]) -> dict[str, Any]:

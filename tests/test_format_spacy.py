@@ -129,6 +129,12 @@ def test_a_request_without_a_list_of_answers(answers: object) -> None:
         sagemaker.read(source("x.json", json.dumps([row]).encode()))
 
 
+def test_a_paragraph_that_is_none_is_named() -> None:
+    data = json.dumps([{"id": 1, "paragraphs": ["Ada ran"]}]).encode()
+    with pytest.raises(FormatError, match=r"x\.json.*a paragraph must be an object.*'Ada ran'"):
+        spacy_docs.read(source("x.json", data))
+
+
 def test_a_folder_of_json_is_known_whatever_its_files_are_called() -> None:
     def data(tag: str) -> bytes:
         words = [{"id": 0, "orth": "Ada", "ner": tag}, {"id": 1, "orth": "ran", "ner": "O"}]

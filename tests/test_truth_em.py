@@ -47,6 +47,14 @@ def test_it_stops_when_the_rise_is_small() -> None:
     assert len(looser.trace) < len(found.trace)
 
 
+def test_the_tolerance_is_per_unit_of_scale() -> None:
+    """Rises 8, 4, 2, 1, …: with a tolerance of 0.1 for each of 30 the one of 2 is the first that is too small."""
+    for scale, tol in ((30.0, 0.1), (1.0, 3.0)):
+        done = learn.run_from(16.0, lambda left: (left / 2, -left), max_iter=50, tol=tol, scale=scale)
+        assert done.converged
+        assert done.trace.tolist() == [-16.0, -8.0, -4.0, -2.0]
+
+
 def test_without_tolerance_it_runs_to_the_end() -> None:
     found = run(restarts=1, tol=0)
     assert len(found.trace) == 30
