@@ -75,6 +75,10 @@ def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type
     (tmp_path / "none.jsonl").write_text('{"id": 1, "text": "Bank of Rome", "label": []}\n', "utf-8")
     assert lasca_("inspect", tmp_path / "none.jsonl", "-f", "doccano") == 0
     assert "warning: nobody labelled anything in it" in capsys.readouterr().err
+    (tmp_path / "my gold.conllu").write_text("1\tRome\tRome\tPROPN\t_\t_\t0\troot\t_\t_\n\n", "utf-8")
+    assert lasca_("inspect", tmp_path / "my gold.conllu") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"lasca train '{tmp_path / 'my gold.conllu'}' --gold gold -o tagger" in said  # to be pasted
 
 
 def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]

@@ -67,6 +67,10 @@ def test_budget_and_the_most_for_one() -> None:
     new = assign(corpus, truth, 5, annotators=["somebody new"])
     assert {a.annotator for a in new} == {"somebody new"}
     assert len({a.document for a in new}) == 5
+    two = assign(corpus, truth, 6, annotators=["anna", "ben"])  # who are worth the same have the same to do
+    assert [a.annotator for a in two].count("anna") == 3
+    one = {d: {a.annotator for a in two if a.document == d} for d in {a.document for a in two}}
+    assert sum(map(len, one.values())) == 6  # nobody has a document twice
     with pytest.raises(ParameterError):
         assign(corpus, truth, 0)
 
@@ -87,4 +91,9 @@ def test_the_command_writes_three_files(
     assert "there are no more" not in capsys.readouterr().err
     words = ["next", folder, "-o", tmp_path / "all", "--budget", 1000, "--annotators", "somebody new", "--most", 3]
     assert run(*map(str, words), monkeypatch=monkeypatch) == 0
-    assert "there are no more" in capsys.readouterr().err
+    assert "there are no more (1,000 were asked for)" in capsys.readouterr().err
+    words = ["next", folder, "-o", tmp_path / "two", "--budget", 1000, "--annotators", "anna,ben"]
+    assert run(*map(str, words), monkeypatch=monkeypatch) == 0
+    rows = [json.loads(line) for line in (tmp_path / "two" / "next.jsonl").read_text(encoding="utf-8").splitlines()]
+    documents = {row["document"] for row in rows}
+    assert f"{len(documents)} documents for 2 annotators, {len(rows)} votes: " in capsys.readouterr().out

@@ -218,15 +218,16 @@ def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Ca
 
 
 def test_the_same_for_all_alike_shows_them_first(browser: Any, tmp_path: Path, serve: Callable[..., Server]) -> None:
-    tokens = [["Paris", "is", "far", "."] for _ in range(4)]
-    people = {"a": [["B-LOC", "O", "O", "O"]] * 4, "b": [["B-PER", "O", "O", "O"]] * 4}
+    n = 60  # more than the list shows at once: a list that scrolls must not take the key
+    tokens = [["Paris", "is", "far", "."] for _ in range(n)]
+    people = {"a": [["B-LOC", "O", "O", "O"]] * n, "b": [["B-PER", "O", "O", "O"]] * n}
     corpus = CrowdCorpus.from_sequences(tokens, people)
     save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "alike")
     resize(browser, 1440)
     ready(browser, serve("--audit", "0", place=tmp_path / "alike").url)
     keys(browser, "b")
     until(lambda: browser.find_element("id", "all").get_attribute("open"))
-    assert len(browser.find_elements("css selector", "#others li")) == 3
+    assert len(browser.find_elements("css selector", "#others li")) == n - 1
     assert decided(browser) == 0
     keys(browser, ESCAPE)  # no
     until(lambda: not browser.find_element("id", "all").get_attribute("open"))
@@ -234,7 +235,7 @@ def test_the_same_for_all_alike_shows_them_first(browser: Any, tmp_path: Path, s
     keys(browser, "b")
     until(lambda: browser.find_element("id", "all").get_attribute("open"))
     keys(browser, ENTER)
-    until(lambda: decided(browser) == 4)
+    until(lambda: decided(browser) == n)
     idle(browser)
     keys(browser, "u")
     until(lambda: decided(browser) == 0)

@@ -189,7 +189,31 @@ def test_where_all_is_decided_no_error_is_expected_and_nothing_is_left_to_accept
     card = json.loads((tmp_path / "final" / "card.json").read_text("utf-8"))
     assert card["tokens_by_source"]["decided"] == corpus.n_tokens
     assert (card["expected_errors"], card["spans_and_areas"]) == (0, 0)
-    assert "1 reviewer made 60 decisions and audited 0 items" in (tmp_path / "final" / "card.md").read_text("utf-8")
+    written = (tmp_path / "final" / "card.md").read_text("utf-8")
+    assert "1 reviewer made 60 decisions and audited 0 items" in written
+    assert "nothing is left that is labelled or in doubt and that nobody looked at" in written
+
+
+def test_no_error_is_expected_in_what_was_audited(lasca_: Any, folder: Path, tmp_path: Path) -> None:
+    assert lasca_("finish", folder, "-o", tmp_path / "before") == 0
+    before = json.loads((tmp_path / "before" / "card.json").read_text("utf-8"))
+    project = Project(folder)
+    units = [project.units[u] for u in project.audits[:20]]
+    found = []
+    for u in units:
+        base, end = project.corpus.offsets[u.sequence : u.sequence + 2].tolist()
+        spans = project.labels.of_sequence(project.truth.labels[base:end].tolist())
+        mine = tuple(s for s in spans if s[0] < u.stop and s[1] > u.start)
+        shown = {"unit": u.id, "item": f"audit {u.id}"}
+        found.append(
+            Decision(project.corpus.sequence_ids[u.sequence], u.start, u.stop, (mine,), audit=True, shown=shown)
+        )
+    project.log.add(found)
+    assert lasca_("finish", folder, "-o", tmp_path / "after") == 0
+    after = json.loads((tmp_path / "after" / "card.json").read_text("utf-8"))
+    spans_audited = sum(bool(d.readings[0]) for d in found)
+    assert after["spans_and_areas"] == before["spans_and_areas"] - spans_audited
+    assert after["expected_errors"] < before["expected_errors"]
 
 
 def test_a_card_has_the_warnings_of_the_last_fit_and_of_the_rest_of_the_run(folder: Path) -> None:

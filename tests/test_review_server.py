@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from lasca import simulate
 from lasca.cli.commands.review import promise_words
+from lasca.corpus import CrowdCorpus
 from lasca.pipeline.folder import save_truth
 from lasca.review.decisions import Decision
 from lasca.review.finish import _written, card_of
@@ -131,6 +132,33 @@ def test_audits_are_part_of_the_queue_and_never_known_to_the_fit(folder: Path) -
     assert project.units[unit].id == item["item"].removeprefix("audit ")
     assert wrong == item["rest"]
     assert "lesson" not in project.standing()[0].shown  # what is sure says nothing of what is asked about
+
+
+def test_an_item_that_is_audited_as_well_is_asked_once(tmp_path: Path) -> None:
+    people = {"a": [["X"]] * 6 + [["Y"]] * 2, "b": [["X"]] * 4 + [["Y"]] * 4, "c": [["X"], ["Y"]] * 4}
+    corpus = CrowdCorpus.from_sequences([[f"text{i}"] for i in range(8)], people)
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "out")
+    page = Client(tmp_path / "out", audit_every=1, refit_after=0, rank_after=0)
+
+    def names() -> list[str]:
+        return [row["item"] for row in page.get("queue", n=1000)["items"]]
+
+    def answer(name: str) -> Any:
+        spans = page.get("item", item=name)["candidates"][0]["spans"]
+        return page.post("decide", {"who": "a", "item": name, "readings": [spans]})["state"]
+
+    audits = [name for name in names() if name.startswith("audit ") and name.removeprefix("audit ") in names()]
+    before = page.get("state")
+    state = answer(audits[0])
+    assert audits[0].removeprefix("audit ") not in names()
+    assert (state["open"], state["audited"], state["waiting"]) == (before["open"] - 1, 1, 0)
+    answer(audits[1].removeprefix("audit "))
+    assert audits[1] not in names()
+    while names():
+        state = answer(names()[0])
+    assert (state["open"], state["waiting"]) == (0, 0)
+    page.post("undo", {"who": "a"})
+    assert names()
 
 
 def test_a_refit_is_the_fit_of_finish_whatever_was_fitted_before(tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ def test_mturk_at_defaults_takes_under_five_minutes(data_dir: Path, tmp_path: Pa
 
 def test_layers_are_refused_with_the_way_to_take_one(tmp_path: Path) -> None:
     """What the message about overlapping spans proposes must lead on, also from `lasca run`."""
-    path = tmp_path / "ann.jsonl"
+    path = tmp_path / "ann one.jsonl"
     path.write_text('{"id": 1, "text": "New York Times", "label": [[0, 8, "LOC"], [0, 14, "ORG"]]}\n')
-    with pytest.raises(ParameterError, match=r"2 layers.*lasca convert DATA layers --to lasca"):
+    with pytest.raises(ParameterError, match=r"2 layers.*lasca convert '.*ann one.jsonl' layers --to lasca"):
         run(path, reader={"overlap": "layers"})

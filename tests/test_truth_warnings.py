@@ -100,6 +100,7 @@ def test_an_average_of_chains() -> None:
     assert "most of this: PER, LOC. Nobody" in found(held=("PER", "LOC"))[0]
     assert "hardly any of this is true: PER, LOC. Annotators agree" in found(raised=("PER", "LOC"))[0]
     assert found(sums=(10_000, 10, 100, 15)) == ()
+    assert found(sums=(500, 1, 100, 0)) == ("the text overrules the most frequent vote on 1 token (0.2%)",)
     assert found(sums=(10_000, 11, 100, 0)) == ("the text overrules the most frequent vote on 11 tokens (0.1%)",)
     assert found(sums=(10_000, 0, 50, 8))[0].startswith(
         "the models that are averaged differ on 16% of the marked tokens"

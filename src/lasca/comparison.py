@@ -115,6 +115,7 @@ def departure_from_majority(corpus: CrowdCorpus, truth: Truth) -> tuple[str, ...
     grown = [t for t in range(votes.n_labels) if inferred[t] > RARE and inferred[t] > GROWTH * share[t]]
     return tuple(
         f"{truth.model} infers {corpus.labels[t]!r} for {inferred[t]:.0%} of the tokens although only {share[t]:.0%} "
-        "of the votes are for it: it may have become a bin for hard tokens; compare with majority vote"
+        "of the votes are for it: it may have become a bin for hard tokens; compare with majority vote "
+        "(on the command line: -m mv)"
         for t in grown
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,15 +39,17 @@ def read(
     return formats.read(data, format=format, **options)
 
 
-def one_corpus(found: Any) -> CrowdCorpus:
-    """Return what was read if it is one corpus; layers are refused, with the way to take one of them."""
+def one_corpus(found: Any, data: Any = "DATA") -> CrowdCorpus:
+    """Return what was read of `data` if it is one corpus; layers are refused, with the way to take one of them."""
     if isinstance(found, formats.Layers):
+        files = [str(path) for path in paths(data)] or ["DATA"]
+        write = f"{shlex.join(['lasca', 'convert', *files, 'layers'])} --to lasca -r overlap=layers"
         raise ParameterError(
             "overlap",
             "layers",
             "longest or first to have one corpus, which leaves out the spans that overlap others and counts them. "
-            f"Here are {len(found)} layers, each a corpus of its own: write them with lasca convert DATA layers --to "
-            "lasca -r overlap=layers, then take one after the other, layers/NAME",
+            f"Here are {len(found)} layers, each a corpus of its own: write them with {write}, then take one after the "
+            "other, layers/NAME",
         )
     corpus: CrowdCorpus = found
     return corpus

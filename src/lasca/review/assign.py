@@ -3,7 +3,8 @@
 A vote of annotator l on a token with posterior p is worth Σ_s max_t p_t Ψ^l_ts - max_t p_t, the rise of the probability
 that the best label is right (p is doubted where votes are few, `DOUBT`); a document is worth the sum over its tokens.
 Its cost is a fixed part plus its length. Batches are greedy: every vote already handed out on a document halves what a
-further one is worth there. Nobody gets what they have labelled. Somebody new is taken for an average annotator.
+further one is worth there. Nobody gets what they have labelled. Somebody new is taken for an average annotator; among
+several for whom a document is worth the same, who has the least gets it.
 Measured in docs/review-replays.md.
 """
 
@@ -116,7 +117,7 @@ def _greedy(
     per_cost: npt.NDArray[Any], value: npt.NDArray[Any], people: list[str], names: list[str],
     document: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64], budget: int, most: int | None,
 ) -> list[Assignment]:  # fmt: skip
-    heap = [(-float(per_cost[k, d]), int(d), k, 0) for k in range(len(people)) for d in np.flatnonzero(value[k] > 0)]
+    heap = [(-float(per_cost[k, d]), int(d), 0, k, 0) for k in range(len(people)) for d in np.flatnonzero(value[k] > 0)]
     heapq.heapify(heap)
     given = np.zeros(len(names), np.int64)
     had = [0] * len(people)
@@ -125,11 +126,11 @@ def _greedy(
         members.setdefault(d, []).append(s)
     made: list[Assignment] = []
     while heap and len(made) < budget:
-        _, d, k, when = heapq.heappop(heap)
+        _, d, load, k, when = heapq.heappop(heap)
         if most is not None and had[k] >= most:
             continue
-        if when < given[d]:  # votes were handed out since: it is worth less now
-            heapq.heappush(heap, (-float(per_cost[k, d]) * 0.5 ** int(given[d]), d, k, int(given[d])))
+        if when < given[d] or load < had[k]:  # since then it became worth less, or others have less to do
+            heapq.heappush(heap, (-float(per_cost[k, d]) * 0.5 ** int(given[d]), d, had[k], k, int(given[d])))
             continue
         gain = float(value[k, d]) * 0.5 ** int(given[d])
         made.append(Assignment(people[k], names[d], tuple(members[d]), int(tokens[d]), gain))

@@ -25,6 +25,7 @@ from lasca.truth import Truth
 __all__ = ["SOURCES", "card_of", "finish"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
+LOOKED_AT = (SOURCES.index("decided"), SOURCES.index("audited"))
 SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
 
@@ -113,7 +114,7 @@ def card_of(
     base = fit.corpus.offsets
     areas = [
         a for a in find_items(fit.corpus, fit.truth, everything=True)
-        if not (fit.known.source[base[a.sequence] + a.start : base[a.sequence] + a.stop] > 0).all()
+        if not np.isin(source[base[a.sequence] + a.start : base[a.sequence] + a.stop], LOOKED_AT).all()
     ]  # fmt: skip
     audited = project.audited(fit)
     wrong = sum(w for _, w in audited)
@@ -191,8 +192,11 @@ def _written(card: Mapping[str, Any]) -> str:
         + (f", {waiting:,} of which do not count because one before them was skipped" if waiting else ""),
         *([f"- second opinions: {second['areas']:,}, {second['same']:,} of which agree"] if second["areas"] else []),
         "- tokens by source: " + ", ".join(f"{name} {n:,}" for name, n in by.items()),
-        f"- errors the model expects in what was not decided: {card['expected_errors']:,.1f} in "
-        f"{count(card['spans_and_areas'], 'area')} (an expectation of the model, not a measurement)",
+        f"- errors the model expects in what nobody looked at: {card['expected_errors']:,.1f} in "
+        f"{count(card['spans_and_areas'], 'place')} that are labelled or in doubt (an expectation of the model, not a "
+        "measurement)"
+        if card["spans_and_areas"]
+        else "- nothing is left that is labelled or in doubt and that nobody looked at",
     ]
     rate = card["audited_error_rate"]
     if rate is None:

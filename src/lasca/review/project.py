@@ -292,7 +292,9 @@ class Project:
         if not done:
             return 0
         is_open = self.open_units(fit)
-        answered = [self.units[u].id in done for u in self.audits if is_open[u]]
+        decided = {d.shown.get("item") for d in self.standing() if not d.audit} - done  # since the fit: not asked again
+        ids = [self.units[u].id for u in self.audits if is_open[u]]
+        answered = [name in done for name in ids if name not in decided]
         return sum(answered) - answered.index(False) if False in answered else 0
 
     def next_audits(self, n: int, fit: Fit) -> list[Unit]:

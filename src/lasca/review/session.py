@@ -98,7 +98,8 @@ class Session:
         """Return how far it is, and what a refit changed."""
         with self._lock:
             done = self._done(who)
-            gains = (item.gain for name, item in self._order if name in self._open and name not in done["all"])
+            left = self._open - done["all"] - done["twins"]
+            gains = (item.gain for name, item in self._order if name in left)
             several, same = self.project.log.agreement()
             return {
                 "version": self._version,
@@ -106,8 +107,8 @@ class Session:
                 "mine": len(done["mine"]),
                 "audited": sum(name.startswith("audit ") for name in done["all"]),
                 "waiting": self.project.waiting(self._fit),
-                "open": len(self._open - done["all"]),
-                "errors": round(max(self._queue.errors - self._errors_done(done["all"]), 0.0), 1),
+                "open": len(left),
+                "errors": round(max(self._queue.errors - self._errors_done(done["all"] | done["twins"]), 0.0), 1),
                 "gain": round(next(gains, 0.0), 2),
                 "refit": self._thread is not None and self._thread.is_alive(),
                 "until_refit": max(self.refit_after - self._since, 0) if self.refit_after else None,
@@ -120,7 +121,10 @@ class Session:
         return sum(self._items[name].errors for name in done if name in self._items and " " not in name)
 
     def _done(self, who: str) -> dict[str, set[str]]:
-        """Return the items that anybody, and that this reviewer, decided or skipped."""
+        """Return the items that anybody, and that this reviewer, decided or skipped.
+
+        An item and an audit of the same place are twins: who answered one is not asked the other.
+        """
         name = self.project.log.name_of(who)
         found: dict[str, set[str]] = {"all": set(), "mine": set(), "skipped": set()}
         for d in self.project.log.live():
@@ -132,6 +136,7 @@ class Session:
             found["all"].add(item)
             if d.who == name:
                 found["mine"].add(item)
+        found["twins"] = {n.removeprefix("audit ") if n.startswith("audit ") else f"audit {n}" for n in found["all"]}
         return found
 
     def part(self, who: str, first: int, n: int, words: str = "", second: bool = False) -> dict[str, Any]:
@@ -144,7 +149,7 @@ class Session:
                 Item
             ] = []  # an audit that is skipped keeps those behind it from counting: it is asked once more
             for name, item in self._order:
-                if (name in done["all"]) != second or name in done["mine"]:
+                if (name in done["all"]) != second or name in done["mine"] or (name in done["twins"] and not second):
                     continue
                 if name in done["skipped"] and not wanted:
                     again += [item] if item.reason == "audit" else []

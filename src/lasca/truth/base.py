@@ -239,7 +239,7 @@ def _no_votes(corpus: Any) -> str:
     if corpus.golds:
         return (
             "The labels are those of one gold, which is decided already. If they are one annotator's work among "
-            "several, give the files of all of them together"
+            "several, give the files of all of them together; a tagger is taught by a gold alone with lasca train"
         )
     return "Check the load report"
 
@@ -344,5 +344,8 @@ def _identifiability(votes: Any, tally: Tally) -> tuple[str, ...]:
     if tally.per_token[2] or votes.soft is not None or votes.known is not None:
         return ()
     if (tally.own.sum(axis=1) > 0).sum() == 1:
-        return ("there is one annotator only: the truth is what they said, and their reliability cannot be known",)
+        return (
+            "there is one annotator only: the labels are what they said, and their reliability cannot be known; what "
+            "is said of it and of errors is a guess without a second opinion",
+        )
     return ("no token was labelled by two annotators: reliabilities are not identifiable, they only reflect the prior",)

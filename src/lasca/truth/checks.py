@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lasca.errors import count
+
 if TYPE_CHECKING:
     from lasca.truth.finish import Tally
 
@@ -110,7 +112,9 @@ def check_average(
             "little on it, so its share was held near what most of them mark; check a sample before you trust it"
         )
     if n_against > OVERRULED * n_voted:
-        said.append(f"the text overrules the most frequent vote on {n_against:,} tokens ({n_against / n_voted:.1%})")
+        said.append(
+            f"the text overrules the most frequent vote on {count(n_against, 'token')} ({n_against / n_voted:.1%})"
+        )
     if n_marked >= FEW and n_apart > APART * n_marked:
         said.append(
             f"the models that are averaged differ on {n_apart / n_marked:.0%} of the marked tokens: what to believe "

@@ -10,7 +10,7 @@ import typer
 
 from lasca.cli import options
 from lasca.cli.app import app
-from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
+from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import DATA, file_name, find_gold, get_corpus, get_data, settings
 from lasca.plugins import plugin_names
 
@@ -52,11 +52,10 @@ def inspect(
     _show(next(iter(layers.values())), layers)
     show_load_report(found.load_report)
     if not any(corpus.n_annotations or corpus.soft is not None for corpus in layers.values()):
-        taught = (
-            ", but a tagger can be taught by its gold: lasca train"
-            if any(corpus.golds for corpus in layers.values())
-            else ""
-        )
+        golds = list(dict.fromkeys(name for corpus in layers.values() for name in corpus.golds))
+        plain = len(data) == 1 and len(layers) == 1 and format == "auto" and not reader  # what `lasca train` can read
+        train = command("train", *data, "--gold", golds[0], "-o", "tagger") if golds and plain else "lasca train"
+        taught = f", but a tagger can be taught by its gold: {train}" if golds else ""
         say(f"warning: nobody labelled anything in it, so that there is nothing to infer{taught}", "yellow")
 
 

@@ -146,6 +146,8 @@ def promise_words(promise: Any, folder: Path | None = None) -> str:
         )
     if not promise.total:
         return "Nothing is left to accept: all of it was decided"
+    if promise.audited == promise.total:
+        return f"Nothing is left to accept: all of it was decided or audited ({seen})"
     if promise.accepted:
         return (
             f"{len(promise.accepted):,} of {promise.total:,} items can be accepted without a look: at most "
@@ -204,7 +206,7 @@ def finish(
 def next_votes(
     folder: options.Folder,
     output: options.Out,
-    budget: Annotated[int, typer.Option(min=1, help="How many documents to hand out.")] = 100,
+    budget: Annotated[int, typer.Option(min=1, help="How many documents to hand out, each to one person.")] = 100,
     annotators: Annotated[str | None, typer.Option(help="Names, separated by commas; all if not given.")] = None,
     most: Annotated[int | None, typer.Option(min=1, help="The most documents for one annotator.")] = None,
     overwrite: options.Overwrite = False,
@@ -249,15 +251,19 @@ def next_votes(
         write_json(place / "label-studio.json", given)
     total = sum(a.gain for a in made)
     if made:
-        asked = count(len({a.annotator for a in made}), "annotator")
-        out.print(f"{count(len(made), 'document')} for {asked}: expected to right {total:.1f} labels of tokens")
+        asked, documents = (len({getattr(a, of) for a in made}) for of in ("annotator", "document"))
+        each = "" if len(made) == documents else f", {len(made):,} votes"
+        out.print(
+            f"{count(documents, 'document')} for {count(asked, 'annotator')}{each}: expected to right "
+            f"{total:.1f} labels of tokens"
+        )
     else:
         out.print("Nothing was handed out")
     if not made and names is None:
         say("the annotators have labelled whatever is not sure: name new people with --annotators anna,ben")
     elif len(made) < budget:
         say(
-            "there are no more: those who are asked have labelled the rest, or it is sure"
+            f"there are no more ({budget:,} were asked for): those who are asked have labelled the rest, or it is sure"
             + (", or they have as many as --most allows" if most is not None else "")
             + "; --annotators names new people"
         )

@@ -64,7 +64,9 @@
     byId("queue").scrollTop = Math.max(row.offsetTop - byId("queue").offsetTop - 80, 0);
   }
 
-  function drop(gone) {
+  function drop(names) {  // an item and an audit of the same place are twins: who answered one is not asked the other
+    const twins = names.map((name) => (name.startsWith("audit ") ? name.slice(6) : `audit ${name}`));
+    const gone = new Set([...names, ...twins.filter((name) => items.some((item) => item.item === name))]);
     [...byId("queue").children].forEach((row, i) => { if (gone.has(items[i].item)) row.remove(); });
     items = items.filter((item) => !gone.has(item.item));
     total = Math.max(total - gone.size, 0);
@@ -185,7 +187,7 @@
       const body = { item: current.item, readings, votes, alike, missed: byId("missed").checked };
       const answer = await send("decide", body);
       notice("");
-      drop(new Set([current.item, ...alike]));
+      drop([current.item, ...alike]);
       progress({ ...answer.state, title: undefined });
       if (answer.state.version !== version || (items.length < 20 && total > items.length)) await load();
       else await show();
