@@ -217,6 +217,7 @@
     dialog.returnValue = "";
     dialog.onclose = () => { if (dialog.returnValue === "yes") decide([mine], others.map((one) => one.item)); };
     dialog.showModal();
+    dialog.querySelector("button").focus();  // a list that scrolls would take the focus, and with it the keys
   }
 
   function move(left, step) {
