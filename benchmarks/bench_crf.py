@@ -176,7 +176,7 @@ def bench_vector_work(rows: Rows, size: int, evaluation: float) -> None:
     from lasca.kernels import vectors
 
     rng = np.random.default_rng(0)
-    history = _History(size, 6)
+    history = _History(size)
     x, g, d = (np.zeros(size) for _ in range(3))
 
     def iteration() -> None:
