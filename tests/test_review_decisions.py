@@ -81,6 +81,27 @@ def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len(Log(tmp_path).live()) == 60
 
 
+def test_many_open_a_new_log_at_once(tmp_path: Path) -> None:
+    refused: list[Exception] = []
+
+    def come(folder: Path, gate: threading.Barrier) -> None:
+        gate.wait()
+        try:
+            Log(folder)
+        except StoreError as error:
+            refused.append(error)
+
+    for turn in range(60):  # without a second try about one turn in thirty ended in "database is locked"
+        folder, gate = tmp_path / str(turn), threading.Barrier(6)
+        folder.mkdir()
+        threads = [threading.Thread(target=come, args=(folder, gate)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not refused
+
+
 def test_a_kill_loses_at_most_the_decision_in_flight(tmp_path: Path) -> None:
     code = (
         "import sys; from lasca.review.decisions import Decision, Log; log = Log(sys.argv[1])\n"

@@ -18,6 +18,7 @@ import json
 import secrets
 import sqlite3
 import threading
+import time
 import unicodedata
 import weakref
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ __all__ = ["FILE", "Decision", "Log", "Standing"]
 
 FILE = "decisions.sqlite"
 VERSION = 1
+_PATIENCE = 30.0  # how many seconds to wait for another who writes
 DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")  # what turns text around
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -123,10 +125,10 @@ class Log:
         self.pseudonyms = pseudonyms
         self._lock = threading.RLock()
         try:
-            self._base = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._base = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             weakref.finalize(self, self._base.close)
             self._base.execute("PRAGMA synchronous=FULL")
-            self._base.execute("PRAGMA journal_mode=WAL")
+            self._write_ahead()
             with self._at_once() as base:
                 if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
                     for statement in _SCHEMA.strip().split(";\n"):
@@ -143,6 +145,21 @@ class Log:
         self._last = 0
         self._live: dict[int, Decision] = {}
         self._areas: dict[tuple[str, int, int, bool], _Area] = {}
+
+    def _write_ahead(self) -> None:
+        """Let readers read while somebody writes.
+
+        Of two who open a new log at once SQLite refuses one at once, whatever the timeout: it comes again.
+        """
+        last = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._base.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > last:
+                    raise
+                time.sleep(0.01)
 
     @contextmanager
     def _at_once(self) -> Iterator[sqlite3.Connection]:
