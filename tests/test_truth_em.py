@@ -75,6 +75,15 @@ def test_a_rise_that_stops_at_a_plateau_counts_as_converged() -> None:
     assert len(found.trace) == 2
 
 
+def test_a_fall_is_no_end() -> None:
+    """Up, down by more than the tolerance, up again: the run goes on; a fall by rounding ends it."""
+    heights = [0.0, 5.0, 3.0, 6.0, 6.0 - 1e-13, 9.0]
+    found = learn.run_from(0, lambda n: (n + 1, heights[n]), max_iter=6, tol=1e-14, scale=1.0)
+    assert (found.trace.tolist(), found.converged) == (heights[:5], True)
+    falling = learn.run_from(0, lambda n: (n + 1, -float(n)), max_iter=6, tol=0.5, scale=1.0)
+    assert (len(falling.trace), falling.converged) == (6, False)
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_an_objective_that_is_no_number_is_an_error(bad: float) -> None:
     with pytest.raises(ModelError, match="iteration 1"):

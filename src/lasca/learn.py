@@ -25,10 +25,10 @@ bytes everywhere.
 
 `objective` may be that of the state given (what an E step yields for free: the log posterior of EM, the ELBO of VB) or
 that of the state returned, as the model likes, as long as it is always the same one. `first`, if given, is the start of
-the first run (majority vote, say); the other runs start from `initial`. A run stops when the objective rises by less
+the first run (majority vote, say); the other runs start from `initial`. A run stops when the objective moves by less
 than `tol` per unit of `scale` (take the number of votes), or after `max_iter` steps; `tol=0` always runs `max_iter`
-steps. The run with the largest last objective is kept, the first one of these where they tie. The loop is the same
-whatever the number of threads: threads live inside `step`.
+steps. An objective that falls by more is no end: the run goes on. The run with the largest last objective is kept, the
+first one of these where they tie. The loop is the same whatever the number of threads: threads live inside `step`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ __all__ = [
 ]  # fmt: skip
 
 State = TypeVar("State")
+ROUNDING = 1e-12
+"""The share of an objective that sums in another order may move."""
 
 
 class Learner(Protocol[State]):
@@ -221,11 +223,18 @@ def _one_run(
             )
         trace.append(float(objective))
         report((iteration + 1) / max_iter, f"iteration {iteration + 1}")
-        rises = not iteration or least_rise <= 0 or trace[-1] - trace[-2] >= least_rise
-        if not rises if rests is None else rests(state):
+        if _settled(trace, least_rise) if rests is None else rests(state):
             return state, trace, True
         reached(state, trace)
     return state, trace, False
+
+
+def _settled(trace: list[float], least_rise: float) -> bool:
+    """Say whether the last step moved the objective by less than `least_rise`, or by rounding."""
+    if len(trace) < 2 or least_rise <= 0:
+        return False
+    rise = trace[-1] - trace[-2]
+    return -max(least_rise, ROUNDING * abs(trace[-1])) < rise < least_rise
 
 
 def run_learner(
