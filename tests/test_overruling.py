@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.chain import StateSpace
 from lasca.truth.guards import Crowd, Look, ruled_out, unanimous
-from lasca.truth.overruling import Asked, HiddenVotes, borne_out, released
+from lasca.truth.overruling import TURNS, Asked, HiddenVotes, borne_out, released
+from lasca.truth.robust import _Average
 from lasca.truth.starts import WeighedStart
 
 NOBODY = HiddenVotes(np.arange(5), np.zeros(5))
@@ -144,6 +146,44 @@ def test_another_block_hides_others() -> None:
     votes = Votes.of(corpus)
     hidden = [int(np.flatnonzero(NOBODY.hidden(Block(votes, 0, 1, number=number)))[0]) for number in range(5)]
     assert sorted(hidden) == [0, 1, 2, 3, 4]
+
+
+def test_in_every_turn_another_one_of_a_sequence_is_hidden() -> None:
+    """So names that everybody else missed, which are few, are asked about as often as there are turns."""
+    whole, _ = block()
+    token = np.repeat(np.arange(6), np.diff(whole.votes.start))
+    sequence = np.array([0, 0, 1, 2, 2, 3])[token]
+    found = []
+    for turn in range(TURNS):
+        hidden = replace(NOBODY, turn=turn).hidden(whole)
+        found.append({(int(s), int(a)) for s, a in zip(sequence[hidden], whole.votes.annotator[hidden])})
+        assert sorted(s for s, _ in found[-1]) == [0, 2, 3]
+    assert len(set.union(*found)) == 3 * TURNS  # four voted in the sequences with the fewest
+
+
+def test_what_is_said_in_all_turns_is_added_up() -> None:
+    """Eight names in each turn: too few to say anything in one of them, enough in three."""
+    _, crowd = block()
+    asked: list[tuple[bool, int]] = []
+
+    class Plan:
+        """A run of the average that is about to let the text overrule people."""
+
+        free: tuple[int, ...] = ()
+        believes_two = False
+
+        def _hidden(self, *, of_two: bool = False, turn: int = 0) -> np.ndarray:
+            asked.append((of_two, turn))
+            counts = np.zeros((3, 3, 2))
+            counts[:, 2] = [[8, 5], [100, 60], [1000, 20]]
+            return counts
+
+    plan: Any = Plan()
+    plan.crowd = crowd
+    _Average.release(plan)
+    assert plan.free == PER
+    assert asked == [*((False, turn) for turn in range(TURNS)), (True, 0)]
+    assert released(plan._hidden(), crowd) == ()
 
 
 def test_nobody_is_asked_where_fewer_than_three_others_voted() -> None:

@@ -2,8 +2,9 @@
 
 People miss things together, and a text that has seen many names may know better than four who agree that there is none.
 It may also have learned what nobody wants marked. So a member of the average is fitted with one annotator of each
-sequence hidden (where four and more voted) and nobody believed for agreeing. Where the others all mark nothing and the
-member finds a mark, the hidden one is asked, once for each name, where it begins (its tokens are one decision):
+sequence hidden (where four and more voted) and nobody believed for agreeing; in `TURNS` turns, another one in each,
+for such names are few. Where the others all mark nothing and the member finds a mark, the hidden one is asked, once for
+each name, where it begins (its tokens are one decision):
 
     x   how often they mark something there
     y   how often they do where one of the others did too, and the member agrees with that one
@@ -31,11 +32,13 @@ from lasca.truth.evidence import Floats
 from lasca.truth.families import Families
 from lasca.truth.guards import UNANIMOUS, Crowd, Pairing, kinds_of_marks
 
-__all__ = ["Asked", "HiddenVotes", "borne_out", "released"]
+__all__ = ["TURNS", "Asked", "HiddenVotes", "borne_out", "released"]
 
 ENOUGH = 0.75
 LEAST_CASES = 20
 """How many names it takes to say anything of a type."""
+TURNS = 3
+"""How many of a sequence are hidden, one after the other: names that everybody else missed are few."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class HiddenVotes(Families):
 
     of_two: bool = False
     """Whether it is those with two or three."""
+    turn: int = 0
+    """Which of `TURNS` it is: in each another one of a sequence is hidden."""
 
     @property
     def thin(self) -> bool:
@@ -62,7 +67,7 @@ class HiddenVotes(Families):
         sequence[pairing.pair] = np.searchsorted(block.offsets, token, side="right") - 1
         n = np.bincount(sequence, minlength=len(block.offsets) - 1)
         rank = np.arange(len(sequence)) - np.searchsorted(sequence, sequence)
-        chosen = (block.number + np.arange(len(n))) % np.maximum(n, 1)
+        chosen = (block.number + self.turn + np.arange(len(n))) % np.maximum(n, 1)
         wanted = n > UNANIMOUS
         if self.of_two:  # who is left alone teaches little, so others stay together
             wanted = (n > 1) & ~wanted & (np.arange(len(n)) % 2 == 0)

@@ -53,7 +53,7 @@ from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
-from lasca.truth.overruling import Asked, HiddenVotes, borne_out, released
+from lasca.truth.overruling import TURNS, Asked, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import MOST_TRAINED, SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
@@ -323,14 +323,14 @@ class _Average:
 
         And whether it may overrule two.
         """
-        found = self._hidden(of_two=False)
-        self.free = () if found is None else released(*found)
-        found = self._hidden(of_two=True)
-        self.believes_two = found is None or not borne_out(found[0][:, 0])
+        found = [counts for turn in range(TURNS) if (counts := self._hidden(turn=turn)) is not None]
+        self.free = released(np.sum(found, axis=0), self.crowd) if found else ()
+        two = self._hidden(of_two=True)
+        self.believes_two = two is None or not borne_out(two[:, 0])
 
-    def _hidden(self, *, of_two: bool) -> tuple[Floats, Crowd] | None:
-        """Return what hidden votes say of what the plainest member finds without them, and what it knew."""
-        hiding = HiddenVotes(**vars(self.crowd.families), of_two=of_two)
+    def _hidden(self, *, of_two: bool = False, turn: int = 0) -> Floats | None:
+        """Return what hidden votes say of what the plainest member finds without them."""
+        hiding = HiddenVotes(**vars(self.crowd.families), of_two=of_two, turn=turn)
         if self.crowd.outside < 0 or self.asked(hiding)[0] == 0:
             return None
         look = Look(self.crowd.labels, hiding)
@@ -339,7 +339,7 @@ class _Average:
         plainest = min(self.say, key=lambda structure: len(structure.levels))
         learner = replace(self._member(plainest, [*self.others, self.text], crowd, marks), first=self._start(crowd))
         _, counts = self._run(learner, "hidden", Asked(hiding, crowd), None, lambda share, words: None)
-        return np.sum(counts, axis=0), crowd
+        return np.asarray(np.sum(counts, axis=0))
 
     def _fitted(self, structure: Structure, others: list[Source], averaging: Averaging, report: Progress) -> Fitted:
         """Fit a member, or find where it ended before the run was stopped."""
