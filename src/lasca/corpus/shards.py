@@ -266,7 +266,22 @@ class ShardedCorpus(Named):
 
     def crowd_votes(self) -> VotesOnDisk:
         """Return the votes, none of them read."""
-        return VotesOnDisk(self)
+        total = {what: int(sizes.sum()) for what, sizes in self.sizes.items()}
+        soft, known = (True if total[what] else None for what in ("soft", "known"))
+        n_votes, n_voters = total["votes"] + total["soft"], int((self.n_votes_of > 0).sum())
+        return VotesOnDisk(
+            self,
+            n_tokens=total["tokens"],
+            n_hard=total["votes"],
+            n_votes=n_votes,
+            n_annotators=self.n_annotators,
+            n_labels=self.n_labels,
+            soft=soft,
+            known=known,
+            is_sole=n_voters == 1 and soft is None and known is None,
+            n_voters=n_voters,
+            lonely=total["lonely"] / max(1, n_votes),
+        )
 
     def whole(self) -> CrowdCorpus:
         """Read all shards into one corpus in memory."""
@@ -312,67 +327,26 @@ class ShardedCorpus(Named):
 
 @dataclass(frozen=True)
 class VotesOnDisk:
-    """The votes of a sharded corpus, as models see them before they see a block (see `lasca.corpus.votes.Votes`)."""
+    """What models ask of votes before they see a block, as `lasca.corpus.votes.Votes` says it of votes in memory."""
 
     corpus: ShardedCorpus
-
-    def _total(self, what: str) -> int:
-        return int(self.corpus.sizes[what].sum())
-
-    @property
-    def n_tokens(self) -> int:
-        """How many tokens there are."""
-        return self._total("tokens")
-
-    @property
-    def n_hard(self) -> int:
-        """How many votes are labels."""
-        return self._total("votes")
-
-    @property
-    def n_votes(self) -> int:
-        """How many votes there are, hard and soft."""
-        return self.n_hard + self._total("soft")
-
-    @property
-    def n_annotators(self) -> int:
-        """How many annotators there are."""
-        return self.corpus.n_annotators
-
-    @property
-    def n_labels(self) -> int:
-        """How many labels there are."""
-        return self.corpus.n_labels
-
-    @property
-    def soft(self) -> bool | None:
-        """Whether there are soft votes; None if not."""
-        return True if self._total("soft") else None
-
-    @property
-    def known(self) -> bool | None:
-        """Whether something is known; None if not."""
-        return True if self._total("known") else None
-
-    @property
-    def is_sole(self) -> bool:
-        """Whether one annotator gave all votes, which are all there is to go by."""
-        return self.n_voters == 1 and self.soft is None and self.known is None
-
-    @property
-    def n_voters(self) -> int:
-        """How many annotators gave a vote, hard or soft."""
-        return int((self.corpus.n_votes_of > 0).sum())
-
-    @property
-    def lonely(self) -> float:
-        """The share of votes that are alone on their token."""
-        return self._total("lonely") / max(1, self.n_votes)
+    n_tokens: int
+    n_hard: int
+    n_votes: int
+    n_annotators: int
+    n_labels: int
+    soft: bool | None
+    """Whether there are soft votes; None if not."""
+    known: bool | None
+    """Whether something is known; None if not."""
+    is_sole: bool
+    n_voters: int
+    lonely: float
 
     def blocks(self, target: int, *, by_tokens: bool = False) -> list[BlockOnDisk]:
         """Cut into blocks as `lasca.corpus.votes.cut_into_blocks` does."""
         by = "tokens" if by_tokens else "votes"
-        total = self._total(by)
+        total = self.n_tokens if by_tokens else self.n_hard
         n_blocks = max(1, round(total / target))
         inner = self.corpus.cut_after(total * np.arange(1, n_blocks) // n_blocks, by)
         ends = np.unique([0, *inner, self.n_tokens]).tolist()
