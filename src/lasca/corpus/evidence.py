@@ -7,9 +7,9 @@ has no row may be anything. A pair (token, annotator) speaks once: a hard vote o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,16 +30,37 @@ def _rows_of(kept: Ints, token: Ints) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class SoftVotes:
-    """Distributions that annotators gave tokens, sorted by token, then annotator."""
+class TokenRows:
+    """Rows about some of the tokens, in the order of these."""
 
     token: Ints
-    annotator: Ints32
-    proba: Proba
-    """(n, n_labels): rows sum to 1. A uniform row says nothing, a one-hot row is as good as a hard vote."""
 
     def __len__(self) -> int:
         return len(self.token)
+
+    def within(self, first: int, last: int) -> Self:
+        """Return the rows about the tokens first..last, which are numbered from 0."""
+        part = slice(*np.searchsorted(self.token, (first, last)).tolist())
+        return type(self)(self.token[part] - first, *(column[part] for column in self._columns()))
+
+    def _columns(self) -> list[Any]:
+        """Return all columns but `token`."""
+        return [getattr(self, column.name) for column in fields(self)[1:]]
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[Self | None, int]]) -> Self | None:
+        """Put rows behind each other, the tokens of each counted from a number; None if there are none."""
+        found = [(rows.token + start, *rows._columns()) for rows, start in parts if rows is not None]
+        return cls(*(np.concatenate(columns) for columns in zip(*found))) if found else None
+
+
+@dataclass(frozen=True, eq=False)
+class SoftVotes(TokenRows):
+    """Distributions that annotators gave tokens, sorted by token, then annotator."""
+
+    annotator: Ints32
+    proba: Proba
+    """(n, n_labels): rows sum to 1. A uniform row says nothing, a one-hot row is as good as a hard vote."""
 
     @classmethod
     def of(cls, token: npt.ArrayLike, annotator: npt.ArrayLike, proba: npt.ArrayLike) -> SoftVotes:
@@ -99,15 +120,11 @@ class SoftVotes:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownLabels:
+class KnownLabels(TokenRows):
     """What is known beforehand: the tokens (rising) of which something is known, and the labels allowed there."""
 
-    token: Ints
     allowed: Bools
     """(n, n_labels): at least one label of each row is allowed, and not all are."""
-
-    def __len__(self) -> int:
-        return len(self.token)
 
     def checked(self, n_tokens: int, labels: Sequence[str]) -> KnownLabels | None:
         """Return it in its exact types, None if nothing is known, or raise a CorpusError."""

@@ -148,21 +148,17 @@ def _same_people(corpora: Sequence[CrowdCorpus]) -> dict[str, tuple[str, str | N
 def _soft(
     corpora: Sequence[CrowdCorpus], starts: Any, annotator_code: list[Any], label_code: list[Any], n_labels: int
 ) -> SoftVotes | None:
-    parts = [
-        (c.soft.token + start, who[c.soft.annotator], c.soft.recoded(code, n_labels).proba)
-        for c, start, who, code in zip(corpora, starts, annotator_code, label_code)
-        if c.soft is not None
+    recoded = [
+        None if c.soft is None else replace(c.soft.recoded(code, n_labels), annotator=who[c.soft.annotator])
+        for c, who, code in zip(corpora, annotator_code, label_code)
     ]
-    return SoftVotes.of(*(np.concatenate(arrays) for arrays in zip(*parts))) if parts else None
+    joined = SoftVotes.joined(zip(recoded, starts))
+    return None if joined is None else SoftVotes.of(joined.token, joined.annotator, joined.proba)
 
 
 def _known(corpora: Sequence[CrowdCorpus], starts: Any, label_code: list[Any], n_labels: int) -> KnownLabels | None:
-    parts = [
-        (c.known.token + start, c.known.recoded(code, n_labels).allowed)
-        for c, start, code in zip(corpora, starts, label_code)
-        if c.known is not None
-    ]
-    return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*parts))) if parts else None
+    recoded = [None if c.known is None else c.known.recoded(code, n_labels) for c, code in zip(corpora, label_code)]
+    return KnownLabels.joined(zip(recoded, starts))
 
 
 def _columns(given: list[tuple[Mapping[str, Strings], int]]) -> dict[str, Strings]:

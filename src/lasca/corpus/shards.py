@@ -30,7 +30,7 @@ from lasca.corpus.build import Named
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
-from lasca.corpus.store import checked_arrow, column_of, matrix_of, numbers_of, read_arrow
+from lasca.corpus.store import checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import CorpusError, LascaError, StoreError
@@ -205,8 +205,8 @@ class ShardedCorpus(Named):
             self.n_annotators,
             self.n_labels,
             _joined([[0], *ends], np.int64),
-            _soft(parts, tokens),
-            _known(parts, tokens),
+            SoftVotes.joined((part.get("soft"), begin) for part, begin in zip(parts, tokens)),
+            KnownLabels.joined((part.get("known"), begin) for part, begin in zip(parts, tokens)),
             words=_joined([part["words"] for part in parts], np.int32),
         )
 
@@ -223,14 +223,10 @@ class ShardedCorpus(Named):
             "label": numbers_of(given, "label"),
             "words": numbers_of(self._shard(shard, "tokens"), "word")[a:b],
         }
-        for name, rows_of in (("soft", "soft_rows"), ("known", "known")):
-            if self.sizes[rows_of][shard]:
-                table = self._shard(shard, name)
-                token = numbers_of(table, "token")
-                rows = slice(*np.searchsorted(token, (a, b)).tolist())
-                values = matrix_of(table, "p" if name == "soft" else "allowed", self.n_labels)[rows]
-                who = numbers_of(table, "annotator")[rows] if name == "soft" else None
-                piece[name] = (token[rows] - a, who, values)
+        if self.sizes["soft_rows"][shard]:
+            piece["soft"] = soft_of(self._shard(shard, "soft"), self.n_labels).within(a, b)
+        if self.sizes["known"][shard]:
+            piece["known"] = known_of(self._shard(shard, "known"), self.n_labels).within(a, b)
         return piece
 
     def gold(self, name: str, first: int, last: int) -> Codes:
@@ -409,17 +405,6 @@ def _joined(arrays: list[Any], dtype: Any) -> Any:
     """Put arrays behind each other, read-only: kernels are compiled for one kind only."""
     whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays).astype(dtype, copy=False)
     return readonly(np.ascontiguousarray(whole, dtype))
-
-
-def _soft(parts: list[dict[str, Any]], begins: Ints) -> SoftVotes | None:
-    given = [(part["soft"], begin) for part, begin in zip(parts, begins) if "soft" in part]
-    found = [(token + begin, who, proba) for (token, who, proba), begin in given]
-    return SoftVotes(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
-
-
-def _known(parts: list[dict[str, Any]], begins: Ints) -> KnownLabels | None:
-    found = [(part["known"][0] + begin, part["known"][2]) for part, begin in zip(parts, begins) if "known" in part]
-    return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
 
 
 def _gold(tokens: Any, name: str) -> Codes:

@@ -214,21 +214,14 @@ class Block:
     def alone(self) -> Block:
         """Return the block with copies of its own arrays, tokens numbered from 0."""
         v, a, b, hard = self.votes, self.first, self.last, self.hard
-        soft = known = None
-        if v.soft is not None:
-            part = self.part(v.soft)
-            soft = SoftVotes(v.soft.token[part] - a, v.soft.annotator[part], v.soft.proba[part])
-        if v.known is not None:
-            part = self.part(v.known)
-            known = KnownLabels(v.known.token[part] - a, v.known.allowed[part])
         own = replace(
             v,
             start=readonly(self.start - hard.start),
             annotator=readonly(v.annotator[hard].copy()),
             label=readonly(v.label[hard].copy()),
             offsets=self.offsets,
-            soft=soft,
-            known=known,
+            soft=None if v.soft is None else v.soft.within(a, b),
+            known=None if v.known is None else v.known.within(a, b),
             cuts=None,
             silent=None if v.silent is None else Block(v.silent, a, b).alone().votes,
             words=None if v.words is None else v.words[a:b],
