@@ -14,6 +14,7 @@ import numpy as np
 
 from lasca.arrays import Array
 from lasca.corpus import need_corpus
+from lasca.defaults import BUILT_IN_TAGGERS
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
 from lasca.plugins import Registry, checked_class, load_object
@@ -53,12 +54,7 @@ def _plugin(name: str, reference: str) -> str | None:
 
 TAGGERS: Registry[str] = Registry(
     "lasca.text_models",
-    {
-        "crf": "lasca.tagger.crf_tagger:CrfTagger",
-        "hmm": "lasca.tagger.hmm_tagger:HmmTagger",
-        "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
-        "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
-    },
+    BUILT_IN_TAGGERS,
     _plugin,
     "text model",
 )
