@@ -18,6 +18,7 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,11 @@ from lasca.pipeline.folder import save_truth
 from lasca.pipeline.source import read
 from lasca.review.assign import documents_of
 from lasca.review.project import Project
-from lasca.review.queue import Item, order_by
+from lasca.review.queue import Item
 from lasca.review.server import Address, make_app
 from lasca.review.session import RANK_AFTER, Session
 from lasca.review.spans import Labels
-from lasca.truth import model_class
+from lasca.truth import Truth, model_class
 
 ORDERS = ("queue", "posterior-entropy", "vote-entropy")
 GOLD = "gold"
@@ -44,6 +45,25 @@ APART = 5
 """One document of so many is held apart."""
 STEP = 10
 """Errors are counted after so many decisions, and after every refit."""
+
+
+def order_by(items: Iterable[Item], corpus: CrowdCorpus, truth: Truth, how: str) -> list[Item]:
+    """Return the items by the "posterior-entropy" or "vote-entropy" of their worst token, to compare with."""
+    if how == "posterior-entropy":
+        score = truth.entropy.astype(np.float64)
+    else:
+        T = corpus.n_labels
+        cell = corpus.annotation_token.astype(np.int64) * T + corpus.annotation_label
+        used, n = np.unique(cell, return_counts=True)
+        votes = np.maximum(np.diff(corpus.token_start), 1)[used // T]
+        parts = -(n / votes) * np.log(n / votes)
+        score = np.bincount(used // T, weights=parts, minlength=corpus.n_tokens).astype(np.float64)
+
+    def worst(item: Item) -> float:
+        base = int(corpus.offsets[item.area.sequence])
+        return float(score[base + item.area.start : base + item.area.stop].max())
+
+    return sorted(items, key=lambda item: (-worst(item), item.area.sequence, item.area.start))
 
 
 def with_gold(name: str) -> CrowdCorpus:

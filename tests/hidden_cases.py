@@ -68,7 +68,7 @@ def fitted(
 
 
 def share_that_meets(votes: Votes) -> float:
-    meeting, n, _ = Meeting().summarise(Block(votes, 0, votes.n_tokens))
+    meeting, _, n, _ = Meeting().summarise(Block(votes, 0, votes.n_tokens))
     return meeting / n
 
 

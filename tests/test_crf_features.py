@@ -108,6 +108,19 @@ def test_clusters_and_gazetteers(tmp_path: Path) -> None:
         crf.Extractor(templates="gazetteer:x[0]").fit(["a"], np.array([0, 1]))
 
 
+def test_a_gazetteer_in_a_window_is_one_template_whatever_stands_behind_it() -> None:
+    lexicons = Lexicons({}, {"n": frozenset({("Peter", "Blackburn")})})
+    extractor = crf.Extractor(templates="any:gazetteer:n[-1..1] word[0]", lexicons=lexicons)
+    tokens, offsets = ["by", "Peter", "Blackburn", "today", "."], np.array([0, 5])
+    first = extractor.fit(tokens, offsets)
+    listed = [["B"], ["B", "I"], ["B", "I"], ["I"], []]
+    expected = [
+        [*(f"any:gazetteer:n[-1..1]={value}" for value in values), f"word[0]={token}"]
+        for token, values in zip(tokens, listed)
+    ]
+    assert texts(extractor, first) == texts(extractor, extractor.transform(tokens, offsets)) == expected
+
+
 def test_a_ready_set_gets_the_tops_of_paths_where_clusters_are_paths() -> None:
     ready = next(iter(TEMPLATE_SETS))
     paths = with_lists(ready, {"b": {"EU": "0110", "the": "0111"}}, ())

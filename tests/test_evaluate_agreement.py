@@ -113,19 +113,6 @@ def test_extremes() -> None:
     assert (nobody.n_missing, nobody.n_labels) == (2, 0)
 
 
-def test_pairwise_agreement() -> None:
-    share, common = evaluate.pairwise_agreement(corpus_of(RELIABILITY))
-    for (i, a), (j, b) in combinations(enumerate(RELIABILITY.values()), 2):
-        both = [(x, y) for x, y in zip(a, b) if x is not None and y is not None]
-        assert common[i, j] == common[j, i] == len(both)
-        assert share[i, j] == share[j, i] == pytest.approx(np.mean([x == y for x, y in both]))
-    assert np.all(np.diag(share) == 1)
-    assert common[0, 0] == 9
-    apart, none = evaluate.pairwise_agreement(corpus_of({"A": [1, None], "B": [None, 2]}))
-    assert math.isnan(apart[0, 1])
-    assert none[0, 1] == 0
-
-
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_adjusted_rand_index_equals_sklearn(pairs: list[tuple[int, int]]) -> None:

@@ -47,11 +47,11 @@ def test_where_no_votes_meet_the_start_is_the_shares() -> None:
         np.testing.assert_allclose(np.exp(levels), np.exp(np.tile(found, 2)) * np.hstack([easy, 1 - easy]), rtol=1e-5)
 
 
-def test_votes_that_meet_all_votes_and_the_tokens_that_have_any() -> None:
+def test_votes_that_meet_one_or_two_others_all_votes_and_the_tokens_that_have_any() -> None:
     people = {"a": [["x", "x", None, None]], "b": [["x", None, None, "y"]], "c": [["y", None, None, "x"]]}
     corpus = CrowdCorpus.from_sequences([["u", "v", "w", "z"]], people)
     votes = Votes.of(corpus)
-    assert Meeting().summarise(Block(votes, 0, votes.n_tokens)) == (5, 6, 3)
+    assert Meeting().summarise(Block(votes, 0, votes.n_tokens)) == (5, 3, 6, 3)
 
 
 def test_a_chain_that_got_stuck_is_left_out_of_the_means(monkeypatch: pytest.MonkeyPatch) -> None:

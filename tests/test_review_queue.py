@@ -24,7 +24,6 @@ from lasca.review.queue import (
     Queue,
     _question,
     make_queue,
-    order_by,
     ranked,
     rows,
     words_of,
@@ -323,21 +322,6 @@ def test_models_that_came_with_the_export_do_not_speak() -> None:
     found, who = said_by_everybody(corpus, Labels.of(corpus))
     assert set(who.tolist()) == {0, 1}
     assert found.start.tolist() == [0, 0]
-
-
-def test_other_orders_hold_the_same_items() -> None:
-    corpus = simulate.demo_crowd("ner")
-    truth = truth_of(corpus, model="ds")
-    items = make_queue(corpus, truth).items
-    for how in ("posterior-entropy", "vote-entropy"):
-        ordered = order_by(items, corpus, truth, how)
-        assert {i.id for i in ordered} == {i.id for i in items}
-    entropy = truth.entropy
-    worst = [
-        entropy[corpus.offsets[i.area.sequence] + np.arange(i.area.start, i.area.stop)].max()
-        for i in order_by(items, corpus, truth, "posterior-entropy")
-    ]
-    assert worst == sorted(worst, reverse=True)
 
 
 def test_files_are_blind_for_people_and_full_for_programs(tmp_path: Path) -> None:

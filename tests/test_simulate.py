@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from lasca import datasets, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.errors import LascaError, ModelError, ParameterError
+from lasca.errors import LascaError, ParameterError
 from lasca.simulate import slips
 
 LABELS = ("ADJ", "NOUN", "PRT", "VERB")
@@ -263,31 +263,6 @@ def test_bad_parameters_are_named(corpus: CrowdCorpus, options: dict, message: s
 def test_a_gold_is_needed() -> None:
     with pytest.raises(LascaError, match="a corpus with a gold"):
         simulate.crowd(CrowdCorpus.from_sequences([["a"]], {"x": [["X"]]}))
-
-
-def test_majority_labels_break_ties_by_frequency_then_order() -> None:
-    votes = {"a": [["X", "Z", "Y", None]], "b": [["Z", "Z", "X", None]]}
-    corpus = CrowdCorpus.from_sequences([["1", "2", "3", "4"]], votes)  # Z 3, X 2, Y 1
-    named = corpus.label_names(simulate.majority_labels(corpus))[0]
-    assert named == ["Z", "Z", "X", None]
-    even = CrowdCorpus.from_sequences([["1", "2"]], {"a": [["B", "A"]], "b": [["A", "B"]]})
-    assert even.label_names(simulate.majority_labels(even)) == [["A", "A"]]
-
-
-@pytest.mark.parametrize(("parameter", "target"), [("rho", 0.85), ("common", 0.9)])
-def test_calibrate_to(corpus: CrowdCorpus, parameter: str, target: float) -> None:
-    found = simulate.calibrate_to(corpus, target, parameter=parameter, groups="ca1", tolerance=0.004)
-    assert found.accuracy == pytest.approx(target, abs=0.004)
-    errors = "difficulty" if parameter == "rho" else "independent"
-    made = simulate.crowd(corpus, groups="ca1", errors=errors, seed=77, **{parameter: found.value})
-    assert simulate.majority_accuracy(made, corpus.golds["gold"]) == pytest.approx(target, abs=0.025)
-
-
-def test_calibrate_to_says_when_it_cannot(corpus: CrowdCorpus) -> None:
-    with pytest.raises(ModelError, match=r"cannot be right on 20\.0%"):
-        simulate.calibrate_to(corpus, 0.2, parameter="common", groups={"high": 9}, n_seeds=1)
-    with pytest.raises(ParameterError, match="parameter"):
-        simulate.calibrate_to(corpus, 0.9, parameter="seed")
 
 
 def test_pick_draws_by_rows_and_never_the_impossible() -> None:

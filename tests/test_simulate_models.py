@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import lasca
 from lasca import simulate
 from lasca.errors import ParameterError
 
@@ -18,7 +19,7 @@ def test_big_has_the_asked_shape() -> None:
     assert (corpus.n_labels, corpus.n_annotators) == (9, 11)
     assert corpus.labels[:3] == ("O", "B-PER", "I-PER")
     assert np.diff(corpus.offsets).mean() == pytest.approx(14, rel=0.05)
-    assert simulate.majority_accuracy(corpus, corpus.golds["gold"]) > 0.9
+    assert (lasca.MajorityVote().fit(corpus).labels == corpus.golds["gold"]).mean() > 0.9
     assert corpus == simulate.big(50_003, n_annotators=11, per_token=4, seed=1)
     assert corpus != simulate.big(50_003, n_annotators=11, per_token=4, seed=2)
     for s in range(0, corpus.n_sequences, 50):

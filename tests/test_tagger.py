@@ -258,7 +258,7 @@ def test_plain_arrays_give_the_same_as_a_corpus() -> None:
 
 
 def test_votes_judge_probabilities_through_the_annotators_confusion() -> None:
-    from lasca.tagger.prepare import vote_score_of
+    from lasca.tagger.votes import vote_score_of
 
     tokens = [["a", "b"], ["c"]]
     votes = {"good": [["X", "O"], ["X"]], "bad": [["O", "O"], None]}

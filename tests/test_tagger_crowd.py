@@ -14,7 +14,7 @@ from lasca.crf.decode import Constraint, marginals
 from lasca.crf.features import Features
 from lasca.errors import ModelError, ParameterError
 from lasca.tagger import CrfTagger, choose_tagger
-from lasca.tagger.prepare import chain_of, weighted_paths
+from lasca.tagger.paths import chain_of, weighted_paths
 from lasca.truth import DawidSkene
 from test_tagger import FakeTruth, corpus, sentences
 

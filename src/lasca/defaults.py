@@ -8,7 +8,9 @@ from typing import Any
 
 from lasca.errors import ParameterError
 
-__all__ = ["BUILT_IN_MODELS", "DEFAULT_MODEL", "DEFAULT_OBJECTIVE", "PRESETS", "Preset", "preset_named"]
+__all__ = [
+    "BUILT_IN_MODELS", "BUILT_IN_TAGGERS", "DEFAULT_MODEL", "DEFAULT_OBJECTIVE", "PRESETS", "Preset", "preset_named",
+]  # fmt: skip
 
 BUILT_IN_MODELS = {
     "mv": ("majority", "MajorityVote"),
@@ -25,6 +27,13 @@ BUILT_IN_MODELS = {
     "robust": ("robust", "RobustSequence"),
 }
 """The truth models by the names the command line uses: a module of lasca.truth, and the class in it."""
+BUILT_IN_TAGGERS = {
+    "crf": "lasca.tagger.crf_tagger:CrfTagger",
+    "hmm": "lasca.tagger.hmm_tagger:HmmTagger",
+    "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
+    "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
+}
+"""The taggers by their kinds, and where they live."""
 DEFAULT_MODEL = "robust"
 """The truth model of `lasca run`, `lasca aggregate` and `lasca demo`."""
 DEFAULT_OBJECTIVE = "softmax-margin"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["concat", "named", "pseudonymise", "select", "split_indices", "to_table"]
 
 ABOUT_ANNOTATORS = ("annotators", "kinds", "families", "votes")
+NEVER_SEEN = ("person", None, True)
+"""Kind, family and vote of an annotator who is in none of the corpora."""
 
 
 def select(corpus: CrowdCorpus, sequences: npt.ArrayLike | None, annotators: Iterable[str] | None) -> dict[str, Any]:
@@ -93,13 +95,18 @@ def _sequence_indices(corpus: CrowdCorpus, sequences: npt.ArrayLike) -> Ints:
     return np.array([corpus.index(str(name)) for name in given.ravel()], np.int64)
 
 
-def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:
-    """Return the fields of one corpus made of several."""
+def concat(
+    corpora: Sequence[CrowdCorpus], labels: Sequence[str] | None = None, annotators: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the fields of one corpus made of several.
+
+    `labels` and `annotators` are sorted by name unless all of them are given, and perhaps more, in an order.
+    """
     if not corpora:
         raise CorpusError("there is no corpus to put together", hint="Give at least one")
-    labels = sorted({label for c in corpora for label in c.labels})
+    labels = sorted({label for c in corpora for label in c.labels}) if labels is None else labels
     who = _same_people(corpora)
-    annotators = sorted(who)
+    annotators = sorted(who) if annotators is None else annotators
     starts = borders([c.n_tokens for c in corpora])
     gold_names = sorted({name for c in corpora for name in c.golds})
     label_code = [_recode(c.labels, labels, np.int16) for c in corpora]
@@ -117,7 +124,10 @@ def concat(corpora: Sequence[CrowdCorpus]) -> dict[str, Any]:
         ),
         "labels": tuple(labels),
         "annotators": tuple(annotators),
-        **{field: tuple(who[name][i] for name in annotators) for i, field in enumerate(ABOUT_ANNOTATORS[1:])},
+        **{
+            field: tuple(who.get(name, NEVER_SEEN)[i] for name in annotators)
+            for i, field in enumerate(ABOUT_ANNOTATORS[1:])
+        },
         "soft": _soft(corpora, starts, annotator_code, label_code, len(labels)),
         "known": _known(corpora, starts, label_code, len(labels)),
         "sequence_ids": _joined([c.sequence_ids for c in corpora]),
@@ -148,21 +158,17 @@ def _same_people(corpora: Sequence[CrowdCorpus]) -> dict[str, tuple[str, str | N
 def _soft(
     corpora: Sequence[CrowdCorpus], starts: Any, annotator_code: list[Any], label_code: list[Any], n_labels: int
 ) -> SoftVotes | None:
-    parts = [
-        (c.soft.token + start, who[c.soft.annotator], c.soft.recoded(code, n_labels).proba)
-        for c, start, who, code in zip(corpora, starts, annotator_code, label_code)
-        if c.soft is not None
+    recoded = [
+        None if c.soft is None else replace(c.soft.recoded(code, n_labels), annotator=who[c.soft.annotator])
+        for c, who, code in zip(corpora, annotator_code, label_code)
     ]
-    return SoftVotes.of(*(np.concatenate(arrays) for arrays in zip(*parts))) if parts else None
+    joined = SoftVotes.joined(zip(recoded, starts))
+    return None if joined is None else SoftVotes.of(joined.token, joined.annotator, joined.proba)
 
 
 def _known(corpora: Sequence[CrowdCorpus], starts: Any, label_code: list[Any], n_labels: int) -> KnownLabels | None:
-    parts = [
-        (c.known.token + start, c.known.recoded(code, n_labels).allowed)
-        for c, start, code in zip(corpora, starts, label_code)
-        if c.known is not None
-    ]
-    return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*parts))) if parts else None
+    recoded = [None if c.known is None else c.known.recoded(code, n_labels) for c, code in zip(corpora, label_code)]
+    return KnownLabels.joined(zip(recoded, starts))
 
 
 def _columns(given: list[tuple[Mapping[str, Strings], int]]) -> dict[str, Strings]:
@@ -171,7 +177,7 @@ def _columns(given: list[tuple[Mapping[str, Strings], int]]) -> dict[str, String
     return {name: _joined([cs.get(name, Strings([""] * n)) for cs, n in given]) for name in names}
 
 
-def _recode(names: Sequence[str], all_names: list[str], dtype: Any) -> Array:
+def _recode(names: Sequence[str], all_names: Sequence[str], dtype: Any) -> Array:
     position = {name: i for i, name in enumerate(all_names)}
     return np.array([position[name] for name in names], dtype)
 

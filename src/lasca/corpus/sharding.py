@@ -20,6 +20,7 @@ import pyarrow as pa
 from lasca.arrays import Ints
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
+from lasca.corpus.reshape import concat
 from lasca.corpus.shards import MANIFEST, VERSION, ShardedCorpus
 from lasca.corpus.store import tables_of, write_arrow
 from lasca.corpus.votes import Votes, cuts_between
@@ -128,13 +129,12 @@ class _Writer:
             raise CorpusError("there is nothing to write: no sequence was read")
         self._check_ids()
         labels, annotators = _one_order(self.labels), _one_order(self.annotators)
-        code = {name: i for i, name in enumerate(annotators)}
         words: dict[str, int] = {}
         given = np.zeros(len(annotators), np.int64)
         sizes: dict[str, list[int]] = {}
         for number in range(self.n_shards):
             place = self.folder / "pieces" / f"{number:05d}"
-            shard = _recoded(CrowdCorpus.load(place), labels, annotators, code)
+            shard = _recoded(CrowdCorpus.load(place), labels, annotators)
             votes = Votes.of(shard)
             given += np.bincount(votes.annotator, minlength=len(annotators))
             if votes.soft is not None:
@@ -194,45 +194,18 @@ def _one_order(orders: Collection[tuple[str, ...]]) -> list[str]:
 
 def _behind(one: CrowdCorpus, other: CrowdCorpus) -> CrowdCorpus:
     """Put two corpora behind each other; names that are the same keep their order."""
-    joined = CrowdCorpus.concat([one, other])
-    if (one.labels, one.annotators) != (other.labels, other.annotators):
-        return joined
-    code = {name: i for i, name in enumerate(one.annotators)}
-    return _recoded(joined, list(one.labels), list(one.annotators), code)
+    names = (one.labels, one.annotators)
+    return CrowdCorpus(**concat([one, other], *(names if names == (other.labels, other.annotators) else ())))
 
 
-def _recoded(corpus: CrowdCorpus, labels: list[str], annotators: list[str], code: dict[str, int]) -> CrowdCorpus:
+def _recoded(corpus: CrowdCorpus, labels: list[str], annotators: list[str]) -> CrowdCorpus:
     """Return a corpus over these labels and annotators, who are all of its own and perhaps more."""
     if list(corpus.labels) == labels and list(corpus.annotators) == annotators:
         return corpus
-    at = {name: t for t, name in enumerate(labels)}
-    label = np.array([at[name] for name in corpus.labels], np.int16)
-    who = np.array([code[name] for name in corpus.annotators], np.int32)
-    places = {name: i for i, name in enumerate(corpus.annotators)}
-    known = corpus.known
-    soft = corpus.soft
-    about: dict[str, tuple[Any, ...]] = {}
-    for field, usual in (("kinds", "person"), ("families", None), ("votes", True)):
-        own = getattr(corpus, field)
-        about[field] = tuple(own[places[name]] if name in places else usual for name in annotators)
-    return CrowdCorpus.from_codes(
-        tokens=corpus.tokens,
-        offsets=corpus.offsets,
-        labels=labels,
-        annotators=annotators,
-        annotation_token=corpus.annotation_token,
-        annotation_annotator=who[corpus.annotation_annotator],
-        annotation_label=label[corpus.annotation_label],
-        sequence_ids=corpus.sequence_ids,
-        golds={name: np.append(label, np.int16(-1))[gold] for name, gold in corpus.golds.items()},
-        soft=None if soft is None else soft.recoded(label, len(labels)).keep(who),
-        known=None if known is None else known.recoded(label, len(labels)),
-        metadata=corpus.metadata,
-        token_metadata=corpus.token_metadata,
-        token_chars=corpus.token_chars,
-        load_report=corpus.load_report,
-        **about,
-    )
+    fields = concat([corpus], labels, annotators)
+    for columns in ("golds", "metadata", "token_metadata"):  # in their order
+        fields[columns] = {name: fields[columns][name] for name in getattr(corpus, columns)}
+    return CrowdCorpus(**fields)
 
 
 def _tables(shard: CrowdCorpus, votes: Votes, words: dict[str, int], *, several: bool) -> dict[str, dict[str, Any]]:

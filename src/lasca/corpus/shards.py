@@ -30,7 +30,7 @@ from lasca.corpus.build import Named
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
-from lasca.corpus.store import checked_arrow, column_of, matrix_of, numbers_of, read_arrow
+from lasca.corpus.store import checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import CorpusError, LascaError, StoreError
@@ -205,8 +205,8 @@ class ShardedCorpus(Named):
             self.n_annotators,
             self.n_labels,
             _joined([[0], *ends], np.int64),
-            _soft(parts, tokens),
-            _known(parts, tokens),
+            SoftVotes.joined((part.get("soft"), begin) for part, begin in zip(parts, tokens)),
+            KnownLabels.joined((part.get("known"), begin) for part, begin in zip(parts, tokens)),
             words=_joined([part["words"] for part in parts], np.int32),
         )
 
@@ -223,14 +223,10 @@ class ShardedCorpus(Named):
             "label": numbers_of(given, "label"),
             "words": numbers_of(self._shard(shard, "tokens"), "word")[a:b],
         }
-        for name, rows_of in (("soft", "soft_rows"), ("known", "known")):
-            if self.sizes[rows_of][shard]:
-                table = self._shard(shard, name)
-                token = numbers_of(table, "token")
-                rows = slice(*np.searchsorted(token, (a, b)).tolist())
-                values = matrix_of(table, "p" if name == "soft" else "allowed", self.n_labels)[rows]
-                who = numbers_of(table, "annotator")[rows] if name == "soft" else None
-                piece[name] = (token[rows] - a, who, values)
+        if self.sizes["soft_rows"][shard]:
+            piece["soft"] = soft_of(self._shard(shard, "soft"), self.n_labels).within(a, b)
+        if self.sizes["known"][shard]:
+            piece["known"] = known_of(self._shard(shard, "known"), self.n_labels).within(a, b)
         return piece
 
     def gold(self, name: str, first: int, last: int) -> Codes:
@@ -266,7 +262,22 @@ class ShardedCorpus(Named):
 
     def crowd_votes(self) -> VotesOnDisk:
         """Return the votes, none of them read."""
-        return VotesOnDisk(self)
+        total = {what: int(sizes.sum()) for what, sizes in self.sizes.items()}
+        soft, known = (True if total[what] else None for what in ("soft", "known"))
+        n_votes, n_voters = total["votes"] + total["soft"], int((self.n_votes_of > 0).sum())
+        return VotesOnDisk(
+            self,
+            n_tokens=total["tokens"],
+            n_hard=total["votes"],
+            n_votes=n_votes,
+            n_annotators=self.n_annotators,
+            n_labels=self.n_labels,
+            soft=soft,
+            known=known,
+            is_sole=n_voters == 1 and soft is None and known is None,
+            n_voters=n_voters,
+            lonely=total["lonely"] / max(1, n_votes),
+        )
 
     def whole(self) -> CrowdCorpus:
         """Read all shards into one corpus in memory."""
@@ -312,67 +323,26 @@ class ShardedCorpus(Named):
 
 @dataclass(frozen=True)
 class VotesOnDisk:
-    """The votes of a sharded corpus, as models see them before they see a block (see `lasca.corpus.votes.Votes`)."""
+    """What models ask of votes before they see a block, as `lasca.corpus.votes.Votes` says it of votes in memory."""
 
     corpus: ShardedCorpus
-
-    def _total(self, what: str) -> int:
-        return int(self.corpus.sizes[what].sum())
-
-    @property
-    def n_tokens(self) -> int:
-        """How many tokens there are."""
-        return self._total("tokens")
-
-    @property
-    def n_hard(self) -> int:
-        """How many votes are labels."""
-        return self._total("votes")
-
-    @property
-    def n_votes(self) -> int:
-        """How many votes there are, hard and soft."""
-        return self.n_hard + self._total("soft")
-
-    @property
-    def n_annotators(self) -> int:
-        """How many annotators there are."""
-        return self.corpus.n_annotators
-
-    @property
-    def n_labels(self) -> int:
-        """How many labels there are."""
-        return self.corpus.n_labels
-
-    @property
-    def soft(self) -> bool | None:
-        """Whether there are soft votes; None if not."""
-        return True if self._total("soft") else None
-
-    @property
-    def known(self) -> bool | None:
-        """Whether something is known; None if not."""
-        return True if self._total("known") else None
-
-    @property
-    def is_sole(self) -> bool:
-        """Whether one annotator gave all votes, which are all there is to go by."""
-        return self.n_voters == 1 and self.soft is None and self.known is None
-
-    @property
-    def n_voters(self) -> int:
-        """How many annotators gave a vote, hard or soft."""
-        return int((self.corpus.n_votes_of > 0).sum())
-
-    @property
-    def lonely(self) -> float:
-        """The share of votes that are alone on their token."""
-        return self._total("lonely") / max(1, self.n_votes)
+    n_tokens: int
+    n_hard: int
+    n_votes: int
+    n_annotators: int
+    n_labels: int
+    soft: bool | None
+    """Whether there are soft votes; None if not."""
+    known: bool | None
+    """Whether something is known; None if not."""
+    is_sole: bool
+    n_voters: int
+    lonely: float
 
     def blocks(self, target: int, *, by_tokens: bool = False) -> list[BlockOnDisk]:
         """Cut into blocks as `lasca.corpus.votes.cut_into_blocks` does."""
         by = "tokens" if by_tokens else "votes"
-        total = self._total(by)
+        total = self.n_tokens if by_tokens else self.n_hard
         n_blocks = max(1, round(total / target))
         inner = self.corpus.cut_after(total * np.arange(1, n_blocks) // n_blocks, by)
         ends = np.unique([0, *inner, self.n_tokens]).tolist()
@@ -435,17 +405,6 @@ def _joined(arrays: list[Any], dtype: Any) -> Any:
     """Put arrays behind each other, read-only: kernels are compiled for one kind only."""
     whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays).astype(dtype, copy=False)
     return readonly(np.ascontiguousarray(whole, dtype))
-
-
-def _soft(parts: list[dict[str, Any]], begins: Ints) -> SoftVotes | None:
-    given = [(part["soft"], begin) for part, begin in zip(parts, begins) if "soft" in part]
-    found = [(token + begin, who, proba) for (token, who, proba), begin in given]
-    return SoftVotes(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
-
-
-def _known(parts: list[dict[str, Any]], begins: Ints) -> KnownLabels | None:
-    found = [(part["known"][0] + begin, part["known"][2]) for part, begin in zip(parts, begins) if "known" in part]
-    return KnownLabels(*(np.concatenate(arrays) for arrays in zip(*found))) if found else None
 
 
 def _gold(tokens: Any, name: str) -> Codes:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "checked_arrow", "column_of", "load", "matrix_of", "numbers_of", "read_arrow", "save", "tables_of", "write_arrow",
+    "checked_arrow", "column_of", "known_of", "load", "numbers_of", "read_arrow", "save", "soft_of", "tables_of",
+    "write_arrow",
 ]  # fmt: skip
 
 VERSION = 2
@@ -116,8 +117,8 @@ def load(path: str | Path) -> dict[str, Any]:
             "sequence_ids": Strings(column_of(sequences, "id")),
             "golds": {name: numbers_of(tokens, f"gold:{name}") for name in header["golds"]},
             **_about(header),
-            "soft": _soft(folder / f"soft.{format}", T) if header.get("soft") else None,
-            "known": _known(folder / f"known.{format}", T) if header.get("known") else None,
+            "soft": soft_of(_more(folder / f"soft.{format}"), T) if header.get("soft") else None,
+            "known": known_of(_more(folder / f"known.{format}"), T) if header.get("known") else None,
             "token_metadata": {
                 name: Strings(column_of(tokens, f"metadata:{name}")) for name in header.get("token_metadata", ())
             },
@@ -134,19 +135,23 @@ def _about(header: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {name: tuple(header[name]) for name in ("kinds", "families", "votes")}
 
 
-def _soft(path: Path, n_labels: int) -> SoftVotes:
+def _more(path: Path) -> Any:
+    """Return a table that not every corpus has."""
     check_sums(path.parent, path.name)
-    table = checked_arrow(path)
-    return SoftVotes(numbers_of(table, "token"), numbers_of(table, "annotator"), matrix_of(table, "p", n_labels))
+    return checked_arrow(path)
 
 
-def _known(path: Path, n_labels: int) -> KnownLabels:
-    check_sums(path.parent, path.name)
-    table = checked_arrow(path)
-    return KnownLabels(numbers_of(table, "token"), matrix_of(table, "allowed", n_labels))
+def soft_of(table: Any, n_labels: int) -> SoftVotes:
+    """Return the soft votes in a table."""
+    return SoftVotes(numbers_of(table, "token"), numbers_of(table, "annotator"), _matrix(table, "p", n_labels))
 
 
-def matrix_of(table: Any, name: str, n_labels: int) -> Any:
+def known_of(table: Any, n_labels: int) -> KnownLabels:
+    """Return the known labels in a table."""
+    return KnownLabels(numbers_of(table, "token"), _matrix(table, "allowed", n_labels))
+
+
+def _matrix(table: Any, name: str, n_labels: int) -> Any:
     """Return the columns that `by_label` made as a matrix."""
     return np.stack([np.asarray(column_of(table, f"{name}:{t}").to_numpy(False)) for t in range(n_labels)], axis=1)
 

@@ -15,7 +15,7 @@ Five things, in the order they are used:
 3. `marginals(features, weights, sequences=None)` returns float32 (n_tokens, n_labels); rows of sequences that were
    not asked for are 0. Given `out`, only the rows of these sequences are written (cross-fitting).
 4. `viterbi(features, weights, sequences=None)` returns int16 labels (−1 where not asked for);
-   `n_best(features, weights, sequence, n)` the best label sequences with their scores.
+   `n_best(features, weights, n)` the n best label sequences of each with their log-probabilities.
 5. `perceptron(features, labels, n_labels)` – averaged perceptron, a quick start.
 
     from lasca import crf

@@ -78,37 +78,34 @@ def marginals(
 
     Rows of sequences that were not asked for are 0, or what they were in `out`.
     """
-    scores = _prepare(features, weights, n_threads)
     n_labels = weights.space.n_labels
     if out is None:
         out = np.zeros((features.n_tokens, n_labels), dtype=np.float32)
     if out.shape != (features.n_tokens, n_labels) or out.dtype != np.float32:
         raise ModelError(f"out must be float32, {features.n_tokens} x {n_labels}", got=(out.shape, out.dtype))
-    log_z = np.zeros(features.n_sequences)
-    _run_marginals(features, scores, _chosen(features, sequences), out, log_z)
+    _pass_over(features, weights, _chosen(features, sequences), n_threads, out)
     return out
 
 
-def log_partition(features: Features, weights: Weights, *, n_threads: int = 1) -> Array:
+def log_partition(features: Features, weights: Weights) -> Array:
     """Return the log of the sum of exp(score) over all label sequences, for each sequence (0 for empty ones)."""
-    scores = _prepare(features, weights, n_threads)
-    out = np.zeros((features.n_tokens, weights.space.n_labels), dtype=np.float32)
-    log_z = np.zeros(features.n_sequences)
-    _run_marginals(features, scores, _chosen(features, None), out, log_z)
-    return log_z
+    unused = np.zeros((features.n_tokens, weights.space.n_labels), dtype=np.float32)
+    return _pass_over(features, weights, _chosen(features, None), 1, unused)
 
 
-def _run_marginals(features: Features, scores: Scores, chosen: Array, out: Array, log_z: Array) -> None:
-    n_labels = scores.space.n_labels
+def _pass_over(features: Features, weights: Weights, chosen: Array, n_threads: int, out: Array) -> Array:
+    """Write the marginals of some sequences to `out`; return the log sums of all sequences, 0 for the others."""
+    scores, log_z = _prepare(features, weights, n_threads), np.zeros(features.n_sequences)
     each(
         chain_marginals,
         [
             (part, features.offsets, features.slots, scores.bundles, scores.M, scores.MT, scores.shift,
-             scores.mask, n_labels, scores.blocks, out, log_z)
+             scores.mask, scores.space.n_labels, scores.blocks, out, log_z)
             for part in chunks_of(chosen, features.offsets, _n_chunks(features))
         ],
-        scores.n_threads,
+        n_threads,
     )  # fmt: skip
+    return log_z
 
 
 def _decoding_rows(scores: Scores, constraint: Constraint | None) -> tuple[Array, Array, Array]:
@@ -150,13 +147,12 @@ def viterbi(
 
 
 def n_best(
-    features: Features, weights: Weights, n: int, *, constraint: Constraint | None = None, n_threads: int = 1
+    features: Features, weights: Weights, n: int, *, constraint: Constraint | None = None
 ) -> list[list[tuple[Array, float]]]:
     """Return up to n best label sequences per sequence, each with its log-probability (among all, allowed or not)."""
     check_int("n", n, low=1)
-    scores = _prepare(features, weights, n_threads)
+    scores, log_z = _prepare(features, weights, 1), log_partition(features, weights)
     moves, first, last = _decoding_rows(scores, constraint)
-    log_z = log_partition(features, weights, n_threads=n_threads)
     out: list[list[tuple[Array, float]]] = []
     for s in range(features.n_sequences):
         begin, end = int(features.offsets[s]), int(features.offsets[s + 1])

@@ -241,11 +241,9 @@ class Extractor:
     def fit(self, tokens: Sequence[str], offsets: Array) -> Features:
         """Build the dictionary from these tokens and return their features."""
         self._vocabularies, self._direct = {}, {}
-        build = _Build(self, Batch(tokens, offsets), fitting=True)
-        features = build.features()
-        values = {} if self.hash_bits is not None else {f: list(v) for f, v in self._vocabularies.items()}
-        self.dictionary = Dictionary(values, build.keys)
-        return features
+        build = _Build(self, Batch(tokens, offsets), grow=True)
+        self.settle(build.counted())
+        return build.features()
 
     def know(self, words: Sequence[str]) -> None:
         """Take the distinct words of all tokens, in the order in which they first occur: the first pass over blocks."""
@@ -257,12 +255,10 @@ class Extractor:
 
     def count(self, tokens: Sequence[str], offsets: Array) -> KeyCounts:
         """Return the keys of each template in these tokens, and how often they occur: the second pass over blocks."""
-        if self.hash_bits is not None:
-            return KeyCounts([])
-        return KeyCounts(_Build(self, Batch(tokens, offsets), fitting=False).counted())
+        return _Build(self, Batch(tokens, offsets)).counted()
 
     def settle(self, counted: KeyCounts) -> None:
-        """Make the dictionary of what was counted in all blocks; it is the one `fit` makes of all tokens at once."""
+        """Make the dictionary of what was counted in all blocks."""
         values = {field: list(known) for field, known in self._vocabularies.items()}
         kept = [keys[times >= self.min_count].astype(np.int64) for keys, times in counted.of]
         self.dictionary = Dictionary(values, kept)
@@ -271,7 +267,7 @@ class Extractor:
         """Return the features of these tokens; features that are not in the dictionary are left out."""
         if self.dictionary is None:
             raise ModelError("the extractor has no dictionary", hint="Call fit first")
-        return _Build(self, Batch(tokens, offsets), fitting=False).features()
+        return _Build(self, Batch(tokens, offsets)).features()
 
     def feature_names(self) -> list[str]:
         """Return the text of each feature, in the order of ids; empty with hashing."""
@@ -297,25 +293,17 @@ def _texts(template: Template, keys: Array, values: dict[str, list[str]]) -> lis
 
 
 class _Build:
-    """One pass over a batch: bundles of words per offset, slots of tokens."""
+    """Tokens on their way to features: the keys of templates, bundles of words per offset, slots of tokens."""
 
-    def __init__(self, extractor: Extractor, batch: Batch, fitting: bool) -> None:
-        self.extractor, self.batch, self.fitting = extractor, batch, fitting
+    def __init__(self, extractor: Extractor, batch: Batch, *, grow: bool = False) -> None:
+        self.extractor, self.batch = extractor, batch
         self.hashed = extractor.hash_bits is not None
-        vocabularies: dict[str, dict[str, int]] = extractor._vocabularies
-        if self.hashed:
-            vocabularies = {}
-        self.fields = Fields(batch, extractor.lexicons, vocabularies, grow=fitting or self.hashed)
-        self.keys: list[Array] = []
-        self.n_found = 0
+        vocabularies: dict[str, dict[str, int]] = {} if self.hashed else extractor._vocabularies
+        self.fields = Fields(batch, extractor.lexicons, vocabularies, grow=grow or self.hashed)
+        self._keys: dict[Template, Array] = {}
         self.bundles: list[Array] = [np.full((1, 1), -1, dtype=np.int64)]
         self.n_bundles = 1
         self.slots: list[Array] = []
-
-    @property
-    def n_features(self) -> int:
-        """The number of features that are known: of those found so far, while fitting."""
-        return self.extractor.n_features if self.hashed or not self.fitting else self.n_found
 
     def features(self) -> Features:
         """Find the features of all tokens."""
@@ -324,12 +312,12 @@ class _Build:
         for number, template in enumerate(self.extractor.templates.items):
             window = self._window(template)
             if window is None and template.window is None and len(template.parts) == 1:
-                keys = self.fields.tokens(template.parts[0])
-                listed.append((keys, self._identify(number, template, keys, None)))
+                keys = self._token_keys(template)
+                listed.append((keys, self._identify(number, template, keys)))
             elif window is None:
                 self._token_level(number, template)
             else:
-                ids = self._identify(number, template, *self._word_keys(template, window))
+                ids = self._identify(number, template, self._word_keys(template, window)[0])
                 groups.setdefault(window, []).append(ids)
         for (low, high), columns in groups.items():
             self._add_bundles(np.stack(columns, axis=1))
@@ -340,7 +328,7 @@ class _Build:
         start = borders(np.concatenate([(b >= 0).sum(axis=1) for b in self.bundles]))
         flat = np.concatenate([b[b >= 0] for b in self.bundles]).astype(np.int32)
         slots = np.ascontiguousarray(np.stack(self.slots, axis=1))
-        return Features(self.batch.offsets, slots, start, flat, self.n_features)
+        return Features(self.batch.offsets, slots, start, flat, self.extractor.n_features)
 
     @staticmethod
     def _window(template: Template) -> tuple[int, int] | None:
@@ -367,28 +355,32 @@ class _Build:
             keys = np.zeros(len(times), dtype=np.int64)
         return np.where(times > 0, keys, -1), times
 
-    def counted(self) -> list[tuple[Array, Array]]:
-        """Return the keys of each template, rising, and how often each occurs."""
+    def _token_keys(self, template: Template, shift: int = 0) -> Array:
+        """Return the key of each token, −1 for none, where a template looks at several words; `shift` moves it."""
+        shifted = Template(tuple(Part(p.field, p.offset + shift) for p in template.parts))
+        if shifted not in self._keys:  # asked for when keys are counted and when they are looked up
+            self._keys[shifted] = self.fields.join([self.fields.tokens(p) for p in shifted.parts], shifted.parts)
+        return self._keys[shifted]
+
+    def counted(self) -> KeyCounts:
+        """Return the keys of each template, rising, and how often each occurs; nothing where keys are hashed."""
         found = []
-        for template in self.extractor.templates.items:
+        for template in () if self.hashed else self.extractor.templates.items:
             window, times = self._window(template), None
             if window is not None:
                 keys, times = self._word_keys(template, window)
             else:
-                keys = self.fields.join([self.fields.tokens(p) for p in template.parts], template.parts)
+                keys = self._token_keys(template)
             present = keys >= 0
             own, place = np.unique(keys[present], return_inverse=True)
             found.append((own, np.bincount(place.reshape(-1), None if times is None else times[present], len(own))))
-        return found
+        return KeyCounts(found)
 
     def _token_level(self, number: int, template: Template) -> None:
         """Give each token a slot of its own, with one bundle per feature."""
-        columns = range(template.window[0], template.window[1] + 1) if template.window is not None else (0,)
-        for shift in columns:
-            parts = [Part(p.field, p.offset + shift) for p in template.parts]
-            keys = self.fields.join([self.fields.tokens(p) for p in parts], parts)
-            ids = self._identify(number, template, keys, None)
-            found, place = number_found(ids, self.n_features)
+        for shift in range(template.window[0], template.window[1] + 1) if template.window is not None else (0,):
+            ids = self._identify(number, template, self._token_keys(template, shift))
+            found, place = number_found(ids, self.extractor.n_features)
             place += np.int32(self.n_bundles)
             self._add_bundles(found[:, None])
             self.slots.append(place)
@@ -405,24 +397,10 @@ class _Build:
         self.slots.append((place + self.n_bundles).astype(np.int32))
         self._add_bundles(np.stack([ids[first] for _, ids in listed], axis=1))
 
-    def _identify(self, number: int, template: Template, keys: Array, times: Array | None) -> Array:
-        """Return the feature id of each key, −1 for none; while fitting, put the keys into the dictionary."""
+    def _identify(self, number: int, template: Template, keys: Array) -> Array:
+        """Return the feature id of each key, −1 for none."""
         if self.hashed:
             return self._hash(template, keys)
-        if not self.fitting:
-            return self._find(number, template, keys)
-        present = keys >= 0
-        found, place = np.unique(keys[present], return_inverse=True)
-        ids = np.full(len(keys), -1, dtype=np.int64)
-        counts = np.bincount(place.reshape(-1), None if times is None else times[present], minlength=len(found))
-        kept = counts >= self.extractor.min_count
-        new = np.where(kept, np.cumsum(kept) - 1 + self.n_found, -1)
-        ids[present] = new[place.reshape(-1)]
-        self.keys.append(found[kept].astype(np.int64))
-        self.n_found += int(kept.sum())
-        return ids
-
-    def _find(self, number: int, template: Template, keys: Array) -> Array:
         dictionary = self.extractor.dictionary
         assert dictionary is not None
         known = dictionary.keys[number]

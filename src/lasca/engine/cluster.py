@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lasca import __version__
-from lasca.engine.work import Engine, Locals, WorkWithLocals, added, described, read_local, write_local
+from lasca.engine.work import Engine, Locals, WorkWithLocals, added, are_here, described, read_local, write_local
 from lasca.errors import LascaError, ModelError, ParameterError
 
 __all__ = ["Cluster", "engine_of"]
@@ -138,9 +138,8 @@ class ClusterWork(WorkWithLocals):
         self.round = 0
         self.locals = Locals(learner, scratch, in_memory=False)
         self.learner = self._hold(learner, "learner")
-        self.blocks = [
-            self._hold(block, f"block-{i}") if block.load() is block else block for i, block in enumerate(blocks)
-        ]
+        here = are_here(blocks)
+        self.blocks = [self._hold(block, f"block-{i}") if here else block for i, block in enumerate(blocks)]
 
     def _hold(self, value: Any, name: str) -> Any:
         """Make a task of a value, which workers fetch from each other: if it is lost, Dask does the task again."""

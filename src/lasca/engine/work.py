@@ -24,7 +24,10 @@ import numpy as np
 from lasca.engine.threads import available_threads, each_ordered
 from lasca.records import read_record, write_record
 
-__all__ = ["Engine", "Locals", "Threads", "Work", "WorkWithLocals", "added", "described", "read_local", "write_local"]
+__all__ = [
+    "Engine", "Locals", "Threads", "Work", "WorkWithLocals", "added", "are_here", "described", "read_local",
+    "write_local",
+]  # fmt: skip
 
 
 class Work(Protocol):
@@ -74,6 +77,11 @@ def added(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(total)
 
 
+def are_here(blocks: Sequence[Any]) -> bool:
+    """Say whether blocks are in memory, as all of a corpus are or none: the first one is asked."""
+    return all(block.load() is block for block in blocks[:1])
+
+
 class WorkWithLocals:
     """Work that holds locals here, whoever visits the blocks."""
 
@@ -112,7 +120,7 @@ class ThreadWork(WorkWithLocals):
 
     def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int, scratch: Path | None = None) -> None:
         self.learner, self.blocks, self.n_threads = learner, list(blocks), n_threads
-        in_memory = all(block.load() is block for block in self.blocks[:1])
+        in_memory = are_here(self.blocks)
         self.locals = Locals(learner, None if in_memory else scratch, in_memory=in_memory)
 
     def _all(self, work: Callable[[int], Any]) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.evaluate.token_scores import Plain
 
-__all__ = ["Agreement", "adjusted_rand_index", "agreement", "krippendorff_alpha", "pairwise_agreement"]
+__all__ = ["Agreement", "adjusted_rand_index", "agreement", "krippendorff_alpha"]
 
 BLOCK = 1 << 21  # annotations looked at together
 
@@ -113,27 +113,6 @@ def _add_up(corpus: CrowdCorpus) -> _Sums:
         agreeing += float((pairs / r[several]).sum())
         paired += np.bincount(label[several], weights=count[several], minlength=n_labels)
     return _Sums(votes, agreeing, coincident, shares, paired, int(used.sum()))
-
-
-def pairwise_agreement(corpus: CrowdCorpus) -> tuple[Floats, Ints]:
-    """Return for every pair of annotators the share of common tokens with the same label, and how many are common.
-
-    Both are symmetric (n_annotators, n_annotators); the share is nan where nothing is common, 1 on the diagonal.
-    """
-    n = corpus.n_annotators
-    token, annotator, label = corpus.annotation_token, corpus.annotation_annotator, corpus.annotation_label
-    common, same = np.zeros(n * n, np.int64), np.zeros(n * n, np.int64)
-    for distance in range(1, int(np.diff(corpus.token_start).max(initial=0))):
-        at = np.flatnonzero(token[distance:] == token[:-distance])  # annotations of one token lie together
-        key = annotator[at].astype(np.int64) * n + annotator[at + distance]
-        common += np.bincount(key, minlength=n * n)
-        same += np.bincount(key[label[at] == label[at + distance]], minlength=n * n)
-    both, alike = common.reshape(n, n), same.reshape(n, n)
-    both, alike = both + both.T, alike + alike.T
-    own = np.bincount(annotator, minlength=n)
-    both[np.diag_indices(n)] = alike[np.diag_indices(n)] = own
-    with np.errstate(invalid="ignore"):
-        return alike / both, both
 
 
 def adjusted_rand_index(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

@@ -11,7 +11,7 @@ audit (`lasca.review.promise`) draws from them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,21 +24,10 @@ from lasca.corpus import CrowdCorpus
 from lasca.formats.write_tables import people_table
 from lasca.review.experience import Experience, traits_of
 from lasca.review.items import Area, Reading, find_items
-from lasca.review.spans import Labels, pieces
+from lasca.review.spans import pieces
 from lasca.truth import Truth
 
-__all__ = [
-    "REASONS",
-    "Item",
-    "Queue",
-    "make_queue",
-    "order_by",
-    "ranked",
-    "rows",
-    "wordless",
-    "words_of",
-    "write_queue",
-]
+__all__ = ["REASONS", "Item", "Queue", "make_queue", "ranked", "rows", "wordless", "words_of", "write_queue"]
 
 SETTLES = 0.25
 """The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
@@ -105,7 +94,6 @@ def make_queue(
     truth: Truth,
     ambiguity: Ambiguity | None = None,
     *,
-    labels: Labels | None = None,
     decided: Any = None,
     areas: Sequence[Area] | None = None,
     experience: Experience | None = None,
@@ -114,7 +102,7 @@ def make_queue(
 
     `areas` are those of `find_items`, where they are known already; `experience` is what decisions taught.
     """
-    areas = find_items(corpus, truth, labels=labels or Labels.of(corpus), everything=True) if areas is None else areas
+    areas = find_items(corpus, truth, everything=True) if areas is None else areas
     if decided is not None:
         areas = [a for a in areas if not _all_of(corpus, a, decided)]
     ambiguous = _ambiguous_tokens(corpus, ambiguity)
@@ -149,25 +137,6 @@ def ranked(queue: Queue, experience: Experience | None = None) -> Queue:
             items[i] = replace(items[i], errors=errors[i], gain=gain, elsewhere=elsewhere, alike=len(members) - 1)
     worth = np.array([item.gain / item.cost for item in items])
     return Queue(tuple(items[i] for i in np.lexsort((*place, -worth)).tolist()), queue.outside)
-
-
-def order_by(items: Iterable[Item], corpus: CrowdCorpus, truth: Truth, how: str) -> list[Item]:
-    """Return the items by the "posterior-entropy" or "vote-entropy" of their worst token, to compare with."""
-    if how == "posterior-entropy":
-        score = truth.entropy.astype(np.float64)
-    else:
-        T = corpus.n_labels
-        cell = corpus.annotation_token.astype(np.int64) * T + corpus.annotation_label
-        used, n = np.unique(cell, return_counts=True)
-        votes = np.maximum(np.diff(corpus.token_start), 1)[used // T]
-        parts = -(n / votes) * np.log(n / votes)
-        score = np.bincount(used // T, weights=parts, minlength=corpus.n_tokens).astype(np.float64)
-
-    def worst(item: Item) -> float:
-        base = int(corpus.offsets[item.area.sequence])
-        return float(score[base + item.area.start : base + item.area.stop].max())
-
-    return sorted(items, key=lambda item: (-worst(item), item.area.sequence, item.area.start))
 
 
 def _open(area: Area) -> bool:

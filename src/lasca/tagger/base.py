@@ -14,12 +14,12 @@ import numpy as np
 
 from lasca.arrays import Array
 from lasca.corpus import need_corpus
+from lasca.defaults import BUILT_IN_TAGGERS
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
 from lasca.plugins import Registry, checked_class, load_object
+from lasca.tagger.paths import Paths, weighted_paths
 from lasca.tagger.prepare import (
-    Paths,
-    VoteScore,
     active_labels,
     block_borders,
     blocks_of,
@@ -28,9 +28,8 @@ from lasca.tagger.prepare import (
     labelled_sequences,
     scheme_constraint,
     targets_of,
-    vote_score_of,
-    weighted_paths,
 )
+from lasca.tagger.votes import VoteScore, vote_score_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -53,12 +52,7 @@ def _plugin(name: str, reference: str) -> str | None:
 
 TAGGERS: Registry[str] = Registry(
     "lasca.text_models",
-    {
-        "crf": "lasca.tagger.crf_tagger:CrfTagger",
-        "hmm": "lasca.tagger.hmm_tagger:HmmTagger",
-        "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
-        "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
-    },
+    BUILT_IN_TAGGERS,
     _plugin,
     "text model",
 )

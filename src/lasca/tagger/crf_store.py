@@ -1,13 +1,12 @@
 """Saving and loading a fitted CRF: a folder with `tagger.json` and `weights.safetensors`. No code, no pickle.
 
-A folder is not trusted: sizes are compared with the file's length before anything is read, every array must have the
-type and shape the header announces, and ids must lie where they may.
+A folder is not trusted: safetensors compares what arrays claim with the file's length before it reads them, every array
+must have the type and shape the header announces, and ids must lie where they may.
 """
 
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +21,12 @@ from lasca.crf.features import ParameterSpace, Weights
 from lasca.crf.fields import Lexicons
 from lasca.crf.templates import Templates
 from lasca.errors import StoreError
-from lasca.tagger.saved import MAX_HEADER, VERSION, labels_of, opened, rule_of, rule_rows
+from lasca.tagger.saved import VERSION, labels_of, opened, rule_of, rule_rows
 
 __all__ = ["Fitted", "load_extractor", "save_extractor"]
 
 Array = np.ndarray[Any, Any]
 _MOST = {"n_labels": 10_000, "n_features": 2**31 - 2, "n_keys": 10_000}
-_DTYPES = {"F64": 8, "I64": 8, "I32": 4, "I16": 2, "U8": 1}
 
 
 def save_extractor(extractor: Extractor, file: Path, more: dict[str, Array]) -> dict[str, Any]:
@@ -70,43 +68,12 @@ def load_extractor(header: dict[str, Any], file: Path) -> Extractor:
 
 
 def _arrays(header: dict[str, Any], file: Path, counts: Sequence[str]) -> dict[str, Array]:
-    """Read the arrays of a file, after the counts in the header and the sizes in the file were checked."""
+    """Read the arrays of a file, after the counts in the header were checked."""
     for name in counts:
         value, most = header.get(name), _MOST[name]
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise StoreError(f"{name} in tagger.json must be a whole number up to {most}", got=value)
-    _check_sizes(file)
     return load_file(file)
-
-
-def _check_sizes(file: Path) -> None:
-    """Compare what the arrays claim with the length of the file, before any of them is read."""
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        start = stream.read(8)
-        if len(start) < 8:
-            raise StoreError("weights.safetensors is cut off")
-        (length,) = struct.unpack("<Q", start)
-        if length > min(MAX_HEADER, size - 8):
-            raise StoreError("weights.safetensors has a header longer than the file", got=length)
-        listing = json.loads(stream.read(length))
-    claimed = 0
-    for name, entry in listing.items():
-        if name == "__metadata__":
-            continue
-        if entry["dtype"] not in _DTYPES:
-            raise StoreError("weights.safetensors holds an array of a type that taggers do not use", got=entry["dtype"])
-        count = _DTYPES[entry["dtype"]]
-        for n in entry["shape"]:
-            if not isinstance(n, int) or n < 0:
-                raise StoreError("weights.safetensors holds an array of an impossible shape", got=entry["shape"])
-            count *= n
-        claimed += count
-    if claimed != size - 8 - length:
-        raise StoreError(
-            "weights.safetensors does not have the length its arrays claim",
-            got=f"{size - 8 - length} of {claimed} bytes",
-        )
 
 
 def _array(arrays: dict[str, Array], name: str, dtype: Any, shape: tuple[int | None, ...]) -> Array:

@@ -123,7 +123,7 @@ class CrfTagger(Tagger):
     soft: bool = flag("learn from the truth's probabilities instead of its labels, token by token", default=False)
     paths: int = whole(
         "learn from up to so many label sequences of each sequence, weighted by their probability (see "
-        "`lasca.tagger.prepare`); 0 for the one that was inferred",
+        "`lasca.tagger.paths`); 0 for the one that was inferred",
         default=0,
         low=0,
         high=50,

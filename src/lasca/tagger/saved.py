@@ -19,7 +19,7 @@ from lasca.crf.decode import Constraint
 from lasca.errors import LascaError, StoreError
 from lasca.files import check_sums
 
-__all__ = ["MAX_HEADER", "VERSION", "labels_of", "opened", "rule_of", "rule_rows", "write_card"]
+__all__ = ["VERSION", "labels_of", "opened", "rule_of", "rule_rows", "write_card"]
 
 Array = np.ndarray[Any, Any]
 VERSION = 1

@@ -22,8 +22,8 @@ from lasca.errors import ModelError
 from lasca.truth.annotator_models import VoteRows
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.chain import ChainLearner, StateSpace, blocks_of, check_known, with_words
-from lasca.truth.dawid_skene import matched
 from lasca.truth.evidence import RowCounts
+from lasca.truth.history import History
 from lasca.truth.result import Truth
 
 __all__ = ["ChainHistory", "ChainModel"]
@@ -54,7 +54,7 @@ class ChainHistory:
         if truth is None:
             empty = np.zeros(0, np.int64), np.zeros((0, S))
             return cls(np.zeros(S), np.zeros((S, S)), *empty, vocabulary, np.zeros((len(vocabulary), S)))
-        label, people = matched(truth, corpus, "moves")
+        past = History.of(truth, corpus, "moves")
         for name in SAME:
             if name in settings and truth.params.get(name) != settings[name]:
                 raise ModelError(
@@ -71,11 +71,10 @@ class ChainHistory:
         rest, given = np.divmod(kept["codes"], old_T)
         annotator, before = np.divmod(rest, old_T + 2 if memory else 1)
         who = np.full(truth.annotators.num_rows, -1)
-        for past, now in people:
-            who[past] = now
+        who[past.old] = past.new
         here = who[annotator] >= 0
-        contexts = np.concatenate((label, [T, T + 1])) if memory else np.zeros(1, np.int64)
-        code = (who[annotator] * (T + 2 if memory else 1) + contexts[before]) * T + label[given]
+        contexts = np.concatenate((past.label, [T, T + 1])) if memory else np.zeros(1, np.int64)
+        code = (who[annotator] * (T + 2 if memory else 1) + contexts[before]) * T + past.label[given]
         order = np.argsort(code[here], kind="stable")
         words = _words(kept)
         place = {name: i for i, name in enumerate(vocabulary)}

@@ -28,16 +28,16 @@ import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
-from lasca.errors import ModelError
 from lasca.estimator import flag, number, seeds, threads, whole
 from lasca.kernels import counts as kernels
 from lasca.kernels import simd
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
+from lasca.truth.history import History
 from lasca.truth.result import Truth
 from lasca.truth.special import Special, as_rows, expected_counts, shares_of, special_tokens
 
-__all__ = ["DawidSkene", "believe_lone_votes", "matched"]
+__all__ = ["DawidSkene", "believe_lone_votes"]
 
 Floats = npt.NDArray[np.float64]
 ENOUGH = 30
@@ -252,14 +252,14 @@ class DawidSkene(TruthModel):
         np.fill_diagonal(prior, diagonal)
         return prior, self.smoothing
 
-    def _learner(self, votes: Votes, history: History | None = None) -> ConfusionLearner:
+    def _learner(self, votes: Votes, past: tuple[Floats, Floats] | None = None) -> ConfusionLearner:
         T = votes.n_labels
         prior, smoothing = self._prior(T)
         class_prior = np.full(T, self.class_prior)
         if not self.variational:
             class_prior = np.full(T, smoothing)
-        if history is not None:
-            prior, class_prior = prior + history.counts.transpose(0, 2, 1), class_prior + history.totals
+        if past is not None:
+            prior, class_prior = prior + past[0].transpose(0, 2, 1), class_prior + past[1]
         return ConfusionLearner(
             votes.n_annotators, T, prior, class_prior, bool(self.variational), bool(self.lone_votes)
         )
@@ -268,25 +268,27 @@ class DawidSkene(TruthModel):
         return self._fitted(votes, progress, None)
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
-        return self._fitted(votes, progress, History.of(history, corpus))
+        past = History.of(history, corpus, "counts")
+        return self._fitted(votes, progress, (past.counts("counts", "att"), past.counts("totals", "t")))
 
-    def _fitted(self, votes: Votes, progress: Progress, history: History | None) -> Posterior:
-        learner = self._learner(votes, history)
+    def _fitted(self, votes: Votes, progress: Progress, past: tuple[Floats, Floats] | None) -> Posterior:
+        """Fit; `past` are the expected counts and labels' totals of an earlier fit: they stay."""
+        learner = self._learner(votes, past)
         _, posterior, (counts, totals, _) = self._learned(
-            learner, blocks_of(votes), votes, progress, is_fresh=history is None
+            learner, blocks_of(votes), votes, progress, is_fresh=past is None
         )
         kept = {"counts": counts, "totals": totals}
-        if history is not None:
-            kept = {"counts": counts + history.counts, "totals": totals + history.totals}
+        if past is not None:
+            kept = {"counts": counts + past[0], "totals": totals + past[1]}
         return replace(posterior, confusion=learner.confusion(counts), statistics=kept)
 
 
 def believe_lone_votes(block: Block, proba: npt.NDArray[np.float32], given: Floats) -> None:
     """Where one vote is all there is, let it win unless its annotator gave that label often enough beside others."""
     votes, alone = block.votes, np.diff(block.start) == 1
-    for rows in (votes.soft, votes.known):
+    for rows in (block.soft, block.known):
         if rows is not None:
-            alone[rows.token[block.part(rows)] - block.first] = False
+            alone[rows.token] = False
     token = np.flatnonzero(alone)
     vote = block.start[token]
     said, best = votes.label[vote], proba[token].argmax(axis=1)
@@ -299,49 +301,6 @@ def blocks_of(votes: Votes) -> list[Block]:
     """Cut votes into blocks that are large beside the tables that are added up, and beside calling a visit."""
     table = votes.n_annotators * votes.n_labels * -(-votes.n_labels // 4) * 4
     return cut_into_blocks(votes, max(200_000, votes.n_hard // 64, 4 * table))
-
-
-@dataclass(frozen=True)
-class History:
-    """The statistics of an earlier truth over the annotators and labels of a corpus, matched by name.
-
-    They stay as they were and act as counts that were seen before: one sweep of incremental EM (Neal & Hinton 1998)
-    over the new tokens alone.
-    """
-
-    counts: Floats
-    """(annotator, given, true)."""
-    totals: Floats
-
-    @classmethod
-    def of(cls, truth: Truth, corpus: CrowdCorpus) -> History:
-        """Match by name (see `matched`); new annotators and labels have no past."""
-        label, people = matched(truth, corpus, "counts")
-        T = corpus.n_labels
-        counts, totals = np.zeros((corpus.n_annotators, T, T)), np.zeros(T)
-        totals[label] = truth.statistics["totals"]
-        for old, new in people:
-            counts[new][np.ix_(label, label)] = truth.statistics["counts"][old]
-        return cls(counts, totals)
-
-
-def matched(truth: Truth, corpus: CrowdCorpus, needs: str) -> tuple[npt.NDArray[np.int64], list[tuple[int, int]]]:
-    """Return the code of each label of an earlier truth in a corpus, and the old and new code of those in both.
-
-    The truth must hold the statistics `needs`, and the corpus must have all its labels; annotators that it does not
-    have are left out.
-    """
-    if needs not in truth.statistics:
-        raise ModelError("this truth holds no statistics to go on from", hint="Fit it anew with this version")
-    lost = [name for name in truth.label_names if name not in corpus.labels]
-    if lost:
-        raise ModelError(
-            "the history has labels that the corpus does not have", got=", ".join(lost), hint="Name them: labels="
-        )
-    label = np.array([corpus.labels.index(name) for name in truth.label_names])
-    code = {name: i for i, name in enumerate(corpus.annotators)}
-    people = enumerate(truth.annotators.column("name").to_pylist())
-    return label, [(old, code[name]) for old, name in people if name in code]
 
 
 def _random_counts(given: Floats, n_tokens: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

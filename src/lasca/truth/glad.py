@@ -33,7 +33,7 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import choice, number, seeds, threads, tolerance, whole
 from lasca.kernels.glad import glad_pass
 from lasca.truth.base import Posterior, Progress, TruthModel
-from lasca.truth.dawid_skene import matched
+from lasca.truth.history import History
 from lasca.truth.result import Truth
 from lasca.truth.special import Special, special_tokens
 
@@ -183,12 +183,8 @@ class Glad(TruthModel):
         return self._fitted(votes, progress, np.zeros((votes.n_annotators, 2)), np.zeros(votes.n_labels))
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
-        label, people = matched(history, corpus, "sums")
-        sums, totals = np.zeros((corpus.n_annotators, 2)), np.zeros(corpus.n_labels)
-        totals[label] = history.statistics["totals"]
-        for old, new in people:
-            sums[new] = history.statistics["sums"][old]
-        return self._fitted(votes, progress, sums, totals)
+        past = History.of(history, corpus, "sums")
+        return self._fitted(votes, progress, past.counts("sums", "a."), past.counts("totals", "t"))
 
     def _fitted(self, votes: Votes, progress: Progress, past: Floats, past_totals: Floats) -> Posterior:
         """Fit; `past` are sums that abilities are made of, and label counts, of an earlier fit: they stay."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from lasca.estimator import flag, number, seeds, threads, tolerance, whole
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
-from lasca.truth.dawid_skene import matched
+from lasca.truth.history import History
 from lasca.truth.result import Truth
 from lasca.truth.special import Special, special_tokens
 
@@ -205,19 +205,16 @@ class Mace(TruthModel):
         return self._fitted(votes, progress, None)
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
-        label, people = matched(history, corpus, "knowing")
-        past = MaceHistory(np.zeros((corpus.n_annotators, 2)), np.zeros((corpus.n_annotators, corpus.n_labels)))
-        for old, new in people:
-            past.knowing[new] = history.statistics["knowing"][old]
-            past.strategy[new, label] = history.statistics["strategy"][old]
+        past = History.of(history, corpus, "knowing")
         once = self.checked()
         once.restarts = 1  # there is one start: where the history ended
-        return once._fitted(votes, progress, past)
+        return once._fitted(votes, progress, (past.counts("knowing", "a."), past.counts("strategy", "at")))
 
-    def _fitted(self, votes: Votes, progress: Progress, past: MaceHistory | None) -> Posterior:
+    def _fitted(self, votes: Votes, progress: Progress, past: tuple[Floats, Floats] | None) -> Posterior:
+        """Fit; `past` are the counts of (guessed, knew) and of labels guessed of an earlier fit: they stay."""
         prior, fresh = self._prior(votes.n_labels), past is None
         if past is not None:
-            prior = replace(prior, theta=prior.theta + past.knowing, xi=prior.xi + past.strategy)
+            prior = replace(prior, theta=prior.theta + past[0], xi=prior.xi + past[1])
         learner = MaceLearner(votes.n_annotators, votes.n_labels, prior, self.noise, not fresh)
         run, posterior, statistics = self._learned(
             learner, blocks_of(votes), votes, progress, is_fresh=fresh, lucky=fresh, settle=fresh
@@ -228,18 +225,9 @@ class Mace(TruthModel):
         diagnostics = run.diagnostics() | {"competence": theta[:, 1].tolist()}
         knowing, strategy, _ = learner.counted(run.state, statistics)
         if past is not None:
-            knowing, strategy = knowing + past.knowing, strategy + past.strategy
+            knowing, strategy = knowing + past[0], strategy + past[1]
         kept = {"knowing": knowing, "strategy": strategy}
         return replace(posterior, confusion=confusion, diagnostics=diagnostics, statistics=kept)
-
-
-class MaceHistory(NamedTuple):
-    """The counts of an earlier truth over the annotators and labels of a corpus: they stay as they were."""
-
-    knowing: Floats
-    """(n_annotators, 2): guessed, knew."""
-    strategy: Floats
-    """(n_annotators, n_labels): labels guessed."""
 
 
 def blocks_of(votes: Votes) -> list[Block]:

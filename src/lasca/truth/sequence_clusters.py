@@ -128,7 +128,7 @@ class SequenceClusters(TruthModel):
         crf = {"l2": self.text_l2, "min_count": self.text_min_count, "iterations": self.text_iterations}
         reader = text_model(self.text, **crf)
         with self._work(Meeting(), blocks) as work:
-            meeting, n_votes, n_tokens = work.summary()
+            meeting, _, n_votes, n_tokens = work.summary()
         plan = self._plan(n_votes / max(1, n_tokens), n_words)
         start = dawid_skene_start(self, votes, hard=False)
         every = None if self.place is None else self.place.every

@@ -34,9 +34,11 @@ EASIEST, HARDEST = 0.95, 0.05
 class DawidSkeneStart:
     """The log posteriors of a short Dawid–Skene run; `hard`: its labels alone where anything is said."""
 
-    learner: ds.ConfusionLearner | OneEach
+    learner: ds.ConfusionLearner
     parameters: ds.Parameters
     hard: bool
+    families: Families | None = None
+    """One voice of each was heard on a token; None: all of them."""
 
     def evidence(self, block: Block, space: StateSpace) -> Proba:
         """Return them, each state as the label it shows as."""
@@ -45,7 +47,8 @@ class DawidSkeneStart:
     def labels(self, block: Block) -> Proba:
         """Return them by label."""
         proba = np.empty((len(block), block.votes.n_labels), np.float32)
-        self.learner.describe(self.parameters, block, None, proba)
+        heard = block if self.families is None else self.families.one_each(block)
+        self.learner.describe(self.parameters, heard, None, proba)
         if self.hard:
             voted = np.flatnonzero(block.voices)
             best = proba[voted].argmax(axis=1)
@@ -56,32 +59,14 @@ class DawidSkeneStart:
 
 @dataclass(frozen=True)
 class OneEach:
-    """A learner that hears one voice of each family on a token."""
+    """Where a block is of which one voice of each family is heard on a token."""
 
-    learner: ds.ConfusionLearner
+    place: Any
     families: Families
 
-    def summarise(self, block: Block) -> tuple[Any, ...]:
-        """Ask the learner."""
-        return self.learner.summarise(self.families.one_each(block))
-
-    def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> ds.Parameters:
-        """Ask the learner."""
-        return self.learner.start(summary, rng)
-
-    def visit(self, state: ds.Parameters, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
-        """Ask the learner; what is heard of a block is kept."""
-        heard, own = local or (self.families.one_each(block), None)
-        statistics, own = self.learner.visit(state, heard, own)
-        return statistics, (heard, own)
-
-    def update(self, state: ds.Parameters, statistics: tuple[Any, ...]) -> tuple[ds.Parameters, float]:
-        """Ask the learner."""
-        return self.learner.update(state, statistics)
-
-    def describe(self, state: ds.Parameters, block: Block, local: Any, out: Any) -> tuple[None, tuple[Any, ...]]:
-        """Ask the learner."""
-        return self.learner.describe(state, self.families.one_each(block), None, out)
+    def load(self) -> Block:
+        """Read it."""
+        return self.families.one_each(self.place.load())
 
 
 def dawid_skene_start(
@@ -94,12 +79,13 @@ def dawid_skene_start(
     """
     lone, rest = bool(getattr(model, "lone_votes", False)), 1.0 / votes.n_labels
     short = ds.DawidSkene(variational=True, diagonal=2.0, off_diagonal=rest, max_iter=10, tol=0, lone_votes=lone)
-    learner: ds.ConfusionLearner | OneEach = short._learner(votes)
+    learner = short._learner(votes)
+    blocks: list[Any] = ds.blocks_of(votes)  # or places on disk
     if families is not None and families.thin:
-        learner = OneEach(short._learner(votes), families)
-    with model._work(learner, ds.blocks_of(votes)) as work:
+        blocks = [families.one_each(b) if isinstance(b, Block) else OneEach(b, families) for b in blocks]
+    with model._work(learner, blocks) as work:
         run = run_learner(learner, work, loop_settings(short), scale=votes.n_votes)
-    return DawidSkeneStart(learner, run.state, hard)
+    return DawidSkeneStart(learner, run.state, hard, families)
 
 
 def trust(votes: Votes) -> float:
@@ -154,31 +140,20 @@ def vote_shares(block: Block, weight: Floats | None = None) -> Floats:
     votes, T = block.votes, block.votes.n_labels
     cell, size = block.token * T + votes.label[block.hard], len(block) * T
     found = np.bincount(cell, weight, size).reshape(-1, T) * 1.0
-    if votes.soft is not None:
-        part = block.part(votes.soft)
-        np.add.at(found, votes.soft.token[part] - block.first, votes.soft.proba[part])
+    if block.soft is not None:
+        np.add.at(found, block.soft.token, block.soft.proba)
     voices = block.voices if weight is None else found.sum(axis=1)
     return np.asarray(found / np.maximum(voices, 1e-9)[:, None])
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Asks blocks how many votes have another one beside them."""
+    """Asks blocks how many votes have others beside them."""
 
-    def summarise(self, block: Block) -> tuple[int, int, int]:
-        """Count them, all, and the tokens that have any."""
+    def summarise(self, block: Block) -> tuple[int, int, int, int]:
+        """Count those that have another, those that have two others, all of them, and the tokens that have any."""
         n = block.voices
-        return int(n[n > 1].sum()), int(n.sum()), int((n > 0).sum())
-
-
-@dataclass(frozen=True)
-class Thirds:
-    """Asks blocks how many votes have two others beside them."""
-
-    def summarise(self, block: Block) -> tuple[float, float]:
-        """Count them, and all."""
-        n = block.voices
-        return float(n[n > 2].sum()), float(n.sum())
+        return int(n[n > 1].sum()), int(n[n > 2].sum()), int(n.sum()), int((n > 0).sum())
 
 
 def judged_start(model: TruthModel, votes: Votes) -> DawidSkeneStart | LevelStart:
@@ -188,6 +163,6 @@ def judged_start(model: TruthModel, votes: Votes) -> DawidSkeneStart | LevelStar
     inventions then; people miss far more than they invent.
     """
     start = dawid_skene_start(model, votes, hard=False)
-    with model._work(Thirds(), ds.blocks_of(votes)) as work:
-        judged, n = work.summary()
+    with model._work(Meeting(), ds.blocks_of(votes)) as work:
+        _, judged, n, _ = work.summary()
     return start if judged > MOSTLY * n else LevelStart(start, judged / n)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from lasca.arrays import Ints, Proba, borders, ranges
 from lasca.corpus import CrowdCorpus
+from lasca.defaults import BUILT_IN_TAGGERS
 from lasca.engine import Engine
 from lasca.errors import ParameterError
 from lasca.plugins import Registry, load_object
@@ -126,12 +127,7 @@ def _is_tagger(found: Any) -> bool:
 
 TEXT_MODELS: Registry[str] = Registry(
     "lasca.text_models",
-    {
-        "crf": "lasca.truth.crf_text:CrfText",
-        "hmm": "lasca.tagger.hmm_tagger:HmmTagger",
-        "bilstm-crf": "lasca.tagger.neural.bilstm:BiLstmCrfTagger",
-        "transformer": "lasca.tagger.neural.transformer:TransformerTagger",
-    },
+    {**BUILT_IN_TAGGERS, "crf": "lasca.truth.crf_text:CrfText"},
     _plugin,
     "text model",
 )
