@@ -345,3 +345,10 @@ def test_a_candidate_that_is_not_there_is_named(
     (tmp_path / "d.json").write_text(json.dumps([{"item": row["item"], "decision": "99"}]), encoding="utf-8")
     assert lasca_("decide", folder, tmp_path / "d.json") == 2
     assert f"The item has {len(row['candidates'])} candidates; 0 is none of them" in capsys.readouterr().err
+
+
+def test_a_promise_about_another_run_is_another_look(tmp_path: Path) -> None:
+    """`lasca update` takes the log along: the same decisions are not the same fit there."""
+    fits = [Project(run_folder(tmp_path / model, model)).fit() for model in ("ds", "mv")]
+    assert len({fit.key for fit in fits}) == 2
+    assert Project(tmp_path / "ds").fit().key == fits[0].key

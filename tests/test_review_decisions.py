@@ -130,6 +130,30 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
         Log(tmp_path)
 
 
+def test_a_log_that_cannot_be_written_says_so_and_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lasca.review.decisions._PATIENCE", 0.05)
+    log = Log(tmp_path)
+    log.add([say(0, 1, ())])
+    other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match=r"cannot be read or written.*locked"):
+        log.add([say(1, 2, ())])
+    other.execute("ROLLBACK")
+    other.close()
+    pages = log._base.execute("PRAGMA page_count").fetchone()[0]
+    log._base.execute(f"PRAGMA max_page_count = {pages}")  # as on a disk that is full
+    with pytest.raises(StoreError, match="full"):
+        log.add([say(i, i + 1, (), shown={"text": "x" * 4000}) for i in range(50)])
+    assert [d.start for d in log.live()] == [0]
+    log._base.execute("PRAGMA max_page_count = 1000000")
+    log.add([say(1, 2, ())])
+    assert [d.start for d in log.live()] == [0, 1]
+    with pytest.raises(StoreError, match="cannot be read or written"):
+        log.copy(tmp_path / "nowhere")
+
+
 def test_decisions_become_known_labels() -> None:
     corpus = ner(a=["B-X", "O", "O", "O", "O"], b=["O", "O", "B-X", "I-X", "O"])
     truth = truth_of(corpus)

@@ -187,7 +187,7 @@ class Fit:
     truth: Truth
     known: Known
     key: str
-    """Names the decisions it was made with (none of the audit)."""
+    """Names the run and the decisions it was made with (none of the audit)."""
 
 
 class Project:
@@ -265,7 +265,8 @@ class Project:
         known = known_labels(corpus, decisions, audits=False)
         made = refit(corpus, truth, known, progress) if again else clamped(truth, known)
         text = json.dumps([[d.sequence, d.start, d.stop, d.readings] for d in decisions])
-        return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode()).hexdigest())
+        whole = self.truth.labels.tobytes()  # the log goes along to another run (`lasca update`)
+        return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode() + whole).hexdigest())
 
     def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
         """Return what is left to decide, ranked by the fit and by what decisions taught; audits decide as well."""
