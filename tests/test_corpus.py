@@ -10,6 +10,7 @@ import time
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -449,3 +450,26 @@ def test_followers_have_a_token_before_them_in_their_sequence(lengths: list[int]
     offsets = borders(lengths)
     wanted = [i for a, b in pairwise(offsets.tolist()) for i in range(a + 1, b)]
     assert followers(offsets).tolist() == wanted
+
+
+def test_codes_that_do_not_fit_are_refused_and_never_cut_down() -> None:
+    """Label 65536 was label 0, annotator 0.7 annotator 0."""
+    texts: dict[str, Any] = {"tokens": ["a", "b"], "offsets": [0, 2], "labels": ["N", "V"], "annotators": ["x"]}
+    for name, codes in (
+        ("annotation_label", [65536, 1]), ("annotation_annotator", [2**32, 0]), ("annotation_annotator", [0.7, 0.0]),
+        ("annotation_token", [0.0, 1.0]), ("annotation_label", ["N", "V"]),
+    ):  # fmt: skip
+        given: dict[str, Any] = {"annotation_token": [0, 1], "annotation_annotator": [0, 0], "annotation_label": [0, 1]}
+        with pytest.raises(CorpusError, match=name):
+            CrowdCorpus.from_codes(**texts, **given | {name: codes})
+
+
+def test_lists_that_do_not_fit_are_refused() -> None:
+    words = [str(i) for i in range(2**15)]
+    with pytest.raises(CorpusError, match="at most 32767 labels"):
+        CrowdCorpus.from_sequences([words], {"a": [words]})
+    for s in (1, -1):
+        with pytest.raises(CorpusError, match="sequence that is not there"):
+            CrowdCorpus.from_sequences([["a"]], {"x": {s: ["N"]}})
+    with pytest.raises(CorpusError, match="no text that can be written"):
+        CrowdCorpus.from_sequences([["a"]], {"x": [["\ud800"]]})

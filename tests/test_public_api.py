@@ -62,6 +62,7 @@ def test_a_truth_scores_itself(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
     assert scores == lasca.compare(corpus, ["mv"])[0].scores["all"]
     first = np.arange(len(corpus)) < 3
     assert truth.score(corpus, "gold", sequences=first).n_tokens == corpus.offsets[3]
+    assert truth.score(corpus, "gold", sequences=[0, 1, 2]) == truth.score(corpus, "gold", sequences=first)
     with pytest.raises(CorpusError, match="there is: gold"):
         truth.score(corpus, "silver")
     with pytest.raises(CorpusError, match="not of this corpus"):

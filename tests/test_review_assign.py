@@ -58,6 +58,24 @@ def test_what_one_person_said_is_worth_a_second_vote_and_only_of_who_may() -> No
     assert {a.document for a in assign(corpus, certain, 20, settled=settled)} == {"2"}
 
 
+def test_only_people_are_asked_and_not_for_what_is_known() -> None:
+    """A model or a rule that votes is no annotator who could be given a document."""
+    tokens = [["a"], ["b"], ["c"]]
+    people = {"x": [["N"], None, None], "y": [None, ["N"], None], "z": [["N"], None, ["V"]]}
+    corpus = CrowdCorpus.from_sequences(tokens, people, kinds=("person", "person", "rule"))
+    corpus = corpus.with_soft("gpt", [[0.6, 0.4], [np.nan, np.nan], [0.9, 0.1]])
+    fitted = model_class("ds")().fit(corpus)
+    fields = {name: getattr(fitted, name) for name in fitted.__dataclass_fields__}
+    confusion = np.tile(np.eye(2, dtype=np.float32) * 0.8 + 0.1, (4, 1, 1))
+    truth = Truth(**fields | {"proba": np.full((3, 2), 0.5, np.float32), "confusion": confusion})
+    assert {a.annotator for a in assign(corpus, truth, 20)} == {"x", "y"}
+    known = corpus.with_known(np.array([-1, 0, -1]))
+    assert {a.document for a in assign(known, truth, 20)} == {"0", "2"}
+    assert assign(corpus, truth, 1, annotators=["z"])[0].annotator == "z"  # who is named is asked
+    with pytest.raises(ParameterError, match="one name"):
+        assign(corpus.select(annotators=["z", "gpt"]), truth, 1)
+
+
 def test_budget_and_the_most_for_one() -> None:
     corpus = simulate.demo_crowd("ner")
     truth = model_class("ds")().fit(corpus)

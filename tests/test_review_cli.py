@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lasca import formats
+from lasca import formats, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.pipeline.folder import save_truth
 from lasca.review.decisions import Decision
 from lasca.review.finish import card_of
 from lasca.review.project import Fit, Project
 from lasca.review.queue import make_queue, write_queue
-from lasca.truth import Truth
+from lasca.truth import Truth, model_class
 from test_cli import run
 from test_review_server import run_folder
 
@@ -273,6 +274,42 @@ def test_finish_says_where_every_label_comes_from(lasca_: Any, folder: Path, tmp
     assert "Ann Other" in (target / "card.md").read_text(encoding="utf-8")
 
 
+def test_what_nobody_labelled_has_no_final_label(lasca_: Any, tmp_path: Path) -> None:
+    """It stood in all files as inferred, with the label that is the most frequent elsewhere."""
+    whole = simulate.demo_crowd("ner").select(sequences=np.arange(20))
+    of_sequence = whole.token_sequence[whole.annotation_token]
+    kept = of_sequence >= 3  # nobody labelled the first three sequences …
+    people = (*whole.annotators, "machine")  # … but a model that does not vote, the third one
+    token = np.arange(whole.offsets[2], whole.offsets[3])
+    corpus = whole.with_annotations(
+        people,
+        np.append(whole.annotation_token[kept], token),
+        np.append(whole.annotation_annotator[kept], np.full(len(token), len(people) - 1)),
+        np.append(whole.annotation_label[kept], np.full(len(token), whole.labels.index("B-PER"))),
+    )
+    corpus = replace(corpus, kinds=(*["person"] * (len(people) - 1), "model"), votes=())
+    save_truth(corpus, model_class("ds")().fit(corpus), tmp_path / "out")
+    project = Project(tmp_path / "out")
+    assert {u.sequence for u in project.units} == set(range(3, 20))  # nothing is promised about them
+    assert {item.area.sequence for item in project.queue(project.fit()).items} <= set(range(3, 20))
+    project.log.add([Decision(corpus.sequence_ids[1], 0, 1, (((0, 1, "PER"),),))])
+    assert lasca_("finish", tmp_path / "out", "-o", tmp_path / "final") == 0
+    with (tmp_path / "final" / "labels.csv").open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    said = [(c["label"], c["source"]) for c in cells[: corpus.offsets[3]]]
+    n = int(corpus.offsets[1])
+    assert said == [("", "")] * n + [("B-PER", "decided")] + [("", "")] * int(corpus.offsets[3] - n - 1)
+    assert all(c["label"] and c["source"] for c in cells[corpus.offsets[3] :])
+    first = json.loads((tmp_path / "final" / "labels.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert set(first["labels"]) == {None}
+    lines = (tmp_path / "final" / "spans.jsonl").read_text(encoding="utf-8").splitlines()
+    spans = [json.loads(line) for line in lines]
+    assert [s["source"] for s in spans if s["sequence"] in corpus.sequence_ids[:3]] == ["decided"]
+    card = json.loads((tmp_path / "final" / "card.json").read_text(encoding="utf-8"))
+    assert sum(card["tokens_by_source"].values()) == corpus.n_tokens - corpus.offsets[3] + 1
+    assert card["tokens_nobody_labelled"] == corpus.offsets[3]
+
+
 def test_warnings_on_the_card_count_families_and_name_nobody(tmp_path: Path) -> None:
     project = Project(run_folder(tmp_path / "out"))
     family = ["Ann Other", "Bob"]
@@ -308,3 +345,10 @@ def test_a_candidate_that_is_not_there_is_named(
     (tmp_path / "d.json").write_text(json.dumps([{"item": row["item"], "decision": "99"}]), encoding="utf-8")
     assert lasca_("decide", folder, tmp_path / "d.json") == 2
     assert f"The item has {len(row['candidates'])} candidates; 0 is none of them" in capsys.readouterr().err
+
+
+def test_a_promise_about_another_run_is_another_look(tmp_path: Path) -> None:
+    """`lasca update` takes the log along: the same decisions are not the same fit there."""
+    fits = [Project(run_folder(tmp_path / model, model)).fit() for model in ("ds", "mv")]
+    assert len({fit.key for fit in fits}) == 2
+    assert Project(tmp_path / "ds").fit().key == fits[0].key

@@ -13,10 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, StoreError
 from lasca.review.decisions import FILE, Decision, Log
 from lasca.review.project import clamped, known_labels, needed_labels, refit, with_labels
+from lasca.review.queue import make_queue
 from lasca.review.spans import Labels
+from lasca.truth import model_class
 from test_review_queue import ner, truth_of
 
 
@@ -127,6 +130,30 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
         Log(tmp_path)
 
 
+def test_a_log_that_cannot_be_written_says_so_and_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lasca.review.decisions._PATIENCE", 0.05)
+    log = Log(tmp_path)
+    log.add([say(0, 1, ())])
+    other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match=r"cannot be read or written.*locked"):
+        log.add([say(1, 2, ())])
+    other.execute("ROLLBACK")
+    other.close()
+    pages = log._base.execute("PRAGMA page_count").fetchone()[0]
+    log._base.execute(f"PRAGMA max_page_count = {pages}")  # as on a disk that is full
+    with pytest.raises(StoreError, match="full"):
+        log.add([say(i, i + 1, (), shown={"text": "x" * 4000}) for i in range(50)])
+    assert [d.start for d in log.live()] == [0]
+    log._base.execute("PRAGMA max_page_count = 1000000")
+    log.add([say(1, 2, ())])
+    assert [d.start for d in log.live()] == [0, 1]
+    with pytest.raises(StoreError, match="cannot be read or written"):
+        log.copy(tmp_path / "nowhere")
+
+
 def test_decisions_become_known_labels() -> None:
     corpus = ner(a=["B-X", "O", "O", "O", "O"], b=["O", "O", "B-X", "I-X", "O"])
     truth = truth_of(corpus)
@@ -141,6 +168,24 @@ def test_decisions_become_known_labels() -> None:
     final = clamped(truth, known_labels(corpus, decisions, audits=True))
     assert [corpus.labels[c] for c in final.labels] == ["B-X", "I-X", "B-X", "O", "O"]
     assert final.proba.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("later", [((2, 6, "X"),), ((2, 6, "Y"),), ((2, 3, "Y"),), ()])
+def test_a_span_that_a_later_decision_cuts_is_open_again(later: tuple[tuple[int, int, str], ...]) -> None:
+    """What is left of it is nobody's decision: as I-X behind the later span it made that one longer, or no span."""
+    labels = ["B-X", "I-X", "B-Y", "I-Y", "O"]
+    corpus = CrowdCorpus.from_sequences([[f"w{i}" for i in range(10)]], {"a": [["O"] * 10]}, labels=labels)
+    names = np.array(corpus.labels)
+    for first, second, left in ((4, 2, (6, 8)), (0, 2, (0, 2))):  # cut from the left, and from the right
+        span = (first, first + 4, "X") if first else (0, 4, "X")
+        decisions = [say(0, 10, (span, (9, 10, "Y"))), say(second, 6, later)]
+        known = known_labels(corpus, decisions, audits=False)
+        assert known.source.tolist() == [0 if left[0] <= i < left[1] else 1 for i in range(10)]
+        assert known.codes[9] == corpus.labels.index("B-Y")  # what the earlier decision said of others stays
+        for i in range(*left):
+            assert set(names[known.allowed[i]]) == ({"B-X", "B-Y", "O"} if i == 6 else set(names))
+        read = Labels.of(corpus).of_sequence(np.where(known.source > 0, known.codes, corpus.labels.index("O")).tolist())
+        assert set(read) == {*later, (9, 10, "Y")}
 
 
 def test_a_tag_that_nobody_gave_is_added() -> None:
@@ -177,3 +222,20 @@ def test_a_refit_keeps_to_what_was_decided() -> None:
     assert [corpus.labels[c] for c in again.labels] == ["O", "O", "B-X"]
     assert again.model == "ds"
     assert again.proba.sum(axis=1) == pytest.approx(1)
+
+
+def test_a_refit_keeps_what_was_known_before() -> None:
+    """Decisions replace it on their own tokens; elsewhere it holds, with a new label as without."""
+    said = {name: [["B-X", "O", "B-X", "O"]] for name in "abc"}
+    corpus = CrowdCorpus.from_sequences([["v", "w", "x", "y"]], said, labels=["B-X", "O"])
+    code = corpus.labels.index
+    corpus = corpus.with_known(np.array([code("O"), -1, code("B-X"), -1]))
+    truth = model_class("ds")().fit(corpus)
+    decisions = [say(2, 4, ((2, 4, "X"),))]
+    wide, wider = with_labels(corpus, truth, needed_labels(Labels.of(corpus), decisions))
+    again = refit(wide, wider, known_labels(wide, decisions, audits=False))
+    assert [wide.labels[c] for c in again.labels[[0, 2, 3]]] == ["O", "B-X", "I-X"]
+    decisions = [say(0, 1, ((0, 1, "X"),))]
+    again = refit(corpus, truth, known_labels(corpus, decisions, audits=False))
+    assert [corpus.labels[c] for c in again.labels[[0, 2]]] == ["B-X", "B-X"]
+    assert not make_queue(corpus, truth).items  # nobody is asked what is known

@@ -67,17 +67,20 @@ def sorted_by_token(
     token, annotator, label = (np.asarray(a) for a in (token, annotator, label))
     if not len(token) == len(annotator) == len(label):
         raise CorpusError("the arrays of tokens, annotators and labels of the annotations differ in length")
+    for name, codes in (("annotation_token", token), ("annotation_annotator", annotator), ("annotation_label", label)):
+        if codes.dtype.kind not in "iu" and len(codes):
+            raise CorpusError(
+                f"{name} must be codes, whole numbers", got=codes[0], hint="Leave out what is missing (NaN)"
+            )
     if len(token) and (token.min() < 0 or token.max() >= len(tokens)):
         raise CorpusError(f"annotation_token must lie in 0..{len(tokens) - 1}", got=int(token.max()))
-    if label.dtype.kind == "f" and len(label):
-        raise CorpusError("labels must be codes, whole numbers", got=label[0], hint="Leave out what is missing (NaN)")
     order = np.lexsort((annotator, token))
     counts = np.bincount(token, minlength=len(tokens)) if len(token) else np.zeros(len(tokens), np.int64)
     return {
         "tokens": tokens,
         "offsets": np.asarray(offsets),
-        "annotation_annotator": annotator[order].astype(np.int32),
-        "annotation_label": label[order].astype(np.int16),
+        "annotation_annotator": annotator[order],
+        "annotation_label": label[order],
         "token_start": borders(counts),
     }
 
@@ -100,6 +103,7 @@ def from_sequences(
     given = [_flatten(f"annotator {name!r}", annotations[name], lengths, offsets) for name in annotators]
     expert = {name: _flatten(f"gold {name!r}", rows, lengths, offsets) for name, rows in golds.items()}
     names = sorted({label for _, column in (*given, *expert.values()) for label in column} | set(labels))
+    _check_number(names)
     code = {name: i for i, name in enumerate(names)}
     coded = [np.fromiter((code[x] for x in column), np.int16, len(column)) for _, column in given]
     words = [word for sequence in tokens for word in sequence]
@@ -127,6 +131,8 @@ def _flatten(whose: str, rows: Rows, lengths: list[int], offsets: Ints) -> tuple
     for s, row in rows.items() if isinstance(rows, Mapping) else enumerate(rows):
         if row is None:
             continue
+        if not 0 <= s < len(lengths):
+            raise CorpusError(f"{whose} has labels for a sequence that is not there (0..{len(lengths) - 1})", got=s)
         if len(row) != lengths[s]:
             raise CorpusError(
                 f"{whose} has {len(row)} labels for {lengths[s]} tokens",
@@ -191,8 +197,7 @@ def checked(corpus: CrowdCorpus) -> dict[str, Any]:
     """Return the fields in their exact types, or raise a CorpusError that names what is wrong."""
     tokens, ids = Strings(corpus.tokens), Strings(corpus.sequence_ids)
     labels, annotators = _names("label", corpus.labels), _names("annotator", corpus.annotators)
-    if len(labels) > MAX_LABELS:
-        raise CorpusError(f"at most {MAX_LABELS} labels are possible", got=len(labels))
+    _check_number(labels)
     kinds = tuple(corpus.kinds) or ("person",) * len(annotators)
     if len(kinds) != len(annotators) or any(kind not in KINDS for kind in kinds):
         raise CorpusError(f"kinds must be one of {', '.join(KINDS)} for each annotator", got=corpus.kinds)
@@ -244,6 +249,11 @@ def checked(corpus: CrowdCorpus) -> dict[str, Any]:
     }
 
 
+def _check_number(labels: Sequence[str]) -> None:
+    if len(labels) > MAX_LABELS:
+        raise CorpusError(f"at most {MAX_LABELS} labels are possible", got=len(labels))
+
+
 def kinds_of(roles: Sequence[str]) -> tuple[str, ...]:
     """Return the kinds that roles ("annotator", "model") stand for."""
     if any(role not in ROLES for role in roles):
@@ -280,6 +290,8 @@ def _names(what: str, names: Any) -> tuple[str, ...]:
     for name in result:
         if not isinstance(name, str) or not name:
             raise CorpusError(f"every {what} needs a name that is a non-empty string", got=name)
+        if any("\ud800" <= ch <= "\udfff" for ch in name):
+            raise CorpusError(f"the name of a {what} is no text that can be written", got=ascii(name))
     if len(set(result)) != len(result):
         raise CorpusError(f"two {what}s have the same name", got=_first_repeat(result))
     return result

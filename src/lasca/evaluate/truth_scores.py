@@ -25,7 +25,7 @@ from lasca.arrays import Array, Bools, Codes, Floats, Ints, Proba
 from lasca.errors import CorpusError
 from lasca.estimator import check_int, check_number
 from lasca.evaluate.span_scores import spans_from_codes
-from lasca.evaluate.token_scores import Plain, check_codes, ratio, tokens_from_codes
+from lasca.evaluate.token_scores import Plain, check_codes, ratio, sequence_mask, tokens_from_codes
 
 __all__ = [
     "AmbiguityScores", "Calibration", "Scores", "ambiguity", "auroc", "average_precision", "calibration",
@@ -138,18 +138,25 @@ class Scores:
 
 
 def truth_scores(
-    gold: Codes, labels: Codes, proba: Proba, voted: Bools, offsets: Ints, names: Sequence[str], sequences: Bools
+    gold: Codes,
+    labels: Codes,
+    proba: Proba,
+    voted: Bools,
+    offsets: Ints,
+    names: Sequence[str],
+    sequences: npt.ArrayLike,
 ) -> Scores:
-    """Score labels and probabilities against a gold (-1 = none) on the sequences of a mask.
+    """Score labels and probabilities against a gold (-1 = none) on some sequences (a mask, or indices).
 
     Tokens that nobody labelled have no truth: they are left out, but of spans, which need their neighbours.
     """
+    mask = sequence_mask(sequences, len(offsets) - 1)
     asked = np.where(voted, gold, np.int16(-1))
-    tokens = tokens_from_codes(asked, labels, names, offsets=offsets, sequences=sequences)
-    sure = calibration(proba, asked, mask=np.repeat(sequences, np.diff(offsets)))
+    tokens = tokens_from_codes(asked, labels, names, offsets=offsets, sequences=mask)
+    sure = calibration(proba, asked, mask=np.repeat(mask, np.diff(offsets)))
     spans = None
     if schemes.detect(names) is not None:
-        spans = spans_from_codes(gold, labels, offsets, names, sequences=sequences)
+        spans = spans_from_codes(gold, labels, offsets, names, sequences=mask)
     return Scores(
         accuracy=tokens.accuracy,
         precision=None if spans is None else spans.precision,

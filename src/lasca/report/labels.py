@@ -33,7 +33,7 @@ SHOWN_FROM = 0.001
 
 def label_section(corpus: CrowdCorpus, truth: Truth, gold: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a row per label (the most frequent ones if there are very many), over tokens that somebody labelled."""
-    voted = np.diff(corpus.token_start) > 0
+    voted = truth.voted
     inferred = truth.labels[voted]
     sure = truth.proba[voted, inferred].astype(np.float64)
     T = corpus.n_labels

@@ -67,11 +67,12 @@ def assign(
     """Hand out `budget` documents, the best first; `most` is how many one annotator may get.
 
     `may` says who may get what: (annotators, documents), in the order in which they are named and of `documents_of`.
-    `settled` marks tokens that somebody decided: no vote is needed there.
+    `settled` marks tokens that somebody decided: no vote is needed there, nor where a label was known beforehand.
     """
     if budget < 1:
         raise ParameterError("budget", budget, "at least 1")
-    people = [a for a, v in zip(corpus.annotators, corpus.votes) if v] if annotators is None else list(annotators)
+    voters = [a for a, kind, v in zip(corpus.annotators, corpus.kinds, corpus.votes) if v and kind == "person"]
+    people = voters if annotators is None else list(annotators)
     if not people:
         raise ParameterError("annotators", [], "one name at least")
     document, names = documents_of(corpus)
@@ -79,7 +80,10 @@ def assign(
     tokens = np.bincount(of_token, minlength=len(names))
     proba = _doubted(corpus, truth)
     best = proba.max(axis=1)
-    open_tokens = np.flatnonzero(best < SURE if settled is None else (best < SURE) & ~settled)
+    is_open = best < SURE if settled is None else (best < SURE) & ~settled
+    if corpus.known is not None:
+        is_open &= corpus.known.codes(corpus.n_tokens) < 0
+    open_tokens = np.flatnonzero(is_open)
     code = {name: a for a, name in enumerate(corpus.annotators)}
     seen = np.zeros((corpus.n_annotators, len(names)), bool)
     seen[corpus.annotation_annotator, of_token[corpus.annotation_token]] = True

@@ -164,14 +164,25 @@ class Log:
     @contextmanager
     def _at_once(self) -> Iterator[sqlite3.Connection]:
         """Write all or nothing, one at a time."""
-        with self._lock:
+        with self._lock, self._said_clearly():
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 yield self._base
+                self._base.execute("COMMIT")
             except BaseException:
-                self._base.execute("ROLLBACK")
+                if self._base.in_transaction:  # SQLite itself ends it where the disk is full
+                    self._base.execute("ROLLBACK")
                 raise
-            self._base.execute("COMMIT")
+
+    @contextmanager
+    def _said_clearly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                "the log of decisions cannot be read or written", where=str(self.path), got=str(error),
+                hint="What was decided before is kept: make room, or stop what else writes there, and try again",
+            ) from error  # fmt: skip
 
     def name_of(self, who: str) -> str:
         """Return under which name a reviewer is kept."""
@@ -232,7 +243,11 @@ class Log:
     def _catch_up(self) -> None:
         """Read what is new since the last time: events are never changed, so what was read stays true."""
         columns = "id, at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch"
-        for row in self._base.execute(f"SELECT {columns} FROM events WHERE id > ? ORDER BY id", (self._last,)):
+        with self._said_clearly():
+            rows = self._base.execute(
+                f"SELECT {columns} FROM events WHERE id > ? ORDER BY id", (self._last,)
+            ).fetchall()
+        for row in rows:
             self._last, undone = row[0], row[3] == "undo"
             d = self._live.pop(row[11], None) if undone else _decision(row)
             if d is None:
@@ -260,7 +275,7 @@ class Log:
 
     def copy(self, folder: str | Path) -> None:
         """Write the whole log beside another run of the same texts."""
-        with self._lock, closing(sqlite3.connect(Path(folder) / FILE)) as target:
+        with self._lock, self._said_clearly(), closing(sqlite3.connect(Path(folder) / FILE)) as target:
             self._base.backup(target)
 
     def look(self, fit: str) -> int:

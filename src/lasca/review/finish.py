@@ -1,12 +1,14 @@
 """The end of the work: final labels with a source for each, and a card that says how they came about.
 
 Sources: "audited" and "decided" (a person looked), "agreed" (several people said the same, and it was inferred as
-well), "inferred" (the rest). Names of people are on the card only where asked for.
+well), "inferred" (the rest). What nobody labelled and nobody decided has no label and no source: a guess is nothing to
+sign. Names of people are on the card only where asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from lasca.truth import Truth
 __all__ = ["SOURCES", "card_of", "finish"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
+NOBODY = -1
+"""The source of what nobody labelled and nobody decided."""
 LOOKED_AT = (SOURCES.index("decided"), SOURCES.index("audited"))
 SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
@@ -50,20 +54,22 @@ def finish(
     known = known_labels(corpus, decisions, audits=True)
     final = clamped(truth, known)
     source = known.source.astype(np.int64)
+    final = replace(final, voted=project.truth.voted | (source > 0))
     source[(source == 0) & _agreed(corpus, final.labels)] = 3
+    source[~final.voted] = NOBODY
     card = card_of(project, fit, source, names=names, promise=promise)
     with whole_folder(output, overwrite=overwrite) as folder:
         for name, file in FILES:
-            formats.WRITERS[name](corpus, folder / file, labels=final.labels, proba=final.proba)
+            formats.WRITERS[name](corpus, folder / file, labels=final.codes, proba=final.proba)
         for name in more:
             ending = {"label-studio": ".json", "huggingface": "", "table": ".csv", "mace": ".csv"}.get(name, "")
-            formats.write(corpus, folder / f"{name}{ending}", name, labels=final.labels, proba=final.proba)
+            formats.write(corpus, folder / f"{name}{ending}", name, labels=final.codes, proba=final.proba)
         base = corpus.to_table("tokens").select(["sequence", "position", "token"])
         columns: dict[str, Any] = {name: base.column(name).to_pylist() for name in base.column_names}
-        columns["label"] = [corpus.labels[c] for c in final.labels.tolist()]
-        columns["source"] = [SOURCES[c] for c in source.tolist()]
+        columns["label"] = [(*corpus.labels, "")[c] for c in final.codes.tolist()]
+        columns["source"] = [(*SOURCES, "")[c] for c in source.tolist()]
         sure = final.proba[np.arange(corpus.n_tokens), final.labels]
-        columns["probability"] = [round(float(p), 4) for p in sure]
+        columns["probability"] = [round(float(p), 4) if said else "" for p, said in zip(sure, final.voted)]
         people_table(columns, folder / "labels.csv")
         write_lines(folder / "spans.jsonl", _spans(corpus, final, source, known.allowed))
         write_json(folder / "card.json", card)
@@ -82,7 +88,7 @@ def _agreed(corpus: Any, labels: Any) -> Any:
 
 def _spans(corpus: Any, truth: Any, source: Any, allowed: Any) -> Any:
     labels = Labels.of(corpus)
-    found = labels.spans(truth.labels.astype(np.int64), corpus.offsets)
+    found = labels.spans(truth.codes.astype(np.int64), corpus.offsets)
     both = allowed.sum(axis=1) > 1
     for a, b, k in zip(found.start.tolist(), found.stop.tolist(), found.kind.tolist()):
         s = int(corpus.token_sequence[a])
@@ -110,7 +116,7 @@ def card_of(
     people = sorted({d.who for s in standing for d in s.opinions})
     several, same = project.log.agreement()
     crowd = corpus.crowd()
-    voted = np.diff(crowd.token_start) > 0
+    voted = project.truth.voted
     base = fit.corpus.offsets
     areas = [
         a for a in find_items(fit.corpus, fit.truth, everything=True)
@@ -129,7 +135,7 @@ def card_of(
         "tokens_nobody_labelled": int((~voted).sum()),
         "labels": list(corpus.labels),
         "annotators": sum(corpus.votes),
-        "votes_per_token": round(crowd.n_annotations / max(int(voted.sum()), 1), 3),
+        "votes_per_token": round(crowd.n_annotations / max(int((np.diff(crowd.token_start) > 0).sum()), 1), 3),
         "agreement_krippendorff_alpha": None if np.isnan(alpha) else round(float(alpha), 4),
         "reviewers": len(people),
         "decisions": sum(not s.decision.audit for s in standing),

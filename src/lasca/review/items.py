@@ -187,9 +187,7 @@ def find_items(
         found = _tokens(corpus, truth)
         return found if everything else [area for area in found if not area.unanimous]
     start, stop = areas_of(corpus, truth, labels)
-    voted = (
-        np.diff(corpus.token_start)[start] > 0
-    )  # what nobody looked at is no decision yet: `lasca next` gives it out
+    voted = truth.voted[start]  # what nobody looked at is no decision yet: `lasca next` gives it out
     start, stop = start[voted], stop[voted]
     weighed = _weigh(corpus, truth, labels, _gather(corpus, truth, labels, start, stop))
     return weighed if everything else [area for area in weighed if area.kind == "missed" or not area.unanimous]
@@ -202,8 +200,7 @@ def _contested(corpus: CrowdCorpus, truth: Truth) -> npt.NDArray[np.int64]:
     other = label != truth.labels[token]
     doubt = np.bincount(token[other], minlength=corpus.n_tokens) > 0
     best = truth.proba[np.arange(corpus.n_tokens), truth.labels]
-    voted = np.diff(corpus.token_start) > 0
-    return np.flatnonzero(doubt | (voted & (best < 1 - 1 / max(T, 20))))
+    return np.flatnonzero(truth.voted & (doubt | (best < 1 - 1 / max(T, 20))))
 
 
 def _tokens(corpus: CrowdCorpus, truth: Truth) -> list[Area]:

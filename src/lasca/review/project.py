@@ -76,7 +76,8 @@ def with_labels(corpus: CrowdCorpus, truth: Truth, labels: Iterable[str]) -> tup
     names = (*corpus.labels, *more)
     code = np.arange(corpus.n_labels)
     soft = None if corpus.soft is None else corpus.soft.recoded(code, len(names))
-    wide = replace(corpus, labels=names, soft=soft, known=None)
+    known = None if corpus.known is None else corpus.known.recoded(code, len(names))
+    wide = replace(corpus, labels=names, soft=soft, known=known)
     row, square = ((0, 0), (0, len(more))), ((0, 0), (0, len(more)), (0, len(more)))
     clusters = truth.clusters
     if clusters is not None:
@@ -99,7 +100,8 @@ def known_labels(corpus: CrowdCorpus, decisions: Iterable[Decision], *, audits: 
     """Turn decisions, oldest first, into what is known of each token; audits only where asked.
 
     A later decision replaces an earlier one where they overlap, and what the earlier one said of its other tokens
-    stays. The token behind a decided span cannot continue it.
+    stays; but of a span that is cut, what is left is open again: nobody said so. The token behind what was decided
+    cannot continue it.
     """
     labels = Labels.of(corpus)
     allowed = np.ones((corpus.n_tokens, corpus.n_labels), bool)
@@ -108,12 +110,20 @@ def known_labels(corpus: CrowdCorpus, decisions: Iterable[Decision], *, audits: 
     goes_on = np.array([name[:1] in ("I", "E", "L", "M") for name in corpus.labels]) & (
         labels.scheme in ("IOB2", "BIOES", "BILOU", "BMES")
     )
+    spans: dict[int, set[tuple[int, int]]] = {}  # of each sequence, as far as they stand
     for d in decisions:
         if d.audit and not audits:
             continue
         s = check_decision(corpus, labels, d)
         base = int(corpus.offsets[s])
         a, b = base + d.start, base + d.stop
+        if labels.scheme is not None:
+            own = spans.setdefault(s, set())
+            cut = {(first, last) for first, last in own if first < b and last > a}
+            for first, last in cut:
+                allowed[first:last], codes[first:last], source[first:last] = True, -1, 0
+            own -= cut
+            own |= {(base + first, base + last) for reading in d.readings for first, last, _ in reading}
         allowed[a:b] = False
         for i, reading in enumerate(d.readings):
             written = labels.codes(_inside(reading, d.start), d.stop - d.start)
@@ -122,10 +132,11 @@ def known_labels(corpus: CrowdCorpus, decisions: Iterable[Decision], *, audits: 
             if i == 0:
                 codes[a:b] = written
         source[a:b] = 2 if d.audit else 1
-        if b < int(corpus.offsets[s + 1]) and source[b] == 0:
-            allowed[b] &= ~goes_on
-            if not allowed[b].any():
-                allowed[b] = True
+    decided = source > 0
+    behind = np.flatnonzero(~decided[1:] & decided[:-1]) + 1
+    behind = behind[~np.isin(behind, corpus.offsets)]
+    allowed[behind] &= ~goes_on
+    allowed[behind[~allowed[behind].any(axis=1)]] = True
     return Known(allowed, codes, source)
 
 
@@ -161,7 +172,11 @@ def refit(corpus: CrowdCorpus, truth: Truth, known: Known, progress: Progress | 
     model = same_model(truth)
     if not (known.source > 0).any() or "known" not in model.supports:
         return clamped(truth, known)
-    return clamped(model.fit(corpus.with_known(known.allowed), progress=progress), known)
+    allowed = known.allowed
+    if corpus.known is not None:  # what was known before holds where no decision says otherwise
+        both = allowed & corpus.known.mask(corpus.n_tokens)
+        allowed = np.where(both.any(axis=1, keepdims=True), both, allowed)
+    return clamped(model.fit(corpus.with_known(allowed), progress=progress), known)
 
 
 @dataclass(frozen=True)
@@ -172,7 +187,7 @@ class Fit:
     truth: Truth
     known: Known
     key: str
-    """Names the decisions it was made with (none of the audit)."""
+    """Names the run and the decisions it was made with (none of the audit)."""
 
 
 class Project:
@@ -250,7 +265,8 @@ class Project:
         known = known_labels(corpus, decisions, audits=False)
         made = refit(corpus, truth, known, progress) if again else clamped(truth, known)
         text = json.dumps([[d.sequence, d.start, d.stop, d.readings] for d in decisions])
-        return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode()).hexdigest())
+        whole = self.truth.labels.tobytes()  # the log goes along to another run (`lasca update`)
+        return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode() + whole).hexdigest())
 
     def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
         """Return what is left to decide, ranked by the fit and by what decisions taught; audits decide as well."""

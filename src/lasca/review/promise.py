@@ -106,9 +106,8 @@ def units_of(
 ) -> list[Unit]:
     """Cut what the first fit inferred into units; sequences nobody labelled have none. `areas`: see `find_items`."""
     labels = labels or Labels.of(corpus)
-    voted = np.diff(corpus.token_start) > 0
     if labels.scheme is None:
-        at = np.flatnonzero(voted)
+        at = np.flatnonzero(truth.voted)
         sequence = corpus.token_sequence[at]
         place = at - corpus.offsets[sequence]
         return [Unit(q, p, p + 1, False) for q, p in zip(sequence.tolist(), place.tolist())]
@@ -118,7 +117,7 @@ def units_of(
         units.append(Unit(area.sequence, area.start, area.stop, area.sequence not in seen))
         seen.add(area.sequence)
     lengths = np.diff(corpus.offsets)
-    for s in np.flatnonzero(corpus.annotated_sequences & (lengths > 0)).tolist():
+    for s in np.unique(corpus.token_sequence[truth.voted]).tolist():
         if s not in seen:
             units.append(Unit(s, 0, int(lengths[s]), False))
     return sorted(units, key=lambda u: (u.sequence, u.start))

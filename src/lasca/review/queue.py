@@ -98,11 +98,15 @@ def make_queue(
     areas: Sequence[Area] | None = None,
     experience: Experience | None = None,
 ) -> Queue:
-    """Find and rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open.
+    """Find and rank what is to be decided. `decided` (a mask of tokens) leaves out areas of which nothing is open; so
+    do labels that were known beforehand.
 
     `areas` are those of `find_items`, where they are known already; `experience` is what decisions taught.
     """
     areas = find_items(corpus, truth, everything=True) if areas is None else areas
+    if corpus.known is not None:
+        known = corpus.known.codes(corpus.n_tokens) >= 0
+        decided = known if decided is None else decided | known
     if decided is not None:
         areas = [a for a in areas if not _all_of(corpus, a, decided)]
     ambiguous = _ambiguous_tokens(corpus, ambiguity)

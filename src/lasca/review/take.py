@@ -100,6 +100,8 @@ def _decision(
     start = min([start, *(s for s, _, _ in spans)])
     stop = max([stop, *(e for _, e, _ in spans)])
     shown = {"from": path.name, "candidates": [c.get("spans") for c in candidates], "reason": place.get("reason", "")}
+    if item in queue:  # a page that is open takes it for done
+        shown["item"] = item
     name = row.get("who") or who
     return Decision(str(place["sequence"]), start, stop, readings, who=str(name), shown=shown)
 

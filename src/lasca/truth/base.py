@@ -236,6 +236,8 @@ def _no_votes(corpus: Any) -> str:
     """Say where the labels are that do not vote."""
     if "model" in corpus.kinds and not all(corpus.votes):
         return "The labels are those of models, who vote if asked: voters=all (on the command line: -r voters=all)"
+    if corpus.annotators and not any(corpus.votes):
+        return "Nobody of those who gave labels votes: corpus.with_voters says who does"
     if corpus.golds:
         return (
             "The labels are those of one gold, which is decided already. If they are one annotator's work among "

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
@@ -134,11 +135,11 @@ class Truth(Record):
         columns |= {"entropy": pa.array(self.entropy), "voted": pa.array(self.voted)}
         return frame(pa.table(columns), backend)
 
-    def score(self, corpus: CrowdCorpus, gold: str | None = None, *, sequences: Bools | None = None) -> Scores:
+    def score(self, corpus: CrowdCorpus, gold: str | None = None, *, sequences: npt.ArrayLike | None = None) -> Scores:
         """Score the truth against a gold of its corpus (the first one if not named): tokens, spans, probabilities.
 
-        `sequences` is a mask; if it is not given, the sequences that somebody annotated are scored. Tokens that nobody
-        labelled are left out, but of spans, which need their neighbours.
+        `sequences` is a mask, or indices; if it is not given, the sequences that somebody annotated are scored. Tokens
+        that nobody labelled are left out, but of spans, which need their neighbours.
         """
         self._check_belongs(corpus)
         name = corpus.gold_name(gold)
