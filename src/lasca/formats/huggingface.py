@@ -31,7 +31,7 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, typed
-from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_score, id_of, listed
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_score, id_of, listed, refuse_authors
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
@@ -109,7 +109,8 @@ def read(
         rows = TokenRows(pool.collector, columns)
         for part in parts:
             rows.add(part)
-        return rows.corpus()
+        keys = [] if annotator else [name for part in parts for name in part.names if name in Columns.ANNOTATOR]
+        return refuse_authors(rows.corpus(), keys, parts[0].shown if parts else "", "say so: {} (on the command line)")
     questions = questions_of(parts, question)
     said = {part.shown: list(argilla_said(part, questions, text, pool.collector)) for part in parts}
     return pool.corpus_of(said, "question", question)

@@ -29,7 +29,17 @@ from typing import Any, Unpack
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, parse_json_items, pick
+from lasca.formats.base import (
+    Collector,
+    SourceFile,
+    as_label,
+    as_name,
+    first,
+    id_of,
+    parse_json_items,
+    pick,
+    refuse_authors,
+)
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
@@ -88,11 +98,12 @@ def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: U
         if _typed(file.records):
             raise file.error("the spans stand under their types, and nobody is named who made them", 1)
         said[file.shown] = [s for line, row in parse_json_items(file) for s in records.said(file, line, row)]
+    keys = [key for file in files for row in file.records for key in row if plain_name(key) in WHO]
     if not records.n_tags:
-        return pool.corpus_of(said, "question", question)
+        return refuse_authors(pool.corpus_of(said, "question", question), keys, files[0].shown)
     marks = [len(s.marks or ()) for given in said.values() for s in given if isinstance(s, Answer)]
     pool.collector.count("spans left out", sum(marks))
-    return pool.collector.corpus()
+    return refuse_authors(pool.collector.corpus(), keys, files[0].shown)
 
 
 class _Records:
