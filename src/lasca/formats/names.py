@@ -47,7 +47,7 @@ _PERSON = re.compile(
     re.IGNORECASE,
 )
 _MODEL = re.compile(
-    r"predict|model|machine|gpt|llama|claude|gemini|gemma|mi[sx]tral|qwen|deepseek|^spacy|^stanza|corenlp|"
+    r"predict|model|machine|gpt|llama|claude|gemini|gemma|mi[sx]tral|qwen|deepseek|langextract|^spacy|^stanza|corenlp|"
     r"(?:^|[^a-z])(?:preds?|llms?|(?:ro|al|de|distil|camem|bio|sci)?berta?)(?:[^a-z]|$)",
     re.IGNORECASE,
 )

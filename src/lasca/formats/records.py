@@ -236,12 +236,13 @@ def _golds(row: Mapping[str, Any], said: Sequence[Any]) -> list[str]:
     further = [key for key in SAID if key != "label" and isinstance(row.get(key), list | dict)]
     taken = {*SAID, *CROWD} - ({"label"} if further else set())  # a label beside what annotators said was decided
     called = [key for key in row if role_of(key) == "gold" and key not in taken]
-    tokens = _tokens(row)
+    tokens, columns = _tokens(row), _columns(row)
     if said and all(isinstance(value, str | int) or value is None for value in said):
         return [key for key in called if isinstance(row[key], str | int) and not isinstance(row[key], bool)]
-    if tokens is not None and any(_is_tags(value, tokens) for value in said) and not _columns(row):
+    called = [key for key in (SAID if columns else called) if key in row and key not in columns]
+    if tokens is not None and any(_is_tags(value, tokens) for value in said):
         return [key for key in called if _is_tags(row[key], tokens)]
-    return []
+    return [key for key in called if _are_spans(row[key])] if said and all(map(_are_spans, said)) else []
 
 
 def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
@@ -407,6 +408,8 @@ def _columns(row: Mapping[str, Any]) -> list[str]:
         found = [key for key in lists if _is_tags(row[key], tokens) and all(isinstance(tag, str) for tag in row[key])]
     else:
         found = [key for key in lists if all(_is_span(entry) for entry in row[key])]
+    if sum(map(is_person, found)) > 1:
+        found = [key for key in found if key not in SAID]  # decided, beside columns that are called as people
     people = [key for key in found if is_person(key) or role_of(key) != "annotator"]
     return (
         found if len(found) > 1 and (len(people) == len(found) or (tokens is not None and _alike(row, found))) else []
@@ -428,6 +431,10 @@ def _is_span(entry: object) -> bool:
         plain = {plain_name(key) for key in entry}
         return bool(plain & set(START) and plain & set(END))
     return isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], int)
+
+
+def _are_spans(value: object) -> bool:
+    return isinstance(value, list) and all(_is_span(entry) or _is_quote(entry) for entry in value)
 
 
 def _mark(entry: Any, where: str) -> Mark:
