@@ -544,3 +544,16 @@ def test_the_language_before_every_token_is_taken_off(tmp_path: Path, code: str)
     assert any(f"'{code}:' stands before every token" in note for note in corpus.load_report.notes)
     path.write_text(path.read_text().replace(f"{code}:ran", "ran"))
     assert f"{code}:Ada" in list(lasca.read(path).tokens), "not before every one"
+
+
+@pytest.mark.parametrize("names", ["ann1 ann1_conf ann2 ann2_conf", "ner_ann1 pos_ann1 ner_ann2 pos_ann2"])
+def test_several_columns_of_each_person_are_asked_about(tmp_path: Path, names: str) -> None:
+    """How sure each annotator was of a tag (ann1_conf) was an annotator of its own."""
+    path = tmp_path / "x.conll"
+    path.write_text(f"word {names} gold\n" + "Ada B-PER 1 B-PER 2 B-PER\nran O 3 O 3 O\nRome B-LOC 2 O 1 B-LOC\n\n" * 3)
+    with pytest.raises(FormatError, match=r"several columns for each person.*columns=token,\w+,_,\w+,_,gold") as caught:
+        lasca.read(path)
+    wanted = str(caught.value).split("columns=")[1].split(" ")[0]
+    corpus = lasca.read(path, columns=wanted)
+    assert (list(corpus.annotators), list(corpus.golds)) == (names.split()[::2], ["gold"])
+    assert corpus.labels == ("B-LOC", "B-PER", "O")

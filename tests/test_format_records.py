@@ -321,3 +321,11 @@ def test_a_label_beside_what_annotators_said_is_the_gold() -> None:
 def test_sentences_that_are_counted_anew_in_each_document() -> None:
     rows = [{"doc_id": d, "sen_id": 1, "text": f"{TEXT} {d}", "annotator": "ann", "spans": [PER]} for d in (7, 8)]
     assert load(*rows).sequence_ids == ("7/1", "8/1")
+
+
+@pytest.mark.parametrize("key", ["gold_spans", "aggregated"])
+def test_spans_that_were_decided_beside_annotators_are_a_gold(key: str) -> None:
+    said = [{"annotator_id": 11, "spans": [PER]}, {"annotator_id": 12, "spans": []}]
+    corpus = load({"text": TEXT, "annotations": said, key: [PER]})
+    assert list(corpus.golds) == [key]
+    assert corpus.label_names(corpus.golds[key])[0][0] == "B-PER"

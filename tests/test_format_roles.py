@@ -223,6 +223,39 @@ def test_who_wrote_texts_did_not_label_them(tmp_path: Path, column: str) -> None
     assert lasca.read(path).annotators == ("amy", "bob"), "two of them have a text in common"
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"user": "u{}", "text": "Ada saw Rome {}", "entities": [{"start": 0, "end": 3, "label": "PER"}]},
+        {"username": "u{}", "text": "Ada saw Rome {}", "label": [[0, 3, "PER"]]},
+        {"user_id": "u{}", "tokens": ["Ada", "saw"], "ner_tags": ["B-PER", "O"], "id": "{}"},
+    ],
+    ids=["records", "doccano", "huggingface"],
+)
+def test_who_wrote_posts_did_not_mark_them(tmp_path: Path, row: dict[str, Any]) -> None:
+    """Collections of tweets with their entities: each author was an annotator of a tweet or two."""
+    path = tmp_path / "tweets.jsonl"
+    posts = [{k: v.format(n) if isinstance(v, str) else v for k, v in row.items()} for n in range(3)]
+    path.write_text(lines(*posts))
+    with pytest.raises(FormatError, match=r"who wrote the texts, and not who labelled them.*If they are annotators"):
+        lasca.read(path)
+    who = next(key for key in row if key.startswith("user"))
+    path.write_text(lines(*({"annotator" if key == who else key: v for key, v in post.items()} for post in posts)))
+    assert lasca.read(path).annotators == ("u0", "u1", "u2")
+    path.write_text(lines(*posts, *({**post, who: "u9"} for post in posts)))
+    assert len(lasca.read(path).annotators) == 4, "each text has two of them"
+
+
+def test_authors_in_tables_of_spans_are_asked_about(tmp_path: Path) -> None:
+    """SMM4H's tweets about drugs name who wrote them, in a column user_id."""
+    path = tmp_path / "smm4h.tsv"
+    head = "tweet_id\tuser_id\tbegin\tend\ttype\textraction\ttweet"
+    path.write_text(f"{head}\n1\t8\t4\t8\tADR\tpain\tmore pain today\n2\t9\t3\t8\tADR\tsleep\tno sleep at all\n")
+    with pytest.raises(FormatError, match=r"'user_id'.*-r annotator=user_id"):
+        lasca.read(path)
+    assert lasca.read(path, annotator="user_id").annotators == ("8", "9")
+
+
 def test_tables_of_unusual_columns_lead_to_what_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "ann.csv"
     path.write_text("command,intent,confidence\nopen the door,Open,4\nclose the door,Close,4\nopen the shop,Open,5\n")
@@ -291,3 +324,33 @@ def test_texts_of_windows_and_offsets_of_unix(tmp_path: Path) -> None:
     corpus = lasca.read(tmp_path)
     marked = [token for token, (_, label) in zip(corpus.tokens, votes(corpus)["ada"]) if label == "B-LOC"]
     assert marked == ["Rome"]
+
+
+def test_offsets_that_cut_most_words_are_asked_about(tmp_path: Path) -> None:
+    """Offsets that count tokens, or of a text that lost a line, were silently those of other words."""
+    words = [
+        "Ada",
+        "Lovelace",
+        "visited",
+        "old",
+        "Rome",
+        "in",
+        "spring",
+        "with",
+        "Charles",
+        "Babbage",
+        "and",
+        "friends",
+    ]
+    rows = [{"id": k, "text": " ".join(words[k:]), "label": [[4 - k, 5 - k, "LOC"]]} for k in range(5)]
+    path = tmp_path / "ann.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(FormatError, match=r"5 of 5 spans begin or end inside of a word.*partial=split.*unit=codepoint"):
+        lasca.read(path)
+    assert lasca.read(path, unit="codepoint").load_report.counts["expanded"] == 5
+    assert lasca.read(path, partial="split").labels == ("B-LOC", "O")
+    for row in rows[:3]:
+        row["label"].append([0, len(row["text"].split()[0]), "PER"] if row["id"] else [13, 16, "PER"])
+    whole = [{"id": f"b{k}", "text": "Ada visited Rome", "label": [[0, 3, "PER"], [12, 16, "LOC"]]} for k in range(3)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *whole]))
+    assert lasca.read(path, overlap="longest").load_report.counts["expanded"] > 0, "half of them cut nothing"

@@ -246,11 +246,9 @@ def test_several_questions_to_each_person_are_asked_about(names: str) -> None:
     assert len(wide_table.read(source("x.csv", data), annotators=first).annotators) == 2
 
 
-def test_columns_that_name_the_annotators_beside_their_labels_are_asked_about() -> None:
-    data = (
-        b"text,annotator_a,label_a,annotator_b,label_b\nso nice a day,ada,good,ben,bad\nso bad a day,cal,bad,ada,bad\n"
-    )
-    with pytest.raises(FormatError, match="annotators=label_a,label_b"):
+def test_columns_that_name_people_beside_columns_of_another_name_are_asked_about() -> None:
+    data = b"text,rater_a,tone_a,rater_b,tone_b\nso nice a day,ada,good,ben,bad\nso bad a day,cal,bad,ada,bad\n"
+    with pytest.raises(FormatError, match="annotators=tone_a,tone_b"):
         wide_table.read(source("x.csv", data))
 
 
@@ -261,3 +259,31 @@ def test_a_column_of_what_was_decided_does_not_vote(tmp_path: Path, name: str) -
     path.write_text(f"id,text,annotator_1,annotator_2,annotator_3,{name}\n{said}")
     corpus = lasca.read(path)
     assert (len(corpus.annotators), list(corpus.golds)) == (3, [name])
+
+
+@pytest.mark.parametrize("said", ["label_{}", "annotation{}", "Score{}"])
+@pytest.mark.parametrize("who", ["worker_{}", "annotator{}", "TurkId{}"])
+def test_columns_of_labels_beside_who_gave_them(said: str, who: str) -> None:
+    """Stanford's politeness corpus: Score1 to Score5, TurkId1 to TurkId5; the places were annotators, or the names."""
+    labels = {said.format(k): column for k, column in enumerate((["1", "2", "2", "1"], ["1", "1", "2", "2"]), 1)}
+    names = {who.format(k): column for k, column in enumerate((["A", "B", "A", "C"], ["B", "C", "C", "A"]), 1)}
+    corpus = load(made(text=TEXTS, **labels, **names))
+    assert votes(corpus) == {
+        "A": {TEXTS[0]: "1", TEXTS[2]: "2", TEXTS[3]: "2"},
+        "B": {TEXTS[0]: "1", TEXTS[1]: "2"},
+        "C": {TEXTS[1]: "1", TEXTS[2]: "2", TEXTS[3]: "1"},
+    }
+    assert "name who gave the labels" in corpus.load_report.notes[0]
+    names[who.format(1)][0] = ""
+    corpus = load(made(text=TEXTS, **labels, **names))
+    assert corpus.n_annotations == 7
+    assert corpus.load_report.counts["labels of nobody, left out"] == 1
+
+
+def test_how_sure_each_was_is_no_annotator() -> None:
+    """Beside rater1 there stood rater1_conf, whose numbers were among the labels, too: four annotators."""
+    columns = {"rater1": ["1", "2", "2", "3"], "rater2": ["2", "3", "1", "1"]}
+    sure = {f"{name}_conf": ["3", "1", "2", "1"] for name in columns}
+    with pytest.raises(FormatError, match=r"rater1, rater2; rater1_conf, rater2_conf.*-r annotators=rater1,rater2"):
+        load(made(text=TEXTS, **columns, **sure))
+    assert list(load(made(text=TEXTS, **columns, **sure), annotators="rater1,rater2").annotators) == [*columns]

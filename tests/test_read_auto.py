@@ -461,3 +461,55 @@ def test_more_tools_are_refused_by_name(tmp_path: Path, name: str, data: bytes, 
     (tmp_path / name).write_bytes(data)
     with pytest.raises(FormatError, match=rf"looks like an export of .*{tool}"):
         lasca.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.conll", "x.csv", "x.tsv", "x.jsonl"])
+def test_empty_files_copies_and_readmes_beside_the_data_change_nothing(tmp_path: Path, name: str) -> None:
+    """A CoNLL file beside its own copy was two annotators, beside a README or an empty file of no known format."""
+    text = {
+        "x.conll": "Ada B-PER B-PER\nvisited O O\n\nNew B-LOC O\nYork I-LOC O\n",
+        "x.csv": "O,O,B-PER\nO,,O\n\nO,B-PER,B-PER\n",
+        "x.tsv": "text\trater 1\trater 2\nAda was here\tgood\tbad\nit rained a lot\tbad\tbad\n",
+        "x.jsonl": '{"text": "Ada visited", "label": [[0, 3, "PER"]]}\n',
+    }[name]
+    stem, suffix = name.split(".")
+    (tmp_path / name).write_text(text)
+    alone = read(tmp_path / name)
+    (tmp_path / f"{stem} (1).{suffix}").write_text(text)
+    (tmp_path / f"a.{suffix}").write_text("")
+    (tmp_path / "README.md").write_text("# Data\n\nWho did what.\n")
+    (tmp_path / "LICENSE").write_text("MIT License\n\nCopyright\n")
+    corpus = read(tmp_path)
+    assert [corpus.sequence(k) for k in range(len(corpus))] == [alone.sequence(k) for k in range(len(alone))]
+    assert (corpus.annotators, dict(corpus.golds).keys()) == (alone.annotators, dict(alone.golds).keys())
+    counts = corpus.load_report.counts
+    assert counts["copies of other files left out"] == counts["empty files"] == 1
+    assert counts["files about the data left out"] == 2
+
+
+def test_a_copy_that_differs_is_no_other_annotator(tmp_path: Path) -> None:
+    for name, label in (("ann", "B-PER"), ("ann (1)", "O"), ("ben", "B-PER")):
+        (tmp_path / f"{name}.txt").write_text(f"Ada {label}\nvisited O\nRome B-LOC\n")
+    with pytest.raises(FormatError, match=r"ann \(1\)\.txt: this looks like a second copy of the file of 'ann'"):
+        read(tmp_path)
+
+
+def test_only_readme_is_still_a_file(tmp_path: Path) -> None:
+    (tmp_path / "README.txt").write_text("Ada B-PER\nvisited O\n")
+    assert read(tmp_path).n_tokens == 2
+    (tmp_path / "README.txt").unlink()
+    (tmp_path / "readme.txt").write_text(TEXT)
+    (tmp_path / "readme.ann").write_text("T1\tPER 0 3\tAda\n")
+    assert read(tmp_path).labels == ("B-PER", "O")
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("format", ["label-studio", "mturk-results", "brat", "webanno", "conll", "table"])
+def test_files_in_utf16_are_read_as_those_in_utf8(tmp_path: Path, format: str, order: str) -> None:
+    """Excel's "Unicode text" is UTF-16: results of crowds were no format, or tables of another one."""
+    for folder, encoding in (("a", "utf-8"), ("b", order)):
+        for name, text in SAMPLES[format].items():
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes((b"" if encoding == "utf-8" else "\ufeff".encode(order)) + text.encode(encoding))
+    assert read(tmp_path / "a") == read(tmp_path / "b")

@@ -284,3 +284,39 @@ def test_texts_in_a_list_for_each_column(tmp_path: Path) -> None:
 def test_tags_of_single_tokens_are_no_labels_of_spans(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="cannot be told"):
         load(tmp_path, "x.json", [{"text": "Ada left", "entities": [{**PLACED[-1], "entity": "B-PER"}]}])
+
+
+def test_usual_names_of_tags_beside_columns_of_people_are_the_gold(tmp_path: Path) -> None:
+    """Rows of Hugging Face with a column for each annotator: they were left out, and only ner_tags were read."""
+    row = {"id": "1", "tokens": ["Ada", "left"], "ner_tags": ["B-PER", "O"]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "annotator_1": ["B-PER", "O"], "annotator_2": ["O", "O"]}))
+    corpus = read(path)
+    assert corpus.load_report.format == "records"
+    assert (list(corpus.annotators), list(corpus.golds)) == (["annotator_1", "annotator_2"], ["ner_tags"])
+    assert corpus.label_names(corpus.golds["ner_tags"]) == [["B-PER", "O"]]
+
+
+def test_an_empty_list_beside_the_only_spans_may_be_another_voice(tmp_path: Path) -> None:
+    """Where one of two annotators had marked nothing, the other one's spans were all there was."""
+    text, per = "Ada left Rome", [{"start": 0, "end": 3, "label": "PER"}]
+    said = {"d0": {"text": text, "ana": per, "bo": []}, "d1": {"text": "it rained", "ana": [], "bo": []}}
+    with pytest.raises(FormatError, match="the format cannot be told"):
+        load(tmp_path, "by_document.json", said)
+    events = {k: {"text": f"{text} {k}", "events": per, "relations": []} for k in "ab"}
+    assert load(tmp_path, "events.json", events).labels == ("B-PER", "O")
+
+
+@pytest.mark.parametrize("place", [{"start_pos": 0, "end_pos": 3}, None])
+def test_places_in_an_object_of_their_own(tmp_path: Path, place: dict[str, int] | None) -> None:
+    """LangExtract has its places in char_interval, null where it did not find the words; MSRA in entity_index."""
+    found = [{"extraction_class": "PER", "extraction_text": "Ada", "char_interval": place, "attributes": {}}]
+    found.append({"extraction_class": "LOC", "extraction_text": "Rome", "char_interval": None})
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"extractions": found, "text": "Ada left Rome", "document_id": "d"}))
+    corpus = read(path)
+    assert (corpus.annotators, corpus.kinds) == (("langextract: a",), ("model",))
+    assert {"B-PER", "B-LOC"} <= set(corpus.labels)
+    at = {"begin": 0, "end": 3}
+    path.write_text(json.dumps({"text": "Ada left Rome", "entity_list": [{"entity_index": at, "entity_type": "PER"}]}))
+    assert read(path).labels == ("B-PER", "O")

@@ -20,6 +20,7 @@ from lasca.align.units import (
     graphemes,
     infer_ends,
     infer_unit,
+    refuse_cuts,
     same_words,
     to_codepoints,
 )
@@ -27,5 +28,5 @@ from lasca.align.words import Alignment, align_sequences, align_tokens, same_cha
 
 __all__ = ["OVERLAP", "PARTIAL", "TAGGING", "UNITS", "Alignment", "Chars", "Quote", "Span", "Tokenizer",
            "align_sequences", "align_tokens", "by_layer", "check_choices", "check_unit", "cut_tokens", "from_codepoint",
-           "graphemes", "infer_ends", "infer_unit", "label_spans", "locate", "rising", "same_characters", "same_words",
-           "spans_to_labels", "spelled", "to_codepoints", "tokenizer_of", "transfer_labels"]  # fmt: skip
+           "graphemes", "infer_ends", "infer_unit", "label_spans", "locate", "refuse_cuts", "rising", "same_characters",
+           "same_words", "spans_to_labels", "spelled", "to_codepoints", "tokenizer_of", "transfer_labels"]  # fmt: skip

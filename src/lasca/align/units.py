@@ -22,7 +22,7 @@ from itertools import islice
 from lasca.errors import FormatError, ParameterError, excerpt
 
 __all__ = ["UNITS", "Quote", "check_unit", "from_codepoint", "graphemes", "infer_ends", "infer_unit",
-           "same_words", "to_codepoints"]  # fmt: skip
+           "refuse_cuts", "same_words", "to_codepoints"]  # fmt: skip
 
 UNITS = ("codepoint", "utf16", "grapheme", "utf8")
 CLEAR, FEW = 0.9, 5  # share of spans, and number of them, that must bear out what nobody expects
@@ -274,6 +274,40 @@ def _by_borders(
     return best, (
         f"offsets are taken as {best} units: nothing is quoted, but of {2 * len(quotes)} span edges so many fall on "
         f"token borders: {counts}. Give unit= if that is wrong"
+    )
+
+
+def refuse_cuts(
+    spans: Iterable[Quote], unit: str, borders: Callable[[str], Sequence[tuple[int, int]]], *, path: str
+) -> None:
+    """Refuse offsets of which nothing is quoted if most of the spans begin or end inside of a word.
+
+    So they do if offsets count tokens, or the text was changed after it was labelled.
+    """
+    found, cut = 0, list[Quote]()
+    known: dict[str, set[int | None]] = {}
+    for quote in islice(spans, MANY):
+        if quote.quoted is not None:
+            continue
+        found += 1
+        if quote.text not in known:
+            chars = borders(quote.text)
+            inside: set[int | None] = {at for start, end in chars for at in range(start + 1, end)}
+            known[quote.text] = inside
+        convert = to_codepoints(quote.text, unit)
+        if {convert(quote.start), convert(quote.end)} & known[quote.text]:
+            cut.append(quote)
+    if len(cut) < FEW or 2 * len(cut) <= found:
+        return
+    text, convert = cut[0].text, to_codepoints(cut[0].text, unit)
+    raise FormatError(
+        f"{len(cut):,} of {found:,} spans begin or end inside of a word: offsets may count tokens, or the text was "
+        "changed after it was labelled",
+        path=cut[0].where or path,
+        got=f"{cut[0].start}-{cut[0].end}, {excerpt(text[convert(cut[0].start) : convert(cut[0].end)], 40)!r} in "
+        f"{excerpt(text, 40)!r}",
+        hint="If they are right, cut tokens there with partial=split (on the command line: -r partial=split), or name "
+        f"their unit: unit={unit} (on the command line: -r unit={unit})",
     )
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
-from lasca.errors import FormatError, excerpt
-from lasca.formats.names import mere_experts
+from lasca.errors import FormatError, excerpt, typed
+from lasca.formats.names import mere_experts, plain_name
 from lasca.formats.sources import (
     SourceFile,
     files_of,
@@ -30,7 +30,7 @@ from lasca.formats.sources import (
 
 __all__ = ["SCORES", "Collector", "Counts", "SourceFile", "as_label", "as_name", "as_offset", "as_score", "as_time",
            "elsewhere", "files_of", "first", "id_of", "listed", "natural_key", "owners", "parse_json",
-           "parse_json_items", "parse_json_lines", "pick", "text_id", "unwrapped"]  # fmt: skip
+           "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "text_id", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file
@@ -44,6 +44,26 @@ def pick(files: Sequence[SourceFile], suffixes: tuple[str, ...], collector: Coll
         if not file.name.lower().endswith(suffixes):
             collector.count("other files", 1, file.shown)
     return [file for file in files if file.name.lower().endswith(suffixes)]
+
+
+def refuse_authors(corpus: CrowdCorpus, columns: Iterable[str], shown: str, hint: str = "") -> CrowdCorpus:
+    """Return the corpus, or ask who its users are if no item has two of them: in collections of posts these wrote them.
+
+    `columns` are what may have named them; `hint` says what to do if they are annotators, {} standing for the column.
+    """
+    column = next((name for name in columns if plain_name(name).startswith("user")), None)
+    if not isinstance(corpus, CrowdCorpus):  # layers
+        return corpus
+    alone = corpus.n_annotations == np.count_nonzero(np.diff(corpus.token_start)) and not corpus.golds
+    if column is None or not alone or corpus.n_annotators < 2:
+        return corpus
+    raise FormatError(
+        f"no item has two names in {column!r}: these may be who wrote the texts, and not who labelled them",
+        path=shown,
+        hint=f"If they are annotators, {hint or 'call it annotator; else leave it out'}".format(
+            typed(f"annotator={column}")
+        ),
+    )
 
 
 def elsewhere(there: str, here: str) -> str:

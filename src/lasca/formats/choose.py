@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import inspect
 import re
@@ -19,6 +20,7 @@ from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
 from lasca.formats.layers import Layers
 from lasca.formats.outcome import Sheet, outcome, sheets_of
+from lasca.formats.sources import data_of
 from lasca.formats.texts import SpanOptions, Spans
 from lasca.plugins import load_object
 from lasca.schemes import SCHEMES, convert_corpus, count_illegal, detect, detect_corpus, mixed_schemes, repair_corpus
@@ -193,29 +195,31 @@ def read_any(
             readers[format]  # one of a plug-in that cannot be loaded says why
         except KeyError:
             raise ParameterError("format", format, f"'auto' or one of {', '.join(readers)}") from None
-    bad: list[str] = []
+    aside: dict[str, list[str]] = {}
     dress = ""
     if not _is_paths(source):
         corpus, format, detected = *_from_object(readers, source, format, options), False
     else:
-        files = _files(source) if encoding is None else [_recoded(file, encoding) for file in _files(source)]
+        files = [_recoded(file, encoding) for file in _files(source)]
         detected = format == "auto"
+        files, aside = data_of(files)
         dress, files = _by_names(files) if format in BY_NAMES else ("", files)
         if detected:
             format, files, said = _chosen(readers, files, str(source))
             dress = f"{dress} {said}".strip()
         try:
-            corpus, bad = _without_bad(readers[format], files, options, skip_bad)
+            corpus, aside["bad files left out"] = _without_bad(readers[format], files, options, skip_bad)
             if "missing" not in options and "missing" in readers[format].options:
                 _refuse_holes(corpus, str(source))
         except CorpusError as error:
             raise FormatError(f"read as {format}: {error}", path=str(source)) from error
     if isinstance(corpus, Layers):
         made = {
-            n: _finished(_told_bad(c, bad), source, format, detected, dress, repair, scheme) for n, c in corpus.items()
+            n: _finished(_told_aside(c, aside), source, format, detected, dress, repair, scheme)
+            for n, c in corpus.items()
         }
         return cast(CrowdCorpus, Layers(made))
-    return _finished(_told_bad(corpus, bad), source, format, detected, dress, repair, scheme)
+    return _finished(_told_aside(corpus, aside), source, format, detected, dress, repair, scheme)
 
 
 def _without_bad(
@@ -248,13 +252,13 @@ def _without_bad(
             bad.append(str(error))
 
 
-def _told_bad(corpus: CrowdCorpus, bad: Sequence[str]) -> CrowdCorpus:
-    if not bad:
-        return corpus
+def _told_aside(corpus: CrowdCorpus, aside: Mapping[str, Sequence[str]]) -> CrowdCorpus:
+    """Count the files that were not read, by why."""
+    aside = {why: said for why, said in aside.items() if said}
     report = corpus.load_report
-    counts = {**report.counts, "bad files left out": len(bad)}
-    examples = {**report.examples, "bad files left out": tuple(excerpt(said, 200) for said in bad[:3])}
-    return replace(corpus, load_report=replace(report, counts=counts, examples=examples))
+    counts = {**report.counts, **{why: len(said) for why, said in aside.items()}}
+    shown = {why: tuple(excerpt(one, 200) for one in said[:3]) for why, said in aside.items()}
+    return replace(corpus, load_report=replace(report, counts=counts, examples={**report.examples, **shown}))
 
 
 def _finished(
@@ -364,14 +368,16 @@ def _chosen(readers: Mapping[str, Reader], files: list[SourceFile], shown: str) 
     return format, files, ""
 
 
-def _recoded(file: SourceFile, encoding: str) -> SourceFile:
-    """Return a file of text in UTF-8."""
+def _recoded(file: SourceFile, encoding: str | None) -> SourceFile:
+    """Return a file of text in UTF-8; of UTF-16, which says so itself, without being told."""
+    if encoding is None and file.head(2) not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return file
     try:
-        return replace(file, data=file.read().decode(encoding).encode())
+        return replace(file, data=file.read().decode(encoding or "utf-16").encode())
     except LookupError as error:
         raise ParameterError("encoding", encoding, "one that Python knows, such as cp1252, latin1 or utf-16") from error
     except (UnicodeError, ValueError, TypeError) as error:
-        raise file.error(f"the file is not text in {encoding}", got=str(error)) from error
+        raise file.error(f"the file is not text in {encoding or 'UTF-16, as it says'}", got=str(error)) from error
 
 
 def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: str) -> str:

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.estimator import check_choice
 from lasca.formats import conll_folder
 from lasca.formats.base import Collector, SourceFile, natural_key
@@ -59,6 +59,7 @@ from lasca.formats.names import (
     START,
     TOKEN_NAMES,
     are_people,
+    by_question,
     is_person,
     plain_name,
     role_of,
@@ -345,7 +346,7 @@ def _columns(
         result[k] = ("annotator", names[k]) if k > token else ("", "")
     if columns is None and column is None:
         result = _without_layers(table, names, result)
-        _refuse_layers(table, file, names, result)
+        _refuse_layers(table, file, names, result, token)
     if columns is None and (column is not None or _different(table, names, result)):
         layout = layout_of(table, file, column, token)
         if not layout.annotators:
@@ -386,10 +387,20 @@ def _without_layers(table: Table, names: Sequence[str], roles: list[Column]) -> 
     return [("", "") if k in apart else column for k, column in enumerate(roles)]
 
 
-def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: list[Column]) -> None:
-    """Refuse columns that are all called as layers (ner_coarse, ner_fine), though their labels overlap."""
+def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: list[Column], token: int) -> None:
+    """Refuse columns that are all called as layers (ner_coarse, ner_fine), or as several questions to each person."""
     plain = [k for k, role in enumerate(roles) if role == ("annotator", names[k])]
     called = [names[k] for k in plain]
+    if asked := by_question(called):
+        kept = [name if name in asked[0] or role in ("gold", "model") else "_" for name, (role, _) in zip(names, roles)]
+        kept[token] = "token"
+        columns = f"columns={','.join(kept)}"
+        raise file.error(
+            "there are several columns for each person, as for several questions: "
+            + "; ".join(", ".join(group) for group in asked),
+            table.blocks[0].line,
+            hint=f"Choose those of one: {columns} (on the command line: {typed(columns)})",
+        )
     layers = all(set(plain_name(name).split("_")) & set(LAYERS) for name in called) and not are_people(called)
     if len(plain) > 1 and layers and overlapping(table, plain):  # else it is asked elsewhere
         raise file.error(

@@ -54,6 +54,7 @@ from lasca.formats.conll_lines import (
     with_feature,
 )
 from lasca.formats.names import speaker
+from lasca.formats.sources import refuse_copies
 from lasca.schemes import split_label
 
 __all__ = ["NAME", "Document", "Text", "read", "sniff"]
@@ -280,6 +281,7 @@ def read(
         raise ParameterError("typed_labels", typed_labels, "True or False")
     collector = Collector(files, NAME)
     places = _places(files, check_choice("layout", layout, ("auto", "folders", "files")))
+    refuse_copies(files, [name for _, _, name, _ in places])
     documents: dict[tuple[str, str], Document] = {}
     nothing, has_key = (missing, ""), False
     beside: list[Document] = []

@@ -31,7 +31,18 @@ from typing import Any, Unpack
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, owners, parse_json_items, pick
+from lasca.formats.base import (
+    Collector,
+    SourceFile,
+    as_label,
+    as_name,
+    first,
+    id_of,
+    owners,
+    parse_json_items,
+    pick,
+    refuse_authors,
+)
 from lasca.formats.documents import Verdict
 from lasca.formats.names import has_places, speaker
 from lasca.formats.sources import JSON
@@ -95,14 +106,15 @@ def read(files: list[SourceFile], *, empty: str = "missing", **spans: Unpack[Spa
     for file in mine:
         lines = _Lines(file, names[file.shown], pool.collector, empty)
         said[file.shown] = [s for line, row in parse_json_items(file) for s in lines.said(line, row)]
+    keys = [key for file in mine for row in file.records for key in row if key in USER]
     if (found := pool.documents(said)) is not None:
-        return found
+        return refuse_authors(found, keys, mine[0].shown)
     if pool.collector.counts.get("empty taken as missing"):
         pool.collector.note(
             "documents without any span are taken as not done; if the export holds confirmed documents only, "
             "set empty=all-O (on the command line: -r empty=all-O)"
         )
-    return pool.corpus()
+    return refuse_authors(pool.corpus(), keys, mine[0].shown)
 
 
 class _Lines:

@@ -31,10 +31,11 @@ from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, typed
-from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_score, id_of, listed
+from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_score, id_of, listed, refuse_authors
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
+from lasca.formats.names import is_person
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "from_dataset", "read", "sniff"]
@@ -64,6 +65,9 @@ def _sniff_row(row: dict[str, Any]) -> float:
     there = [row[name] for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR) if name in row]
     spans = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in there)
     spans = spans or all(isinstance(v, list) and v and all(map(_is_span, v)) for v in there)
+    people = [key for key, value in row.items() if is_person(key) and isinstance(value, list)]
+    if len(people) > 1:
+        return 0.2  # a column for each annotator: the format records
     return 0.9 if there and not spans else 0.2
 
 
@@ -109,7 +113,8 @@ def read(
         rows = TokenRows(pool.collector, columns)
         for part in parts:
             rows.add(part)
-        return rows.corpus()
+        keys = [] if annotator else [name for part in parts for name in part.names if name in Columns.ANNOTATOR]
+        return refuse_authors(rows.corpus(), keys, parts[0].shown if parts else "", "say so: {} (on the command line)")
     questions = questions_of(parts, question)
     said = {part.shown: list(argilla_said(part, questions, text, pool.collector)) for part in parts}
     return pool.corpus_of(said, "question", question)

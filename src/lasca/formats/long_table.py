@@ -42,7 +42,7 @@ import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
-from lasca.formats.base import SourceFile, owners
+from lasca.formats.base import SourceFile, owners, refuse_authors
 from lasca.formats.long_arrays import Arrays
 from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, has_places, named, plain_name, role_of
 from lasca.formats.names import QUOTES as QUOTED
@@ -128,20 +128,14 @@ def read(
             "them",
         )
     who = named(source.table.column_names, NAMES["annotator"])
-    if annotator is None and who is not None and alone and corpus.n_annotators > 1 == corpus.n_tokens / len(corpus):
-        _refuse_authors(source, source.table.column_names[who])
-    return corpus
-
-
-def _refuse_authors(source: _Table, column: str) -> None:
-    """Ask who the users of a table are if no text has two of them: in tables of posts these wrote them."""
-    if plain_name(column).startswith("user"):
-        raise source.error(
-            f"no item has two names in the column {column!r}: these may be who wrote the texts, and not who labelled "
-            "them",
-            hint=f"If they are annotators, say so: {typed(f'annotator={column}')} (on the command line); if one person "
-            "labelled all: -r annotator=file",
+    if annotator is None and who is not None and corpus.n_tokens == len(corpus):
+        refuse_authors(
+            corpus,
+            [source.table.column_names[who]],
+            source.shown,
+            "say so: {} (on the command line); if one person labelled all: -r annotator=file",
         )
+    return corpus
 
 
 def read_frame(

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 
 __all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "has_places", "is_person", "mere_experts", "named", "plain_name", "role_of", "speaker"]  # fmt: skip
+           "by_question", "has_places", "is_person", "mere_experts", "named", "plain_name", "role_of", "signed",
+           "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
-          "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
+          "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
 NAMES: Mapping[str, tuple[str, ...]] = {
     "sequence": ("sequence", "sequence_id", "sentence", "sentence_id", "sent_id", "sent", "sent_idx", "sentence_idx",
                  "sentence_index", "sentence_#", "document", "doc", "doc_id", "document_id"),
@@ -37,13 +39,15 @@ END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position",
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""
 QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface")
+SAID = (*NAMES["label"], "score", "vote", "judgment", "judgement", "choice")
+_NUMBERED = re.compile(r"(?P<stem>.*[^\W\d_])[\s_.:-]*(?P<end>\d+|(?<=[\s_.:-])[A-Za-z])")
 _PERSON = re.compile(
     r"(?:^|[^a-z])(?:ann?|annot|annotat\w*|raters?|coders?|workers?|judges?|label+ers?|users?|experts?|reviewers?|"
     r"taggers?|students?|persons?|evaluators?)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
 _MODEL = re.compile(
-    r"predict|model|machine|gpt|llama|claude|gemini|gemma|mi[sx]tral|qwen|deepseek|^spacy|^stanza|corenlp|"
+    r"predict|model|machine|gpt|llama|claude|gemini|gemma|mi[sx]tral|qwen|deepseek|langextract|^spacy|^stanza|corenlp|"
     r"(?:^|[^a-z])(?:preds?|llms?|(?:ro|al|de|distil|camem|bio|sci)?berta?)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
@@ -90,6 +94,38 @@ def are_people(names: Sequence[str]) -> bool:
     """Say whether columns are called as people, one of them at least, or are numbered: prompt_1, prompt_2."""
     stems = {re.sub(r"[ _.-]*(?:\d+|[a-z])$", "", name.strip().lower()) for name in names}
     return any(map(is_person, names)) or (len(stems) == 1 and len(names) > 1 and "" not in stems)
+
+
+def by_question(names: Sequence[str]) -> list[list[str]]:
+    """Return the names of each question, if all people answered several: rater1_toxic, rater1_rude, or rater1_conf."""
+    parts = {name: re.split(r"[\s_.:-]+", name.strip().lower()) for name in names}
+    least = min(map(len, parts.values()), default=0)
+    for cut, person in product((*range(1, least + 1), *range(-least, 0)), (0, 1)):
+        groups: dict[str, list[str]] = {}
+        people = set()
+        for name, own in parts.items():
+            ends = "_".join(own[:cut]), "_".join(own[cut:])
+            people.add(ends[person])
+            groups.setdefault(ends[1 - person], []).append(name)
+        whole = len(people) > 1 and all(len(group) == len(people) for group in groups.values())
+        if len(groups) > 1 and whole and any(map(is_person, people)):
+            return list(groups.values())
+    return []
+
+
+def signed(names: Sequence[str]) -> dict[str, str]:
+    """Return the columns of labels beside which stands who gave each of them: label_1, worker_1, label_2, worker_2."""
+    stems: dict[str, dict[str, str]] = {}
+    for name in names:
+        if (found := _NUMBERED.fullmatch(name.strip())) is not None:
+            stems.setdefault(plain_name(found["stem"]), {})[found["end"]] = name
+    pairs = [
+        {own[end]: who[end] for end in own}
+        for stem, own in stems.items()
+        for other, who in stems.items()
+        if stem in SAID and other in NAMES["annotator"] and own.keys() == who.keys() and len(own) > 1
+    ]
+    return pairs[0] if len(pairs) == 1 else {}
 
 
 def role_of(name: str) -> str:

@@ -29,7 +29,17 @@ from typing import Any, Unpack
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
-from lasca.formats.base import Collector, SourceFile, as_label, as_name, first, id_of, parse_json_items, pick
+from lasca.formats.base import (
+    Collector,
+    SourceFile,
+    as_label,
+    as_name,
+    first,
+    id_of,
+    parse_json_items,
+    pick,
+    refuse_authors,
+)
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
 from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
@@ -88,11 +98,12 @@ def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: U
         if _typed(file.records):
             raise file.error("the spans stand under their types, and nobody is named who made them", 1)
         said[file.shown] = [s for line, row in parse_json_items(file) for s in records.said(file, line, row)]
+    keys = [key for file in files for row in file.records for key in row if plain_name(key) in WHO]
     if not records.n_tags:
-        return pool.corpus_of(said, "question", question)
+        return refuse_authors(pool.corpus_of(said, "question", question), keys, files[0].shown)
     marks = [len(s.marks or ()) for given in said.values() for s in given if isinstance(s, Answer)]
     pool.collector.count("spans left out", sum(marks))
-    return pool.collector.corpus()
+    return refuse_authors(pool.collector.corpus(), keys, files[0].shown)
 
 
 class _Records:
@@ -225,12 +236,13 @@ def _golds(row: Mapping[str, Any], said: Sequence[Any]) -> list[str]:
     further = [key for key in SAID if key != "label" and isinstance(row.get(key), list | dict)]
     taken = {*SAID, *CROWD} - ({"label"} if further else set())  # a label beside what annotators said was decided
     called = [key for key in row if role_of(key) == "gold" and key not in taken]
-    tokens = _tokens(row)
+    tokens, columns = _tokens(row), _columns(row)
     if said and all(isinstance(value, str | int) or value is None for value in said):
         return [key for key in called if isinstance(row[key], str | int) and not isinstance(row[key], bool)]
-    if tokens is not None and any(_is_tags(value, tokens) for value in said) and not _columns(row):
+    called = [key for key in (SAID if columns else called) if key in row and key not in columns]
+    if tokens is not None and any(_is_tags(value, tokens) for value in said):
         return [key for key in called if _is_tags(row[key], tokens)]
-    return []
+    return [key for key in called if _are_spans(row[key])] if said and all(map(_are_spans, said)) else []
 
 
 def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
@@ -396,6 +408,8 @@ def _columns(row: Mapping[str, Any]) -> list[str]:
         found = [key for key in lists if _is_tags(row[key], tokens) and all(isinstance(tag, str) for tag in row[key])]
     else:
         found = [key for key in lists if all(_is_span(entry) for entry in row[key])]
+    if sum(map(is_person, found)) > 1:
+        found = [key for key in found if key not in SAID]  # decided, beside columns that are called as people
     people = [key for key in found if is_person(key) or role_of(key) != "annotator"]
     return (
         found if len(found) > 1 and (len(people) == len(found) or (tokens is not None and _alike(row, found))) else []
@@ -417,6 +431,10 @@ def _is_span(entry: object) -> bool:
         plain = {plain_name(key) for key in entry}
         return bool(plain & set(START) and plain & set(END))
     return isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], int)
+
+
+def _are_spans(value: object) -> bool:
+    return isinstance(value, list) and all(_is_span(entry) or _is_quote(entry) for entry in value)
 
 
 def _mark(entry: Any, where: str) -> Mark:

@@ -9,7 +9,7 @@
 | WRENCH | `data`, `weak_labels`, `label` | annotators "lf_1", "lf_2", … and the gold; -1 is missing |
 | documents | `tokens` and tags, both by sentence, or `sentences` that have them | a row per sentence |
 | `Dataset.to_dict` | a list for each column | rows |
-| Flair, Transformers, Vertex AI, models | a text, entities by place or words | spans of whom the file is called by |
+| Flair, Transformers, Vertex AI, LangExtract, models | a text, spans by place or words | whom the file is called by |
 
 Entities may stand under any name, if one list of them is all there is, or each under its type.
 
@@ -31,12 +31,14 @@ from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 __all__ = ["known_shape"]
 
 Row = dict[str, Any]
-START = ("start", "start_pos", "start_offset", "startoffset", "begin_offset", "beginoffset")
+START = ("start", "begin", "start_pos", "start_offset", "startoffset", "begin_offset", "beginoffset")
 END = ("end", "end_pos", "end_offset", "endoffset")
-LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "displayname")
-WORDS = ("text", "word", "name", "span", "mention", "quote", "entity")
+LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "displayname",
+         "extraction_class")  # fmt: skip
+WORDS = ("text", "word", "name", "span", "mention", "quote", "entity", "extraction_text")
 TEXT = ("text", "textcontent", "sentence", "input")
-ENTITIES = ("entities", "ents", "textsegmentannotations", "output")
+ENTITIES = ("entities", "ents", "textsegmentannotations", "output", "extractions")
+EXTRAS = ("relations", "comments", "links", "cats", "attributes")  # beside spans; another empty list is another voice's
 TAGS = ("ner_tags", "tags", "labels", "ner", "pos_tags")
 ROWS = ("text", "tokens", "words", "sentence", "data")  # by which columns are known to be those of texts
 
@@ -197,6 +199,7 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
     marked = 0
     rows = [({plain_name(key): value for key, value in row.items()}, row) for row in _records(file)]
     others = {key for plain, _ in rows for key, value in plain.items() if _are_placed(value)}
+    others |= {key for plain, _ in rows for key, value in plain.items() if value == [] and key not in EXTRAS}
     usual = (*ENTITIES, *others) if len(others) == 1 else ENTITIES
     for plain, row in rows:
         at = next((key for key in TEXT if isinstance(plain.get(key), str)), "")
@@ -209,10 +212,13 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
         found = [_entity(entry) for entry in given]
         if None in found:
             return None
+        if any("start" not in one for one in found if one) and all("text" in one for one in found if one):
+            found = [{"text": one["text"], "label": one["label"]} for one in found if one]  # some have no place
         marked += len(found)
         inner = plain.get("metadata")
         names = [plain.get("model"), plain.get("model_name"), inner.get("model_name") if isinstance(inner, dict) else 0]
-        name = next((name for name in names if isinstance(name, str)), PurePosixPath(file.name).stem)
+        usually = f"{'langextract: ' * (by == 'extractions')}{PurePosixPath(file.name).stem}"
+        name = next((name for name in names if isinstance(name, str)), usually)
         kept = {key: value for key, value in row.items() if plain_name(key) not in (at, by, "model", "model_name")}
         made.append({**kept, "text": plain[at], "annotator": name, "spans": found})
     return made if marked else None
@@ -246,6 +252,8 @@ def _entity(entry: Any) -> Row | None:
     if not isinstance(entry, Mapping):
         return None
     plain = {plain_name(key): value for key, value in entry.items()}
+    inside = next((v for v in entry.values() if isinstance(v, dict) and set(v) & set(START)), {})
+    plain |= {plain_name(key): value for key, value in inside.items()}  # places in an object of their own
     label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
     inner = plain.get("labels")
     if label is None and isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], dict):

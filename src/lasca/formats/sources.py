@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,8 +25,8 @@ from lasca.errors import FormatError
 from lasca.files import SUMS
 from lasca.formats.names import speaker
 
-__all__ = ["JSON", "PARTS", "SourceFile", "files_of", "loads", "owners", "parse_json", "parse_json_items",
-           "parse_json_lines", "unwrapped"]  # fmt: skip
+__all__ = ["JSON", "PARTS", "SourceFile", "data_of", "files_of", "loads", "owners", "parse_json", "parse_json_items",
+           "parse_json_lines", "refuse_copies", "unwrapped"]  # fmt: skip
 
 JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
@@ -38,6 +39,8 @@ MAX_RATIO, UNSUSPECTED = 100, 64 * 2**20
 PEEK = 20  # records of a file of JSON, by which formats are told apart
 DECODER = json.JSONDecoder(parse_constant=lambda name: None)
 COPY = re.compile(r"(.+?)(?: ?\(\d+\)|[ _-]+(?:copy|backup|old|checkpoint)(?: ?\(?\d+\)?)?)", re.IGNORECASE)
+ABOUT = re.compile(r"(?:readme|licen[cs]e|copying|notice|citation)(?:\.(?:md|txt|rst|cff|bib))?", re.IGNORECASE)
+STANDOFF = (".ann", ".a1", ".a2")  # files that say something by being empty: nothing is marked
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 BLANK = re.compile(r"[ \t\r\n]*")
 
@@ -109,7 +112,7 @@ class SourceFile:
     @cached_property
     def values(self) -> list[Any]:
         """The first values of a file of JSON: of its array, its lines, or its one value; none if it is not JSON."""
-        if self.head(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[") and self.head(2) not in UTF16:
+        if self.head(64).lstrip(b"\xef\xbb\xbf \t\r\n\xff\xfe\x00")[:1] not in (b"{", b"["):
             return []
         try:
             return list(islice(first_values(self.text()), PEEK))
@@ -137,7 +140,6 @@ class SourceFile:
         return FormatError(what, path=self.shown, line=line, **parts)
 
 
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
 PACKED = {
     b"\x1f\x8b": "a gzip file",
     b"\xfd7zXZ\x00": "an xz file",
@@ -267,6 +269,33 @@ def _inner(name: str, shown: str, data: bytes, room: _Room) -> list[SourceFile]:
         return [SourceFile(f"{name}/{i.filename}", f"{shown}!{i.filename}", archive.read(i)) for i in infos]
 
 
+def data_of(files: Sequence[SourceFile]) -> tuple[list[SourceFile], dict[str, list[str]]]:
+    """Return the files that hold data, and the others by why they are left out, if there is anything else.
+
+    Left out are empty files, copies of a file beside them (`data (1).csv`, byte for byte), and what is said about the
+    data (README, LICENSE).
+    """
+    there = {PurePosixPath(file.name): file for file in files}
+    standoff = any(path.suffix.lower() in STANDOFF for path in there)
+    stems = Counter(path.with_suffix("") for path in there)
+    aside: dict[str, list[str]] = {}
+    kept = []
+    for path, file in there.items():
+        copied = COPY.fullmatch(path.stem)
+        other = there.get(path.with_name(f"{copied[1]}{path.suffix}")) if copied is not None else None
+        if file.is_empty() and not standoff:
+            why = "empty files"
+        elif other is not None and other.read() == file.read():
+            why = "copies of other files left out"
+        elif ABOUT.fullmatch(path.name) and stems[path.with_suffix("")] == 1:
+            why = "files about the data left out"
+        else:
+            kept.append(file)
+            continue
+        aside.setdefault(why, []).append(file.shown)
+    return (kept, aside) if kept else (list(files), {})
+
+
 def unwrapped(files: Sequence[SourceFile], depth: int = 2) -> list[SourceFile]:
     """Take off folders around the whole export: all files lie in the same one, and some deeper than `depth`."""
     stripped = list(files)
@@ -298,6 +327,13 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
         names = others if len(set(others)) == len(files) > 1 else names
     if parts and len(files) > 1 and {name.lower() for name in names} <= set(PARTS):
         names = ["annotator"] * len(files)
+    refuse_copies(files, names)
+    roles = [speaker(name) if len(files) > 1 else "annotator" for name in names]
+    return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
+
+
+def refuse_copies(files: Sequence[SourceFile], names: Sequence[str]) -> None:
+    """Refuse a file whose annotator would be called as a copy of another one's file: `ada (1)` beside `ada`."""
     for file, name in zip(files, names):
         copied = COPY.fullmatch(name)
         if copied is not None and copied[1] in names:
@@ -306,8 +342,6 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
                 path=file.shown,
                 hint="Keep one of them; if it is another annotator's, give it that name",
             )
-    roles = [speaker(name) if len(files) > 1 else "annotator" for name in names]
-    return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
 
 
 def loads(text: str) -> Any:

@@ -24,7 +24,7 @@ from typing import Unpack
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
-from lasca.formats.base import Collector, SourceFile, as_time, id_of, natural_key, owners
+from lasca.formats.base import Collector, SourceFile, as_time, id_of, natural_key, owners, refuse_authors
 from lasca.formats.llm_batch_answers import PlainText, Quoted, place_quotes
 from lasca.formats.names import END, NAMES, QUOTES, START, named, speaker
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
@@ -80,7 +80,11 @@ def read(
         pool.collector.note("There is no column of annotators: the spans are the gold.")
     else:
         pool.collector.note("Who has no row for a text is taken not to have seen it.")
-    return pool.corpus()
+    header = [] if annotator else [cell.strip() for cell in tables[files[0].shown][0][1]]
+    who = named(header, USUAL["annotator"])
+    return refuse_authors(
+        pool.corpus(), [] if who is None else [header[who]], files[0].shown, "say so: {} (on the command line)"
+    )
 
 
 def _places(file: SourceFile, header: list[str], given: dict[str, str | None]) -> dict[str, int]:

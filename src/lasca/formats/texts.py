@@ -7,7 +7,7 @@ count, checks the quoted texts, decides on one tokenisation per text, and hands 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypedDict, Unpack, cast
@@ -194,6 +194,9 @@ class TextPool:
             unit, how = align.infer_unit(quotes, self.tokenize, path=shown)
             if how is not None:
                 self.collector.note(f"{shown}: {how}")
+            if self.options.partial != "split":
+                plain = [answer for answer in gathered if not answer.tokens]
+                align.refuse_cuts(_quotes(plain), unit, self.tokenize, path=shown)
         for answer in gathered:
             self.by_id.setdefault(answer.id, []).append(self._known(answer, unit))
 
@@ -201,12 +204,7 @@ class TextPool:
         """Return answers whose spans begin at 0 and end behind their last character, whatever the file does."""
         if any(answer.tokens for answer in answers):
             return answers
-        spans = (
-            align.Quote(answer.text, mark.start, mark.end, mark.quoted, mark.where)
-            for answer in answers
-            for mark in answer.marks or ()
-        )
-        start, end, how = align.infer_ends(spans, self.tokenize)
+        start, end, how = align.infer_ends(_quotes(answers), self.tokenize)
         if how is None:
             return answers
         self.collector.note(f"{shown}: {how}.")
@@ -431,6 +429,13 @@ class TextPool:
             self.collector.count("tokenised differently", 1, f"{group[0].answer.where}: {id}")
         most = max(own, key=lambda tokens: (own[tokens], len(tokens), tokens))
         return text, list(most)
+
+
+def _quotes(answers: Iterable[Answer]) -> Iterator[align.Quote]:
+    """Yield all spans, with what is quoted of them."""
+    for answer in answers:
+        for mark in answer.marks or ():
+            yield align.Quote(answer.text, mark.start, mark.end, mark.quoted, mark.where or answer.where)
 
 
 def _sure(spans: Sequence[align.Span], chars: align.Chars, labels: Sequence[str | None]) -> list[float | None] | None:

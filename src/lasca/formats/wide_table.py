@@ -13,22 +13,33 @@ says that a machine said it (`predicted`, `model_b`, `gpt-4`, …) a model. Wher
 those of which none is called as people or numbered (`prompt_1`), and those of nothing but numbers, or yes and no, of
 which one is not called as people; `annotators` names them, as it does where columns fall into several groups. `text`
 names the column of the texts, `item` that of their ids, `golds` the golds; all other columns are metadata. `missing` is
-a label that stands for none (Snorkel's -1); NA and N/A are asked about. A row per token is read by the format conll.
+a label that stands for none (Snorkel's -1); NA and N/A are asked about. Where a column beside each says who it was
+(`label_1`, `worker_1`, …), these are the annotators. A row per token is read by the format conll.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.names import END, NAMES, START, are_people, has_places, is_person, plain_name, role_of
+from lasca.formats.names import (
+    END,
+    NAMES,
+    START,
+    are_people,
+    by_question,
+    has_places,
+    is_person,
+    plain_name,
+    role_of,
+    signed,
+)
 from lasca.formats.tabular import NAN, ask_missing, columns_of_tags, csv_rows, holds_lists, looks_delimited, no_labels
 
 __all__ = ["NAME", "read", "sniff"]
@@ -69,6 +80,8 @@ class _Layout:
     annotators: tuple[int, ...]
     golds: tuple[int, ...]
     others: tuple[int, ...]
+    who: Mapping[int, int]
+    """Of annotators' columns that are numbered only: the column beside each that names who it was."""
 
 
 class _Table:
@@ -88,6 +101,9 @@ class _Table:
         text, item = self.text(), self.item()
         golds = [self._named(name, "golds") for name in self.wanted.golds]
         given = [self._named(name, "annotators") for name in self.wanted.annotators]
+        pairs = {self.header.index(said): self.header.index(who) for said, who in signed(self.header).items()}
+        given = given or list(pairs)
+        who = {k: pairs[k] for k in given} if pairs.keys() >= set(given) else {}
         if given and not golds:
             known = {label for k in given for label in self.labels[k]}
             rest = [k for k, own in enumerate(self.labels) if own and own <= known and k not in (text, item, *given)]
@@ -102,14 +118,14 @@ class _Table:
                 given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
             if len(people) < 2:
                 raise self._unclear([given] if len(given) > 1 else [])
-            if asked := self.by_question(people):
-                raise self._unclear(asked)
+            if asked := by_question([self.header[k] for k in people]):
+                raise self._unclear([[self.header.index(name) for name in group] for group in asked])
             if self.questions(people) or not are_people([self.header[k] for k in people]):
                 raise self._unclear([people])
         ask_missing((cell for k in given for cell in self.labels[k]), self.wanted.missing, self.error)
-        used = {text, item, *golds, *given}
+        used = {text, item, *golds, *given, *who.values()}
         others = [k for k in range(len(self.header)) if k not in used]
-        return _Layout(text, item, tuple(given), tuple(golds), tuple(others))
+        return _Layout(text, item, tuple(given), tuple(golds), tuple(others), who)
 
     def _group(self, used: tuple[int | None, ...]) -> list[int]:
         """Return the one group of columns that may be annotators': the only one, or the only one called as people."""
@@ -181,22 +197,6 @@ class _Table:
         """Say whether a cell holds several labels: each part of it stands alone elsewhere."""
         known = {label for k in (*layout.annotators, *layout.golds) for label in self.labels[k]}
         return all(part in known for part in SEVERAL.split(cell))
-
-    def by_question(self, columns: Sequence[int]) -> list[list[int]]:
-        """Return the columns of each question if all people answered several: rater1_toxic, rater1_rude, …"""
-        parts = {k: re.split(r"[\s_.:-]+", self.header[k].strip().lower()) for k in columns}
-        least = min(map(len, parts.values()))
-        for cut, person in product((*range(1, least), *range(1 - least, 0)), (0, 1)):
-            groups: dict[str, list[int]] = {}
-            people = set()
-            for k, name in parts.items():
-                ends = "_".join(name[:cut]), "_".join(name[cut:])
-                people.add(ends[person])
-                groups.setdefault(ends[1 - person], []).append(k)
-            whole = len(people) > 1 and all(len(group) == len(people) for group in groups.values())
-            if len(groups) > 1 and whole and any(map(is_person, people)):
-                return list(groups.values())
-        return []
 
     def questions(self, columns: Sequence[int]) -> bool:
         """Say whether these columns may be questions (yes and no) or counts, rather than what people said."""
@@ -273,7 +273,7 @@ def _add(collector: Collector, table: _Table, layout: _Layout, cells: list[str],
     known = {"document": id, **metadata, "text": text}
     collector.sequence(id, [text], chars=[(0, len(text))], metadata=known, where=where)
     for k in (*layout.annotators, *layout.golds):
-        name, gold = table.header[k] or str(k + 1), k in layout.golds
+        name, gold = cells[layout.who[k]] if k in layout.who else table.header[k] or str(k + 1), k in layout.golds
         label = None if cells[k] in table.nothing else cells[k]
         collector.count("labels nan, taken as missing", int(cells[k] in NAN), where)
         if gold and label in table.undecided:
@@ -281,6 +281,9 @@ def _add(collector: Collector, table: _Table, layout: _Layout, cells: list[str],
             collector.count("golds that are a sign for none", 1, f"{where}: {cells[k]}")
         if label is not None and set(SEVERAL.split(label)) - {label} and table.is_several(label, layout):
             collector.count("several labels in a cell, read as one", 1, f"{where}: {label}")
+        if not name:
+            collector.count("labels of nobody, left out", int(label is not None), f"{where}: {label}")
+            continue
         collector.annotate(id, name, [label], role="gold" if gold else _voice(name), where=where)
 
 
@@ -290,7 +293,10 @@ def _voice(name: str) -> str:
 
 def _tell(collector: Collector, table: _Table, layout: _Layout) -> None:
     people = ", ".join(table.header[k] for k in layout.annotators)
-    collector.note(f"The annotators are the columns {excerpt(people, 200)}; each text is a sequence of one token.")
+    who = ", ".join(table.header[k] for k in layout.who.values())
+    said = f"The columns {excerpt(who, 200)} name who gave the labels in {excerpt(people, 200)}"
+    said = said if who else f"The annotators are the columns {excerpt(people, 200)}"
+    collector.note(f"{said}; each text is a sequence of one token.")
     known = {label for k in layout.annotators for label in table.labels[k]}
     alike = [table.header[k] for k in layout.others if table.labels[k] and table.labels[k] <= known]
     if alike:
