@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,24 @@ def test_a_docbin_with_span_groups(tmp_path: Path) -> None:
     (tmp_path / "y.spacy").write_bytes((tmp_path / "x.spacy").read_bytes()[:-20])
     with pytest.raises(FormatError, match=r"y.spacy.*cannot be read"):
         read(tmp_path / "y.spacy")
+
+
+def test_a_docbin_that_says_what_cannot_be() -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import DocBin, Span
+
+    doc = spacy.blank("de")("Ada sah Rom .")
+    doc.spans["ann"] = [Span(doc, 0, 1, label="PER")]
+    good = zlib.decompress(DocBin(docs=[doc]).to_bytes())
+    characters = b"\0\0\0\0" + b"\0\0\0\3" + b"\x91"  # of the span; before them, where its tokens end
+    for what, part, other in (
+        ("a token that is not there", b"\0\0\0\1" + characters, b"\0\0\0\x09" + characters),
+        ("a label without a name", b"\xa3PER", b"\xa3XXX"),
+        ("a word without a spelling", b"\xa3Rom", b"\xa3XXX"),
+    ):
+        assert good.count(part) == 1, what
+        with pytest.raises(FormatError, match=r"x\.spacy: this DocBin cannot be read"):
+            spacy_docs.read(source("x.spacy", zlib.compress(good.replace(part, other))))
 
 
 @pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
