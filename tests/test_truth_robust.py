@@ -363,7 +363,8 @@ def test_only_who_gave_very_many_votes_is_heard_in_part() -> None:
 
     assert heard([MOST_HEARD, 10.0, 0.0]) is None
     np.testing.assert_allclose(heard([4 * MOST_HEARD, 10.0, 0.0]), np.array([0.25, 1.0, 1.0])[rows.parts[0]])
-    assert heard([4 * MOST_HEARD, 10.0, 0.0], outside=-1) is None  # where every token is marked, nothing is rare
+    every = ("B-X", "I-X", "B-Y")
+    assert heard([4 * MOST_HEARD, 10.0, 0.0], labels=every) is None  # where every token is marked, nothing is rare
 
 
 def test_learned_priors_are_the_mean_of_all_annotators() -> None:
