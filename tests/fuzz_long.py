@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
+import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -78,6 +79,13 @@ def reader_of(name: str) -> Callable[[list[SourceFile]], object]:
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:
+    """Change bytes, lines, or values where it is JSON; of what is compressed mostly what was packed, or none is read."""
+    if data[:1] == b"\x78" and rng.random() < 0.9:  # zlib, as in a DocBin
+        return zlib.compress(mutate_plain(rng, zlib.decompress(data)))
+    return mutate_plain(rng, data)
+
+
+def mutate_plain(rng: random.Random, data: bytes) -> bytes:
     """Change bytes, lines, or values where it is JSON."""
     for _ in range(rng.randint(1, 3)):
         kind = rng.choice(("json", "json", "bytes", "snippet", "lines", "cut", "deep"))

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lasca.ambiguity import Ambiguity, find_ambiguity
+from lasca.ambiguity.shards import Sampling
 from lasca.ambiguity.write import rows
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.sharding import write_shards
+from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.errors import ModelError, StoreError
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards
 from lasca.truth import model_class
@@ -105,6 +107,22 @@ def test_a_truth_that_does_not_fit_its_corpus_is_refused(
     with pytest.raises(StoreError, match="another one than when its truth was inferred"):
         ambiguity_in_shards(tmp_path / "truth", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "truth"]
+
+
+@pytest.mark.parametrize("every", [1, 3, 7])
+def test_a_sample_of_blocks_is_that_of_the_whole(every: int, corpus: CrowdCorpus) -> None:
+    votes = Votes.of(corpus)
+    blocks = cut_into_blocks(votes, 300)
+    start = votes.start.tolist()
+    many = [i for i in range(votes.n_tokens) if start[i + 1] - start[i] > 1]
+    before = tuple(sum(i < block.first for i in many) for block in blocks)
+    assert len({b % every for b in before}) == every  # blocks begin wherever in the sample
+    parts = [Sampling(every, before)(None, block) for block in blocks]
+    sizes, who, said = (np.concatenate(part).tolist() for part in zip(*parts, strict=True))
+    assert sizes == [start[i + 1] - start[i] for i in many[::every]]
+    given = [v for i in many[::every] for v in range(start[i], start[i + 1])]
+    assert who == votes.annotator[given].tolist()
+    assert said == votes.label[given].tolist()
 
 
 def test_votes_that_stand_alone_cannot_be_ranked(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import lasca
 from lasca.ambiguity import Ambiguity, find_ambiguity
 from lasca.ambiguity.write import label_studio_tasks, rows, write_all
 from lasca.corpus import CrowdCorpus
-from lasca.errors import StoreError
+from lasca.errors import CorpusError, StoreError
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,19 @@ def test_rows_say_where_what_and_who(records: tuple[CrowdCorpus, lasca.Truth, Am
     assert rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1)[0]["share"] is None
 
 
+def test_it_says_how_many_and_is_listed_with_its_own_corpus_only(
+    records: tuple[CrowdCorpus, lasca.Truth, Ambiguity],
+) -> None:
+    corpus, truth, found = records
+    assert repr(found) == f"Ambiguity(two-truths: 1 of 200 tokens, share {found.share:.3f})"
+    plain = find_ambiguity(corpus, truth, "vote-entropy", fraction=0.01)
+    assert repr(plain) == f"Ambiguity(vote-entropy: {len(plain.tokens)} of 200 tokens)"
+    (row,) = found.to_table(corpus).to_pylist()
+    assert (row["sequence"], row["position"], row["token"]) == ("s7", 0, "=1+2")
+    with pytest.raises(CorpusError, match="not of this corpus"):
+        found.to_table(corpus.select(sequences=range(39)))
+
+
 def test_votes_are_told_by_their_number_then_by_label() -> None:
     given = {"z": "A", "y": "B", "x": "B", "w": "C", "v": "A", "u": "D"}
     corpus = CrowdCorpus.from_sequences([["w"]], {name: [[label]] for name, label in given.items()})
@@ -63,6 +76,9 @@ def test_context_is_cut_on_the_far_side() -> None:
     (row,) = rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1, width=12)
     assert row["token"] == "w30"
     assert (row["before"], row["after"]) == ("…w27 w28 w29", "w31 w32 w33…")
+    whole = len(" ".join(words[:30]))
+    (row,) = rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1, width=whole)
+    assert row["before"] == " ".join(words[:30])
 
 
 def test_files_hold_the_rows_and_the_csv_is_harmless(

@@ -120,6 +120,27 @@ def test_likelihood_reaches_crfsuites_optimum_on_tweets(data_dir: Path, tmp_path
     assert weights.trace[-1] == pytest.approx(crfsuite_loss(attributes, labels, tmp_path, 1.0), rel=1e-4)
 
 
+def test_owlqn_counts_the_penalty_from_the_start_and_ends_where_no_step_helps() -> None:
+    start = np.array([3.0, -4.0])
+
+    def bowl(x: Array, gradient: Array) -> float:
+        gradient[:] = x
+        return float(x @ x) / 2
+
+    found = optimise.minimise(bowl, start, l1=0.5)
+    assert found.trace[0] == 25 / 2 + 0.5 * 7
+    assert (np.diff(found.trace) < 0).all()
+    np.testing.assert_allclose(found.x, 0, atol=1e-6)
+
+    def wall(x: Array, gradient: Array) -> float:
+        gradient[:] = 1.0
+        return 0.0 if (x == start).all() else 1e6
+
+    stuck = optimise.minimise(wall, start, l1=0.5, max_iter=9)
+    assert (stuck.x == start).all()
+    assert len(stuck.trace) == 1
+
+
 def test_threads_give_the_same_bytes() -> None:
     features, _ = from_attributes(toy(1, n=4000)[0])
     codes = toy(1, n=4000)[2]
@@ -258,6 +279,9 @@ def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch:
     steps = np.log2(optimise.improvement(trace) / 1e-9)
     assert 9 < steps < 10
     assert clock.left(trace) == pytest.approx(0.5 * steps, rel=0.2)
+    now[0] = 2.5
+    few = np.log2(optimise.improvement(trace[:6]) / 1e-9)
+    assert clock.left(trace[:6]) == pytest.approx(0.5 * few, rel=0.2)  # as soon as there are two to compare
     flat = [1000.0 - k for k in range(13)]  # no end in sight: all that is allowed
     assert clock.left(flat) == pytest.approx(0.5 * (100 - 12))
     assert clock.left([1000.0 + 0.01**k for k in range(13)]) == pytest.approx(0.5 * 88)  # it is there already

@@ -104,6 +104,8 @@ def test_one_text_for_all_a_gold_folder_and_a_wrapping_folder() -> None:
     flat = {"doc1.txt": TEXT.encode(), "doc1.ann": ANN, "doc2.txt": b"nobody"}
     assert table(read(flat)) == {"annotator": BOTH}
     assert read(flat).load_report.counts["texts nobody labelled"] == 1
+    lent = folder(ada=ANN) | {"bob/doc1.ann": b"T1\tPER 2 14\tAda Lovelace\n"}  # who has no text has that of others
+    assert table(read(lent)) == {"ada": BOTH, "bob": ["O", "B-PER", "I-PER", "O", "O", "O", "O"]}
     with pytest.raises(FormatError, match=r"no text 'doc1.txt'"):
         read({"ada/doc1.ann": ANN})
     with pytest.raises(FormatError, match="another text"):

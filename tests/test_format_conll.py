@@ -544,6 +544,9 @@ def test_the_language_before_every_token_is_taken_off(tmp_path: Path, code: str)
     assert any(f"'{code}:' stands before every token" in note for note in corpus.load_report.notes)
     path.write_text(path.read_text().replace(f"{code}:ran", "ran"))
     assert f"{code}:Ada" in list(lasca.read(path).tokens), "not before every one"
+    for few in (words[:2], (*words, "\tO")):  # too few to tell; a token would be nothing else
+        path.write_text("\n".join(f"{code}:{word}" if word else "" for word in few) + "\n")
+        assert f"{code}:Ada" in list(lasca.read(path).tokens)
 
 
 @pytest.mark.parametrize("names", ["ann1 ann1_conf ann2 ann2_conf", "ner_ann1 pos_ann1 ner_ann2 pos_ann2"])

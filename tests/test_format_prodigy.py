@@ -301,3 +301,5 @@ def test_parts_of_files_are_no_spans_of_text(media: str, view: str, marks: dict[
     line = {media: "data:x", "text": "tiger", "_input_hash": 1, "_view_id": view, "answer": "accept"}
     with pytest.raises(FormatError, match=rf"db.jsonl:1: .*parts of {media} files"):
         read({**line, **marks})
+    asked = {"options": [{"id": "cat", "text": "Cat"}, {"id": "dog", "text": "Dog"}], "accept": ["cat"]}
+    assert read({**line, **asked}).labels == ("cat",)  # an answer about the whole is a label of its text

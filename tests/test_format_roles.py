@@ -130,14 +130,29 @@ def test_na_among_labels_is_asked_about(tmp_path: Path, file: str, text: str, le
 def test_what_some_write_for_o_is_o(tmp_path: Path, sign: str) -> None:
     path = tmp_path / "x.tsv"
     rows = [("Ada", "B-PER", "B-PER"), ("Love", "I-PER", sign), ("ran", sign, sign), (), ("Rome", "B-LOC", "B-LOC")]
-    path.write_text("token\tann1\tann2\n" + "".join("\t".join(row) + "\n" for row in rows))
+    rows = [(*row, row[1]) if row else row for row in rows]  # the gold says what ann1 does
+    path.write_text("token\tann1\tann2\tgold\n" + "".join("\t".join(row) + "\n" for row in rows))
     corpus = lasca.read(path)
     assert corpus.labels == ("B-LOC", "B-PER", "I-PER", "O")
-    assert corpus.load_report.counts["labels read as O"] == 3
+    assert corpus.load_report.counts["labels read as O"] == 4
+    assert corpus.label_names(corpus.golds["gold"]) == [["B-PER", "I-PER", "O"], ["B-LOC"]]
     assert any(f"{sign} is read as O" in note for note in corpus.load_report.notes)
     assert [label for _, label in votes(corpus)["ann2"]] == ["B-PER", "O", "O", "B-LOC"]
     path.write_text(path.read_text().replace("B-", "").replace("I-", ""))
     assert sign in lasca.read(path).labels, "labels of tokens are taken as they are"
+
+
+def test_what_some_write_for_o_is_a_label_where_there_are_no_tags_or_soft_votes(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("item,rater,label\n1,ann,0\n1,ben,other\n2,ann,0\n2,ben,0\n")
+    assert lasca.read(path).labels == ("0", "other")
+    path.write_text(
+        "doc_id,token_id,token,annotator,label,probability\n"
+        "d,0,Ada,ann,B-PER,0.75\nd,0,Ada,ann,OTHER,0.25\nd,1,ran,ann,OTHER,1\nd,0,Ada,ben,B-PER,1\nd,1,ran,ben,OTHER,1\n"
+    )
+    corpus = lasca.read(path)
+    assert corpus.labels == ("B-PER", "OTHER")
+    assert corpus.soft is not None
 
 
 @pytest.mark.parametrize(
@@ -158,6 +173,12 @@ def test_empty_cells_where_there_is_no_o_are_asked_about(tmp_path: Path, file: s
     assert "O" not in lasca.read(path, missing="?").labels
 
 
+def test_a_few_empty_cells_are_left_empty(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("token\tann1\tann2\n" + "Bo\tB-X\tB-X\n" * 4 + "ran\tB-X\t\n" * 3)
+    assert lasca.read(path).n_annotations == 11
+
+
 def test_a_stranger_among_tags_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     path.write_text("Ada\tB-PER\nLove\tI-PER\nran\tO\n\nBo\tPER\nran\tO\n")
@@ -174,6 +195,8 @@ def test_a_column_that_says_what_an_item_is_holds_no_labels(tmp_path: Path) -> N
     assert lasca.read(path, label="Q_overall").labels == ("No", "Yes")
     path.write_text("worker,task,answer\n" + "".join(f"{w},{i},{'ab'[i % 2]}\n" for w in "xyz" for i in range(6)))
     assert lasca.read(path).labels == ("a", "b"), "all agree, and it is no name of the item"
+    path.write_text("worker,task,answer\n" + "".join(f"x,{i},{'abcdef'[i]}\n" for i in range(6)))
+    assert lasca.read(path).labels == tuple("abcdef"), "nobody agrees with one alone"
 
 
 @pytest.mark.parametrize("header", ["## klue-ner-v1_dev_0\t<{0}:OG> is", "## s1\t{0} is"])
@@ -201,6 +224,9 @@ def test_ids_tell_equal_texts_apart(tmp_path: Path) -> None:
     rows = "1,ok,pos,ann\n2,ok,neg,ben\n3,bad,neg,ann\n4,bad,neg,ben\n"  # numbers of rows link nothing
     (tmp_path / "rows.csv").write_text(f"id,text,label,user_name\n{rows}")
     assert lasca.read(tmp_path / "rows.csv").n_sequences == 2
+    rows = "1,ok,pos,ann\n1,bad,neg,ben\n2,ok,neg,ben\n3,bad,pos,ann\n"  # 1 is no name of a text
+    (tmp_path / "rows.csv").write_text(f"id,text,label,rater\n{rows}")
+    assert lasca.read(tmp_path / "rows.csv").n_sequences == 2
 
 
 @pytest.mark.parametrize("who", ["user_name", "Annotator_ID", "Participant id", "labeler_id", "turker", "WorkerID"])
@@ -221,6 +247,8 @@ def test_who_wrote_texts_did_not_label_them(tmp_path: Path, column: str) -> None
     assert lasca.read(path, annotator="file").annotators == ("tweets",)
     path.write_text(path.read_text() + "4,amy,good day,pos\n")
     assert lasca.read(path).annotators == ("amy", "bob"), "two of them have a text in common"
+    path.write_text(f"id,{column},text,label\n1,bob,good day,pos\n2,bob,bad day,neg\n")
+    assert lasca.read(path).annotators == ("bob",), "who wrote everything has labelled it as well"
 
 
 @pytest.mark.parametrize(
@@ -278,6 +306,10 @@ def test_the_likeliest_columns_come_first_and_golds_stay_golds(tmp_path: Path) -
         lasca.read(path)
     corpus = lasca.read(path, annotators="label_1,label_2,label_3")
     assert list(corpus.golds) == ["label_annot_maj", "label_gold"]
+    lines = path.read_text().splitlines()
+    why = ["gold_reason", *("slur" if i % 2 else "hateful" for i in range(9))]  # labels, and what is none
+    path.write_text("".join(f"{line},{reason}\n" for line, reason in zip(lines, why, strict=True)))
+    assert list(lasca.read(path, annotators="label_1,label_2,label_3").golds) == ["label_annot_maj", "label_gold"]
 
 
 def test_ids_of_any_case_name_the_rows_of_wide_tables(tmp_path: Path) -> None:

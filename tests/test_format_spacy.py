@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,24 @@ def test_a_docbin_with_span_groups(tmp_path: Path) -> None:
         read(tmp_path / "y.spacy")
 
 
+def test_a_docbin_that_says_what_cannot_be() -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import DocBin, Span
+
+    doc = spacy.blank("de")("Ada sah Rom .")
+    doc.spans["ann"] = [Span(doc, 0, 1, label="PER")]
+    good = zlib.decompress(DocBin(docs=[doc]).to_bytes())
+    characters = b"\0\0\0\0" + b"\0\0\0\3" + b"\x91"  # of the span; before them, where its tokens end
+    for what, part, other in (
+        ("a token that is not there", b"\0\0\0\1" + characters, b"\0\0\0\x09" + characters),
+        ("a label without a name", b"\xa3PER", b"\xa3XXX"),
+        ("a word without a spelling", b"\xa3Rom", b"\xa3XXX"),
+    ):
+        assert good.count(part) == 1, what
+        with pytest.raises(FormatError, match=r"x\.spacy: this DocBin cannot be read"):
+            spacy_docs.read(source("x.spacy", zlib.compress(good.replace(part, other))))
+
+
 @pytest.mark.parametrize("max_examples", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)])
 def test_any_bytes_as_spacy_json(max_examples: int) -> None:
     data = json.dumps(TUPLES).encode()
@@ -94,6 +113,8 @@ def test_a_manifest_is_a_gold() -> None:
     about = {"class-name": "good", "type": "groundtruth/text-classification", "human-annotated": "yes"}
     row = {"source": "Fine day", "tone": 1, "tone-metadata": about}
     assert gold(sagemaker.read(source("x", json.dumps(row).encode()))) == [["good"]]
+    more = sagemaker.read(source("x", json.dumps(line("Ada") | {"id": 7, "topic": "people"}).encode()))
+    assert {name: list(more.metadata[name]) for name in ("id", "topic")} == {"id": ["7"], "topic": ["people"]}
 
 
 def test_a_consolidation_request_holds_every_worker() -> None:

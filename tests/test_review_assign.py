@@ -12,7 +12,7 @@ import pytest
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ParameterError
-from lasca.review.assign import _gain, assign
+from lasca.review.assign import _gain, _greedy, assign
 from lasca.truth import Truth, model_class
 from test_cli import run
 from test_review_server import run_folder
@@ -91,6 +91,16 @@ def test_budget_and_the_most_for_one() -> None:
     assert sum(map(len, one.values())) == 6  # nobody has a document twice
     with pytest.raises(ParameterError):
         assign(corpus, truth, 0)
+
+
+def test_a_vote_handed_out_halves_what_the_next_one_is_worth() -> None:
+    worth = np.array([[1.0, 0.6, 0.3]] * 2)
+    names, none = ["long", "short", "last"], np.array([0, 1, 2])
+    made = _greedy(worth, worth, ["ann", "ben"], names, none, np.ones(3, np.int64), 6, None)
+    assert [(a.document, a.gain) for a in made] == [
+        ("long", 1.0), ("short", 0.6), ("long", 0.5), ("short", 0.3), ("last", 0.3), ("last", 0.15)
+    ]  # fmt: skip
+    assert {a.document for a in made if a.annotator == "ann"} == set(names)
 
 
 def test_the_command_writes_three_files(

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from lasca.review.decisions import FILE, Decision, Log
 from lasca.review.project import clamped, known_labels, needed_labels, refit, with_labels
 from lasca.review.queue import make_queue
 from lasca.review.spans import Labels
-from lasca.truth import model_class
+from lasca.truth import Clusters, model_class
 from test_review_queue import ner, truth_of
 
 
@@ -103,6 +104,35 @@ def test_many_open_a_new_log_at_once(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     assert not refused
+
+
+def test_a_log_that_is_busy_is_waited_for_and_one_that_fails_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals: list[int] = []
+
+    class Refusing(sqlite3.Connection):
+        def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+            if "journal_mode" in statement and refusals:
+                error = sqlite3.OperationalError("refused")
+                error.sqlite_errorcode = refusals.pop()
+                raise error
+            return super().execute(statement, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **more: connect(*given, **more, factory=Refusing))
+    refusals += [sqlite3.SQLITE_BUSY] * 3
+    assert Log(tmp_path).live() == []
+    assert not refusals
+    refusals += [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR]
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Log(tmp_path)
+    assert refusals.pop() == sqlite3.SQLITE_BUSY  # nobody came again
+    monkeypatch.setattr("lasca.review.decisions._PATIENCE", -1.0)
+    refusals += [sqlite3.SQLITE_BUSY] * 3
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Log(tmp_path)
+    assert len(refusals) == 2
 
 
 def test_a_kill_loses_at_most_the_decision_in_flight(tmp_path: Path) -> None:
@@ -196,6 +226,11 @@ def test_a_tag_that_nobody_gave_is_added() -> None:
     assert wide.labels == ("B-X", "O", "I-X")
     final = clamped(wider, known_labels(wide, [decision], audits=True))
     assert [wide.labels[c] for c in final.labels] == ["B-X", "I-X"]
+    groups = Clusters(np.zeros(2, np.int32), np.ones((2, 1), np.float32), np.eye(2, dtype=np.float32)[None])
+    _, grouped = with_labels(corpus, replace(truth, clusters=groups), ["I-X"])
+    assert grouped.clusters is not None
+    assert grouped.clusters.shared.tolist() == [[[1, 0, 0], [0, 1, 0], [0, 0, 0]]]
+    assert grouped.confusion.shape == (2, 3, 3)
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,10 @@ def test_a_unit_is_wrong_when_any_of_its_labels_is() -> None:
     assert wrong(0)
     assert wrong(0, (0, 2, "X"), missed=True)
     assert not wrong(1, (4, 5, "Y"), missed=True)  # the rest belongs to the first unit
+    two = ner(a=["B-X", "B-Y"], b=["B-X", "B-Y"], c=["B-X", "I-X"])
+    (unit,) = units_of(two, truth_of(two))
+    said = Decision(two.sequence_ids[0], 0, 2, (((1, 2, "Y"), (0, 1, "X")),), audit=True)
+    assert not judge(two, truth_of(two), Labels.of(two), [unit], 0, said)  # spans are right in whatever order
 
 
 def test_every_further_fit_gets_less_of_delta() -> None:

@@ -212,6 +212,9 @@ def test_items_without_words_are_not_alike_and_are_called_by_their_place() -> No
     rows_of_one = CrowdCorpus.from_sequences([["_"] * 2], {"a": [["1", "1"]], "b": [["2", "1"]]}, sequence_ids=("all",))
     queue = make_queue(rows_of_one, truth_of(rows_of_one))
     assert [row["words"] for row in first_items(rows_of_one, queue)] == ["all, token 1"]
+    people = {"a": [["B-X", "I-X"]] * 2, "b": [["O", "O"]] * 2}
+    named = CrowdCorpus.from_sequences([["_", "Ada"]] * 2, people)  # a word that is an underscore is one all the same
+    assert [item.alike for item in make_queue(named, truth_of(named)).items] == [1, 1]
 
 
 def test_the_first_words_of_an_area() -> None:
@@ -287,6 +290,11 @@ def test_missed_is_what_nobody_marked_and_the_truth_does_not_either() -> None:
     proba = {(0, 0): {"B-X": 0.3, "O": 0.7}, (1, 0): {"B-X": 0.6, "O": 0.4}, (2, 0): {"B-X": 0.3, "O": 0.7}}
     found = {area.sequence: area.kind for area in find_items(corpus, truth_of(corpus, proba), everything=True)}
     assert found == {0: "missed", 1: "marked", 2: "marked"}
+    halves = {"a": [["B-X", None]], "b": [[None, "I-X"]]}  # who labelled a part only has no reading of the whole
+    corpus = CrowdCorpus.from_sequences([["w", "w"]], halves)
+    both = {(0, 0): {"B-X": 0.4, "O": 0.6}, (0, 1): {"I-X": 0.4, "O": 0.6}}
+    wide = CrowdCorpus.from_sequences([["w", "w"]], halves, labels=("B-X", "I-X", "O"))
+    assert [area.kind for area in find_items(wide, truth_of(wide, both), everything=True)] == ["marked"]
 
 
 def test_labels_of_no_scheme_are_asked_token_by_token() -> None:
@@ -295,6 +303,13 @@ def test_labels_of_no_scheme_are_asked_token_by_token() -> None:
     assert item.question == "label"
     assert {r[0][2] for r in item.area.readings} == {"N", "V"}
     assert item.area.errors == pytest.approx(0.5)
+    three = CrowdCorpus.from_sequences([["run"]], {"a": [["N"]], "b": [["A"]], "c": [["A"]]})
+    (item,) = make_queue(three, truth_of(three, {(0, 0): {"A": 0.2, "N": 0.8}})).items
+    assert [r[0][2] for r in item.area.readings] == ["N", "A"]
+    four = CrowdCorpus.from_sequences([["a", "b"]], {"a": [["N", "V"]], "b": [["A", "V"]], "c": [["A", "V"]]})
+    (item,) = make_queue(four, truth_of(four, {(0, 0): {"N": 0.5, "V": 0.3, "A": 0.2}})).items
+    assert [r[0][2] for r in item.area.readings] == ["N", "V", "A"]  # the likely one first, before what two said
+    assert item.area.voters == ((0,), (), (1, 2))
 
 
 def test_without_a_scheme_every_token_is_an_area() -> None:
@@ -380,10 +395,10 @@ def lesson(traits: tuple[str, ...], expected: float, found: float) -> Lesson:
 
 def test_experience_is_what_was_found_beside_what_was_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experience, "STRENGTHS", np.array([5.0]))
-    lessons = [lesson(("a", "x"), 0.5, 1.0)] * 40 + [lesson(("b", "x"), 0.5, 0.0)] * 40
+    lessons = [lesson(("a", "x"), 0.4, 1.0)] * 40 + [lesson(("b", "x"), 0.4, 0.0)] * 20
     learned = Experience(lessons)
-    first = {"a": (5 + 40) / (5 + 20), "b": 5 / (5 + 20)}
-    second = (5 + 40) / (5 + 20 * first["a"] + 20 * first["b"])
+    first = {"a": (5 + 40) / (5 + 16), "b": 5 / (5 + 8)}
+    second = (5 + 40) / (5 + 16 * first["a"] + 8 * first["b"])  # of what is expected after the first trait
     assert learned.factor(("a", "x")) == pytest.approx(first["a"] * second)
     assert learned.factor(("b", "x")) == pytest.approx(first["b"] * second)
     assert learned.factor(("new", "new")) == 1.0
@@ -426,6 +441,8 @@ def test_what_nobody_believed_in_tells_nothing_of_whom_to_believe() -> None:
     assert Experience([other] * 30).model_share(10) == pytest.approx(Experience().model_share(10))
     both = Lesson.of(area, (), [(), ((0, 10, "PER"),)])
     assert (both.model[1], both.people[1], both.found) == (pytest.approx(1), pytest.approx(1), 0)
+    two = Area(0, 0, 9, (((0, 2, "PER"), (4, 9, "LOC")), ()), (0.7, 0.3), ((0,), (1,)))
+    assert Lesson.of(two, (), [two.readings[0][::-1]]) == Lesson.of(two, (), [two.readings[0]])  # in whatever order
 
 
 def test_lessons_survive_the_log_and_those_of_older_logs_are_left_out() -> None:
@@ -462,6 +479,14 @@ def test_errors_found_are_spans_that_differ_from_the_nearest_reading_that_was_ch
     assert found_errors(item.area, [inferred]) == 0
     assert found_errors(item.area, [((1, 2, "Y"),)]) == len(inferred) + 1
     assert found_errors(item.area, [((1, 2, "Y"),), inferred]) == 0
+    token = Area(0, 0, 1, (((0, 1, "N"),), ((0, 1, "V"),)), (0.6, 0.4), ((0,), (1,)), "token")
+    assert found_errors(token, [((0, 1, "V"),)]) == 1  # one label is wrong, and none is missing beside it
+
+
+def test_what_items_share_is_what_is_asked_of_which_types_and_how_people_voted() -> None:
+    readings = (((0, 2, "PER"),), ((0, 2, "LOC"), (2, 3, "PER")), ((0, 2, "ORG"),))
+    area = Area(0, 0, 3, readings, (0.5, 0.3, 0.2), ((0,), (1, 2, 3), ()))
+    assert traits_of(area, "label") == ("any", "label", "LOC PER", "1 and 3 of 4")
 
 
 def test_errors_are_between_model_and_people_and_those_alike_count_once() -> None:
@@ -469,6 +494,8 @@ def test_errors_are_between_model_and_people_and_those_alike_count_once() -> Non
     reading = ((0, 10, "PER"),)
     one = Area(0, 0, 10, (reading, ()), (0.9, 0.1), ((0, 1), (2,)))
     assert one.errors == pytest.approx((0.1 + 1 / 3) / 2)
+    open_still = Area(0, 0, 10, (reading, ()), (0.7, 0.1), ((0, 1), (2,)))  # a fifth is something else: one error
+    assert (open_still.by_model, open_still.by_people) == (pytest.approx(0.1 + 0.2), pytest.approx(1 / 3))
     less = Area(1, 0, 10, (reading, ()), (0.95, 0.05), ((0, 1), (2,)))
     alike = tuple(Item(area, "whether", "people disagree", "the same") for area in (less, one))
     first, second = ranked(Queue(alike, 0.0)).items
@@ -476,3 +503,8 @@ def test_errors_are_between_model_and_people_and_those_alike_count_once() -> Non
     assert first.elsewhere == pytest.approx(SETTLES * less.errors)
     assert first.gain == pytest.approx(one.errors + SETTLES * less.errors)
     assert (second.elsewhere, second.gain) == (pytest.approx(0, abs=1e-12), pytest.approx((1 - SETTLES) * less.errors))
+    least = Area(2, 0, 10, (reading, ()), (0.99, 0.01), ((0, 1), (2,)))
+    alike += (Item(least, "whether", "people disagree", "the same"),)
+    second, third = ranked(Queue(alike, 0.0)).items[1:]  # of each what those before it settled is gone
+    assert second.elsewhere == pytest.approx((1 - SETTLES) * SETTLES * least.errors)
+    assert third.gain == pytest.approx((1 - SETTLES) ** 2 * least.errors)

@@ -149,7 +149,11 @@ def test_an_item_that_is_audited_as_well_is_asked_once(tmp_path: Path) -> None:
 
     audits = [name for name in names() if name.startswith("audit ") and name.removeprefix("audit ") in names()]
     before = page.get("state")
+    expected = {item.id: item.errors for item in page.session._queue.items}
     state = answer(audits[0])
+    settled = expected[audits[0].removeprefix("audit ")]  # with the answer to the audit the item is answered, too
+    assert settled > 0
+    assert state["errors"] == pytest.approx(before["errors"] - settled, abs=0.11)
     assert audits[0].removeprefix("audit ") not in names()
     assert (state["open"], state["audited"], state["waiting"]) == (before["open"] - 1, 1, 0)
     answer(audits[1].removeprefix("audit "))

@@ -54,6 +54,16 @@ def test_a_sharded_corpus_is_the_corpus_it_was_made_of(size: int, tmp_path: Path
     assert "5 shards" in repr(sharded)
 
 
+def test_shards_of_other_labels_and_people_share_one_order_of_all(tmp_path: Path) -> None:
+    one = CrowdCorpus.from_sequences([["a", "b"]], {"zoe": [["Z", "A"]]}, sequence_ids=["s1"])
+    other = CrowdCorpus.from_sequences([["c"]], {"ann": [["M"]], "zoe": [["A"]]}, sequence_ids=["s2"])
+    sharded = write_shards([one, other], tmp_path / "c", votes=1)
+    assert sharded.n_shards == 2
+    assert (sharded.labels, sharded.annotators) == (("A", "M", "Z"), ("ann", "zoe"))
+    truth = aggregate_shards(sharded, tmp_path / "truth", model_class("mv")())
+    assert truth.label_names == ("A", "M", "Z")
+
+
 def test_where_shards_end_does_not_depend_on_the_pieces(tmp_path: Path) -> None:
     corpus = with_documents()
     made = [write_shards(in_pieces(corpus, n), tmp_path / str(n), votes=200) for n in (3, 11, 40)]

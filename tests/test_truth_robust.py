@@ -353,6 +353,20 @@ def test_rows_of_annotators_with_very_many_votes_learn_no_more() -> None:
     np.testing.assert_allclose(learned(10 * enough), learned(enough), atol=1e-9)
 
 
+def test_only_who_gave_very_many_votes_is_heard_in_part() -> None:
+    corpus = crowd(40, n_annotators=3, seed=2, coverage=1.0, accuracy=0.7)
+    rows, start = VoteRows.of([everything(corpus)], memory=True), LevelStart(None, 1.0)
+
+    def heard(given: list[float], **more: Any) -> Any:
+        known = replace(looked_at(corpus), given=np.array(given), **more)
+        return member(MEMBERS[1], known, rows, (), start, trust=0.0, tol=1e-3).heard
+
+    assert heard([MOST_HEARD, 10.0, 0.0]) is None
+    np.testing.assert_allclose(heard([4 * MOST_HEARD, 10.0, 0.0]), np.array([0.25, 1.0, 1.0])[rows.parts[0]])
+    every = ("B-X", "I-X", "B-Y")
+    assert heard([4 * MOST_HEARD, 10.0, 0.0], labels=every) is None  # where every token is marked, nothing is rare
+
+
 def test_learned_priors_are_the_mean_of_all_annotators() -> None:
     corpus = crowd(100, n_annotators=6, seed=6, coverage=1.0, accuracy=0.6)
     learned = annotators_of(corpus, MEMBERS[3])

@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError
+from lasca.errors import FormatError, LascaError
 from lasca.formats.base import Collector, SourceFile, as_label, owners, parse_json, text_id
 from lasca.formats.documents import Verdict
 from lasca.formats.sources import MAX_RATIO, UNSUSPECTED
@@ -105,10 +105,10 @@ def _check_size(data: bytes, file: SourceFile) -> None:
         raise file.error(f"this DocBin unpacks to more than {most:,} bytes, {MAX_RATIO} times its size")
 
 
-def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterator[Said]:
+def _docbin(file: SourceFile, group: str | None, collector: Collector) -> list[Said]:
     try:
-        import spacy
         from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
     except ImportError as error:
         raise FormatError(
             "this is a DocBin of spaCy, which is read with spaCy only", path=file.shown, hint="Install lasca[spacy]"
@@ -116,32 +116,44 @@ def _docbin(file: SourceFile, group: str | None, collector: Collector) -> Iterat
     data = file.read()
     _check_size(data, file)
     try:
-        docs = list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
+        docs = list(DocBin().from_bytes(data).get_docs(Vocab()))
+        several = len({key for doc in docs for key in doc.spans}) > 1
+        return [
+            said
+            for k, doc in enumerate(docs)
+            for said in _document(doc, f"{file.shown} (document {k})", group, several, collector)
+        ]
+    except LascaError:
+        raise
     except Exception as error:
         raise file.error("this DocBin cannot be read", got=f"{type(error).__name__}: {error}") from error
-    several = len({key for doc in docs for key in doc.spans}) > 1
-    for k, doc in enumerate(docs):
-        where = f"{file.shown} (document {k})"
-        id, text = text_id(doc.text), doc.text
-        tokens = [Mark(t.idx, t.idx + len(t.text), "", t.text, where) for t in doc]
-        yield Answer(id, text, where, tokens=tokens)
-        groups = {key: list(spans) for key, spans in doc.spans.items()}
-        if group is not None and group not in groups:
-            groups = {group: []}
-        chosen = {group: groups[group]} if group is not None else groups
-        if group is None and any(t.ent_iob for t in doc):
-            marks = [Mark(e.start_char, e.end_char, as_label(e.label_, where), e.text, where) for e in doc.ents]
-            unknown = [(t.idx, t.idx + len(t.text)) for t in doc if not t.ent_iob]
-            yield Answer(id, text, where, GOLD, marks, "gold", None, tokens, unknown=unknown)
-            if not several:
-                collector.count("span groups left out", len(groups), where)
-                chosen = {}
-        for key, spans in sorted(chosen.items()):
-            marks = [Mark(s.start_char, s.end_char, as_label(s.label_, where), s.text, where) for s in spans]
-            alone = group is not None or not several
-            yield Answer(id, text, where, GOLD if alone else key, marks, "gold" if alone else "annotator", None, tokens)
-        if doc.cats:
-            yield Verdict(id, text, where, GOLD, _best(doc.cats), role="gold")
+
+
+def _document(doc: Any, where: str, group: str | None, several: bool, collector: Collector) -> Iterator[Said]:
+    id, text = text_id(doc.text), doc.text
+    tokens = [Mark(t.idx, t.idx + len(t.text), "", t.text, where) for t in doc]
+    yield Answer(id, text, where, tokens=tokens)
+    groups = {key: list(spans) for key, spans in doc.spans.items()}
+    if group is not None and group not in groups:
+        groups = {group: []}
+    chosen = {group: groups[group]} if group is not None else groups
+    if group is None and any(t.ent_iob for t in doc):
+        marks = [_span(e, where) for e in doc.ents]
+        unknown = [(t.idx, t.idx + len(t.text)) for t in doc if not t.ent_iob]
+        yield Answer(id, text, where, GOLD, marks, "gold", None, tokens, unknown=unknown)
+        if not several:
+            collector.count("span groups left out", len(groups), where)
+            chosen = {}
+    for key, spans in sorted(chosen.items()):
+        marks = [_span(s, where) for s in spans]
+        alone = group is not None or not several
+        yield Answer(id, text, where, GOLD if alone else key, marks, "gold" if alone else "annotator", None, tokens)
+    if doc.cats:
+        yield Verdict(id, text, where, GOLD, _best(doc.cats), role="gold")
+
+
+def _span(span: Any, where: str) -> Mark:
+    return Mark(span.start_char, span.end_char, as_label(span.label_, where), span.text, where)
 
 
 def _best(cats: dict[str, Any]) -> tuple[str, ...]:
