@@ -156,7 +156,7 @@ def test_a_run_says_what_its_gold_says(  # type: ignore[no-untyped-def]
         reader = ("-r", "columns=token,a,b,c,gold", "-m", "mv", "--overwrite")
         assert lasca_("run", tmp_path / "crowd.conll", "-o", tmp_path / "out", *reader) == 0
         said = " ".join(capsys.readouterr().out.split())
-        assert f"Against the gold gold: {50 if flatters else 75}.0 % of the tokens right" in said
+        assert f"Against the gold labels: {50 if flatters else 75}.0 % of the tokens right" in said
         assert ("flatters" in said) is flatters
 
 

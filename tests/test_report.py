@@ -16,10 +16,10 @@ from lasca import DawidSkene, evaluate, schemes, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError
 from lasca.report.annotators import expected_counts
-from lasca.report.headline import span_scores
+from lasca.report.headline import _ends, first_items, span_scores
 from lasca.report.labels import confusion_section
 from lasca.report.plots import heat, sparkline, trace_plot
-from lasca.report.render import clean, context, embedded_json, percent
+from lasca.report.render import _breakable, clean, context, embedded_json, percent, render
 from lasca.review.queue import make_queue
 from report_cases import NASTY, Case, case_of, demo_case, nasty_corpus
 
@@ -364,3 +364,55 @@ def test_plots() -> None:
     assert chains is not None
     assert len(chains["paths"]) == 2
     assert chains["paths"][0].count("L") < 260
+
+
+def test_first_decisions_differ_as_shown_and_remove_something(demo: Case) -> None:
+    corpus, queue = demo.corpus, make_queue(demo.corpus, demo.truth, demo.ambiguity)
+    s = int(np.argmax(np.diff(corpus.offsets)))
+    n = int(corpus.offsets[s + 1] - corpus.offsets[s])
+    kind = "PER"
+    readings = (((0, n, kind),), ((0, n - 1, kind),))
+    area = replace(queue.items[0].area, sequence=s, start=0, stop=n, readings=readings, weights=(0.5, 0.5),
+                   voters=((0,), (1,)), trust=())  # fmt: skip
+    long = replace(queue.items[0], area=area, gain=1.0)
+    nothing = [replace(item, gain=0.001) for item in queue.items[1:4]]
+    (row,) = first_items(corpus, replace(queue, items=(long, *nothing)))
+    assert len(set(row["candidates"])) == 2, "readings that differ in their last word look different"
+    assert len(first_items(corpus, replace(queue, items=tuple(nothing)))) == 1, "where nothing removes much, the first"
+
+
+def test_long_readings_show_both_ends() -> None:
+    text = "PER: " + " ".join(f"word{i}" for i in range(60))
+    cut = _ends(text)
+    assert cut.startswith("PER: word0 ")
+    assert cut.endswith(" word59")
+    assert " … " in cut
+    assert len(cut) <= 110
+    assert _ends("PER: Ada") == "PER: Ada"
+
+
+def test_what_tags_mean_is_said_where_they_first_stand(demo: Case) -> None:
+    assert "B- is the first token of a span" in demo.page()
+    assert "In labels" not in case_of(simulate.demo_crowd("pos"), "mv", "vote-entropy").page()
+
+
+def test_volume_is_plotted_only_where_it_differs(demo: Case) -> None:
+    votes = {name: [["B-X", "O"], ["O", "B-X"]] for name in "abc"}
+    alike = case_of(CrowdCorpus.from_sequences([["w", "v"], ["v", "w"]], votes), "mv", "vote-entropy").page()
+    assert "Volume against reliability" not in alike
+    assert "Volume against reliability" in demo.page()
+
+
+def test_few_tokens_are_shown_where_none_is_likely_to_be_ambiguous(demo: Case) -> None:
+    data = demo.data()
+    assert data["ambiguous"]["is_probability"]
+    for likely, first in ((0, 5), (3, 25)):
+        page = render({**data, "ambiguous": {**data["ambiguous"], "likely": likely}})
+        assert f'"first":{first}' in page
+
+
+def test_long_names_break_behind_their_signs() -> None:
+    assert _breakable("anna@example.org") == "anna@<wbr>example.<wbr>org"
+    assert _breakable("<b>@x") == "&lt;b&gt;@<wbr>x"
+    assert _breakable("x" * 30).replace("<wbr>", "") == "x" * 30
+    assert "<wbr>" in _breakable("x" * 30)

@@ -352,3 +352,40 @@ def test_a_promise_about_another_run_is_another_look(tmp_path: Path) -> None:
     fits = [Project(run_folder(tmp_path / model, model)).fit() for model in ("ds", "mv")]
     assert len({fit.key for fit in fits}) == 2
     assert Project(tmp_path / "ds").fit().key == fits[0].key
+
+
+def test_who_asks_twice_does_not_wait_twice(
+    lasca_: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """accept and finish share the fit with what was decided; another decision, or a damaged file, makes it anew."""
+    from lasca.review import project as module
+
+    first, second = Project(folder).queue(Project(folder).fit(again=False)).items[:2]
+
+    def decide(item: Any, project: Project) -> None:
+        area = item.area
+        where = project.corpus.sequence_ids[area.sequence]
+        project.log.add([Decision(where, area.start, area.stop, ((),), who="ann", shown={"item": item.id})])
+
+    made = []
+    real = module.refit
+    monkeypatch.setattr(module, "refit", lambda *args: made.append(1) or real(*args))
+    decide(first, Project(folder))
+    fresh = Project(folder).fit()
+    again = Project(folder).fit()
+    assert made == [1]
+    assert again.key == fresh.key
+    assert (again.truth.proba == fresh.truth.proba).all()
+    assert again.truth.warnings == fresh.truth.warnings
+    assert again.truth.diagnostics.keys() == fresh.truth.diagnostics.keys()
+    lasca_("accept", folder)
+    assert lasca_("finish", folder, "-o", tmp_path / "kept") == 0
+    assert made == [1]
+    (folder / "refit" / "truth.json").write_text("{}", encoding="utf-8")
+    assert lasca_("finish", folder, "-o", tmp_path / "anew") == 0
+    assert made == [1, 1]
+    for name in ("labels.csv", "labels.parquet", "spans.jsonl", "card.json"):
+        assert (tmp_path / "kept" / name).read_bytes() == (tmp_path / "anew" / name).read_bytes(), name
+    decide(second, Project(folder))
+    Project(folder).fit()
+    assert made == [1, 1, 1]

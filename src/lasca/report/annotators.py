@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lasca import evaluate
+from lasca import evaluate, schemes
 from lasca.arrays import Floats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, count
@@ -29,6 +29,16 @@ FOLLOWED = 0.99
 SMALL = 5
 """Crowds up to this size get a small plot."""
 NAMES = 60
+SPREAD = 1.1
+TAGS = {
+    "IO": "I- is a token of a span and O one outside of spans.",
+    "IOB1": "I- is a token of a span, B- the first one of a span right behind another, and O one outside.",
+    "IOB2": "B- is the first token of a span, I- each one behind it, and O one outside of spans.",
+    "BIOES": "B- is the first token of a span, I- one inside, E- the last, S- the only one, and O one outside.",
+    "BILOU": "B- is the first token of a span, I- one inside, L- the last, U- the only one, and O one outside.",
+    "BMES": "B- is the first token of a span, M- one inside, E- the last, S- the only one, and O one outside.",
+}
+"""What tags mean, for readers who marked spans in a tool and never saw one."""
 
 
 def annotator_section(
@@ -74,7 +84,8 @@ def annotator_section(
         "total": len(table),
         "silent": sum(entry["n"] == 0 for entry in table),
         "left_out": len([i for i in busy if table[i]["n"] > 0]) - len(shown),
-        "scatter": plots.scatter(rows, *((720, 300) if len(rows) > SMALL else (480, 190))),
+        "scatter": plots.scatter(rows, *((720, 300) if len(rows) > SMALL else (480, 190))) if _spread(rows) else None,
+        "tags": TAGS.get(schemes.detect_corpus(corpus) or "", ""),
         "by_spans": sorted((r for r in rows if r["spans"]), key=lambda r: -_f1(r["spans"])),
         "has_spans": spans is not None,
         "followed": [row["name"] for row in rows if _followed(row["spans"])] if len(rows) > 1 else [],
@@ -82,6 +93,12 @@ def annotator_section(
         "has_crowdtruth": crowdtruth,
         "has_clusters": truth.clusters is not None and truth.clusters.n_clusters > 1,
     }
+
+
+def _spread(rows: list[dict[str, Any]]) -> bool:
+    """Say whether annotators gave different numbers of labels: else a plot of volume has one column."""
+    volumes = [row["n"] for row in rows]
+    return bool(rows) and max(volumes) >= SPREAD * min(volumes)
 
 
 def _f1(spans: Mapping[str, Any]) -> float:

@@ -20,7 +20,9 @@ from lasca.truth import Truth
 __all__ = ["first_items", "headline", "next_steps", "span_scores", "warnings_on_top"]
 
 FIRST, READINGS = 6, 3
-SIDE = 42
+LEAST = 0.005
+"""What a decision must be expected to remove to be worth a row: less is shown as 0.00."""
+SIDE, READING = 42, 96
 
 
 def headline(corpus: CrowdCorpus, truth: Truth, queue: Queue) -> dict[str, Any]:
@@ -152,20 +154,22 @@ def _share(hits: float, n: float) -> dict[str, float] | None:
 
 
 def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
-    """Return the first decisions of the queue, one row each."""
+    """Return the first decisions of the queue that remove anything to speak of, one row each."""
     rows = []
-    for item in queue.items[:FIRST]:
+    for item in [item for item in queue.items[:FIRST] if item.gain >= LEAST] or queue.items[:1]:
         area = item.area
         words = pieces(corpus, *corpus.offsets[area.sequence : area.sequence + 2].tolist())
         blind = wordless([word.strip() for word in words])
         before, after = ("", "") if blind else context(words, area.start, area.stop)
+        readings = [said(words, area.readings[i]) for i in area.offered[:READINGS]]
+        cut = [_ends(text) for text in readings]
         rows.append(
             {
                 "before": _words_of(before, -SIDE),
                 "words": clean(words_of(corpus, area), 120),
                 "after": _words_of(after, SIDE),
                 "sequence": clean(corpus.sequence_ids[area.sequence], 40),
-                "candidates": [clean(said(words, area.readings[i]), 100) for i in area.offered[:READINGS]],
+                "candidates": [clean(text, 160) for text in (cut if len(set(cut)) == len(cut) else readings)],
                 "more": max(len(area.readings) - READINGS, 0),
                 "why": REASONS[item.reason],
                 "gain": item.gain,
@@ -182,6 +186,11 @@ def _words_of(text: str, width: int) -> str:
     if width < 0:
         return "… " + text[width:].split(" ", 1)[-1]
     return text[:width].rsplit(" ", 1)[0] + " …"
+
+
+def _ends(text: str) -> str:
+    """Return both ends of a long reading: readings of the same area may differ in the last word only."""
+    return text if len(text) <= READING else f"{_words_of(text, READING // 2)} {_words_of(text, -READING // 2)[2:]}"
 
 
 def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:

@@ -11,13 +11,14 @@ import base64
 import hashlib
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from lasca.errors import count
 
@@ -26,6 +27,8 @@ __all__ = ["MAX_SIDE", "clean", "context", "embedded_json", "joined", "number", 
 MAX_TOKEN = 80
 MAX_SIDE = 130
 """How many characters of a sequence are shown before, and after, a token."""
+MANY, FEW = 25, 5
+"""Ambiguous tokens that are shown at once; few where none is likely to be ambiguous at all."""
 _MADE_VISIBLE = {code: 0x2400 + code for code in range(32)} | {127: 0x2421}
 _MADE_VISIBLE |= dict.fromkeys([*range(128, 160), 0xFEFF, 0xFFFE, 0xFFFF], 0xFFFD)
 _DIRECTIONS = dict.fromkeys([0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
@@ -107,12 +110,17 @@ def _unbroken(text: str) -> str:
     return text.replace(" %", "\xa0%")
 
 
+def _breakable(name: str) -> Markup:
+    """Let a long name go on in the next line behind its signs (an address behind its @), not inside a word."""
+    return Markup("<wbr>").join(escape(part) for part in re.findall(r".{0,23}?[@._/\s-]+|.{1,24}", name, re.S))
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_page_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(number=number, count=count, unbroken=_unbroken)
+    environment.filters.update(number=number, count=count, unbroken=_unbroken, breakable=_breakable)
     environment.filters["percent"] = lambda value, digits=1: _unbroken(percent(value, digits))
     return environment
 
@@ -125,6 +133,7 @@ def render(data: Mapping[str, Any]) -> str:
     for_script = {name: data[name] for name in ("labels", "styles", "names", "reliability")}
     for_script |= {name: ambiguous[name] for name in ("rows", "listed", "examples")}
     for_script["probability"] = ambiguous["is_probability"]
+    for_script["first"] = FEW if ambiguous["is_probability"] and not ambiguous["likely"] else MANY
     page = _environment().get_template("page.html")
     inlined = {"script": Markup(script), "style": Markup(style), "embedded": embedded_json(for_script)}
     return page.render(**data, **inlined, script_hash=digest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lasca import __version__
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, StoreError
+from lasca.files import SUMS, file_hash
 from lasca.review.decisions import Decision, Log
 from lasca.review.experience import Experience
 from lasca.review.items import Area, Reading, find_items
@@ -29,6 +32,9 @@ from lasca.truth import Truth, TruthModel, model_class
 from lasca.truth.base import Progress
 
 __all__ = ["Fit", "Project", "clamped", "known_labels", "refit", "same_model", "with_labels"]
+
+KEPT = "refit"
+"""The folder in OUT with the last fit."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +176,18 @@ def refit(corpus: CrowdCorpus, truth: Truth, known: Known, progress: Progress | 
     A model that cannot take known labels is not run again: then decisions change what they are about, and no more.
     """
     model = same_model(truth)
-    if not (known.source > 0).any() or "known" not in model.supports:
+    if not learns(truth, known):
         return clamped(truth, known)
     allowed = known.allowed
     if corpus.known is not None:  # what was known before holds where no decision says otherwise
         both = allowed & corpus.known.mask(corpus.n_tokens)
         allowed = np.where(both.any(axis=1, keepdims=True), both, allowed)
     return clamped(model.fit(corpus.with_known(allowed), progress=progress), known)
+
+
+def learns(truth: Truth, known: Known) -> bool:
+    """Say whether the model can make something of what is known, and there is something."""
+    return bool((known.source > 0).any()) and "known" in same_model(truth).supports
 
 
 @dataclass(frozen=True)
@@ -263,10 +274,31 @@ class Project:
         decisions = self.taught()
         corpus, truth = with_labels(self.corpus, self.truth, needed_labels(self.labels, decisions))
         known = known_labels(corpus, decisions, audits=False)
-        made = refit(corpus, truth, known, progress) if again else clamped(truth, known)
         text = json.dumps([[d.sequence, d.start, d.stop, d.readings] for d in decisions])
-        whole = self.truth.labels.tobytes()  # the log goes along to another run (`lasca update`)
-        return Fit(corpus, made, known, hashlib.sha256(f"{again} {text}".encode() + whole).hexdigest())
+        run = [file_hash(self.folder / part / SUMS) for part in ("corpus", "truth")]
+        # the log goes along to another run (`lasca update`), and there the same decisions are not the same fit
+        key = hashlib.sha256(" ".join([str(again), *run, text]).encode()).hexdigest()
+        if not again or not learns(truth, known):
+            return Fit(corpus, clamped(truth, known), known, key)
+        of = f"{__version__} {key}"
+        made = self._kept(of)
+        if made is None:
+            made = refit(corpus, truth, known, progress)
+            self._keep(made, of)
+        return Fit(corpus, made, known, key)
+
+    def _kept(self, of: str) -> Truth | None:
+        """Return the last fit if it was of this run with these decisions: who asks twice should not wait twice."""
+        try:
+            truth = Truth.load(self.folder / KEPT)
+        except StoreError:
+            return None
+        diagnostics = dict(truth.diagnostics)
+        return replace(truth, diagnostics=diagnostics) if diagnostics.pop("fit of", None) == of else None
+
+    def _keep(self, truth: Truth, of: str) -> None:
+        with suppress(StoreError, OSError):  # no room, or a folder that cannot be written: the fit is made again then
+            replace(truth, diagnostics={**truth.diagnostics, "fit of": of}).save(self.folder / KEPT, overwrite=True)
 
     def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
         """Return what is left to decide, ranked by the fit and by what decisions taught; audits decide as well."""

@@ -156,11 +156,12 @@ def show_gold(done: Run, gold: str) -> None:
         return
     spans = "" if scores.f1 is None else f", F1 of spans {100 * scores.f1:.1f} %"
     own = (
-        " It is what annotators said themselves, which flatters."
+        " Each of them is what some annotator said: if they were taken from the votes, this flatters."
         if copied(done.corpus, done.corpus.golds[gold])
         else ""
     )
-    words = f"Against the gold {excerpt(gold, 40)}: {100 * scores.accuracy:.1f} % of the tokens right{spans}.{own}"
+    named = "" if gold == "gold" else f" {excerpt(gold, 40)}"
+    words = f"Against the gold labels{named}: {100 * scores.accuracy:.1f} % of the tokens right{spans}.{own}"
     out.print(words, markup=False)
 
 

@@ -76,9 +76,9 @@
     [row.b + row.t + row.a, row.i, ...row.v.map(([a]) => data.names[a])].join(" ").toLowerCase());
   let matches = [], shown = 0;
 
-  function showMore() {
-    for (const index of matches.slice(shown, shown + PAGE)) list.append(item(data.rows[index]));
-    shown = Math.min(shown + PAGE, matches.length);
+  function showMore(n) {
+    for (const index of matches.slice(shown, shown + n)) list.append(item(data.rows[index]));
+    shown = Math.min(shown + n, matches.length);
     more.hidden = shown >= matches.length;
     found.textContent = matches.length
       ? `${matches.length.toLocaleString("en")} found, ${shown.toLocaleString("en")} shown`
@@ -94,7 +94,7 @@
     }
     list.replaceChildren();
     shown = 0;
-    showMore();
+    showMore(pair.value || words.length ? PAGE : data.first);
   }
 
   byId("filters").hidden = !data.listed;
@@ -103,7 +103,7 @@
   search.addEventListener("input", filter);
   more.addEventListener("click", () => {
     const first = shown;
-    showMore();
+    showMore(PAGE);
     const next = list.children[first];
     if (next) { next.tabIndex = -1; next.focus({ preventScroll: true }); }
   });
