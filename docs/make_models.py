@@ -14,8 +14,8 @@ Which one? `robust`, the default, unless you have a reason: it is an average of 
 `ds` is quick, and enough for labels without sequence. `bsc` is the quick one for spans. `hc` tells which annotators
 behave alike. `mv` is the yardstick. The others are there to compare with the literature.
 
-    lasca aggregate DATA -o OUT -m NAME -p PARAMETER=VALUE     # or lasca.TRUTH_MODELS["NAME"](PARAMETER=VALUE).fit(corpus)
-    lasca compare DATA -m ds -m robust                         # side by side on your data
+    lasca run DATA -o OUT -m NAME -p PARAMETER=VALUE    # in Python: lasca.TRUTH_MODELS["NAME"]
+    lasca compare DATA -m ds -m robust                  # side by side on your data
 
 What each is worth on a real crowd: [all models and settings](models/settings.md), [the bench of crowds](crowds.md). This
 page is made from the code by `make docs`; packages add models of their own ([python.md](python.md)).
