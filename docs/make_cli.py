@@ -7,21 +7,29 @@ from typing import Any
 
 import typer.main
 
-import lasca.cli.commands  # noqa: F401  registers the verbs
 from lasca.cli.app import app
+from lasca.cli.commands import GROUPS
 
 HEAD = """# The command line
 
-This page is made from the commands' own help by `make docs`.
+{groups}
 
-Exit codes: 0 done, 1 failure, 2 bad input, 130 interrupted. Errors are one line on stderr; `lasca --debug VERB …` shows
-the traceback. Progress goes to stderr, results to stdout.
+- Exit codes: 0 done, 1 failure, 2 bad input, 130 interrupted.
+- Errors are one line on stderr; `lasca --debug VERB …` shows the traceback.
+- Progress goes to stderr, results to stdout.
+
+This page is made from the commands' own help by `make docs`.
 """
 
 
 def page() -> str:
     """Return the text of docs/cli.md."""
-    parts = [HEAD, *_sections(typer.main.get_command(app), "lasca", None)]
+    command: Any = typer.main.get_command(app)
+    rows = ["| to | commands |", "|---|---|"]
+    for group, names in GROUPS.items():
+        shown = [f"`lasca {name}`" for name in names if not command.commands[name].hidden]
+        rows.append(f"| {group.lower()} | {', '.join(shown)} |")
+    parts = [HEAD.format(groups="\n".join(rows)), *_sections(command, "lasca", None)]
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -11,18 +11,40 @@ from lasca.formats import READERS, WRITERS
 
 HEAD = """# Formats
 
+    lasca inspect export.json                       # which format it was taken for, and what the reader did
+    lasca run export.json -o out -f label-studio    # name the format yourself
+    lasca run export.json -o out -r overlap=longest # give the reader an option; messages name the one that helps
+
+LASCA finds out the format and says which it took. From Python: `lasca.read(path)`, `lasca.read(path, format="NAME",
+overlap="longest")`, and `corpus.load_report` for what the reader did. Several files are read as exports of one project.
 This page is made from the readers' own words by `make docs`.
 
-`lasca.read(path)` (or `lasca inspect PATH`) detects the format and says which it took; `format="NAME"` (or `--format`)
-names it. Options go to the reader as keywords, or on the command line as `--reader NAME=VALUE`.
+Written: {writers} – all of them by `lasca convert DATA PATH --to NAME`.
 
-Rules for all readers: missing, O and skipped are three different things. A token takes the export's own tokenisation
-where there is one. Offsets are read in the unit (code points, UTF-16, graphemes) that fits the quoted text. Tag schemes
-are detected; `repair=True` makes illegal tags legal and counts them, `scheme="BIOES"` converts. Golds, curators and models
-are roles, not ordinary annotators. The order of files and rows never changes the result. What is left out, changed or
-guessed is counted in `corpus.load_report` with examples. Any bytes whatever give a corpus or one clear error with file and
-line. In `labels.csv`-like tables for people a cell that a spreadsheet would take for a formula gets a quote before it; data
-files (`table`, `mace`) are written as they are, so that they read back the same.
+## Rules for all readers
+
+- Missing, O and skipped are three different things.
+- Nothing is dropped silently: what is left out, changed or guessed is counted, with examples.
+- Any bytes whatever give a corpus or one clear error with file and line.
+- Golds, curators and models are roles, not ordinary annotators. Models in an export do not vote unless you say so (`voters=all`).
+- A token takes the export's own tokenisation where there is one.
+- Offsets are read in the unit (code points, UTF-16, graphemes) that fits the quoted text.
+- Tag schemes are detected. `repair=True` makes illegal tags legal and counts them, `scheme="BIOES"` converts.
+- The order of files and rows never changes the result.
+- In tables for people, such as `labels.csv`, a cell that a spreadsheet would take for a formula gets a quote before it. Data
+  files (`table`, `mace`) are written as they are, so that they read back the same.
+
+Options that many readers take:
+
+| option | what it does |
+|---|---|
+| `unit=document` | labels of whole documents: each document is a sequence of one token |
+| `overlap=longest` | of spans that overlap, keep the longest (`first`: the first) |
+| `overlap=layers`, `depth` | read overlapping spans as a corpus for each label (or depth): `lasca.read_layers`; `lasca inspect`, `convert` and `aggregate` take them |
+| `partial=split` | cut tokens where spans begin and end |
+| `link=text` | join texts under several ids |
+| `voters=all`, or names | who votes: predictions and models, too |
+| `skip_bad=true` | leave out files that cannot be read, and name them |
 
 ## What is read, counted and refused
 
@@ -45,33 +67,26 @@ files (`table`, `mace`) are written as they are, so that they read back the same
 | MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up, NA |
 | GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, Office, PDF, images | – | – | by name |
 
-Where no reader claims a file as it is, it is tried in another dress: a table whose cells hold lists (as pandas writes
-them) as JSON, JSON objects of plain values (as `DataFrame.to_json` writes them) as a table, records inside one object
-(by their ids, or in its only list) as records. The first note of the load report says so.
-
-Labels in the hundreds, more than one for four tokens, are refused as free text. Where one annotator's own probabilities
-for the labels of a token add up to 1 (long tables, samples of language models) they are soft votes. A score of a single
-label leaves open what else it might be, so scores of predictions and suggestions (Label Studio, Argilla) and columns of
-certainty are counted, and read as soft votes on request (`scores="soft"`, `probability=NAME`): that share for the label, the
-rest evenly for all others. Scores that are not the annotator's own (Prodigy's suggestions, SageMaker's consolidated
-confidence, the score of a whole prediction) are counted or left as metadata, and never votes.
+- **Other dress.** Where no reader claims a file as it is, it is tried as something else: a table whose cells hold lists (as pandas
+  writes them) as JSON, JSON objects of plain values (as `DataFrame.to_json` writes them) as a table, records inside one object
+  (by their ids, or in its only list) as records. The first note of the load report says so.
+- **Free text** in the place of labels is refused: labels in the hundreds, more than one for four tokens.
+- **Probabilities.** Where one annotator's own probabilities for the labels of a token add up to 1 (long tables, samples of language
+  models), they are soft votes.
+- **Scores.** A score of a single label leaves open what else it might be. So scores of predictions and suggestions (Label Studio, Argilla)
+  and columns of certainty are counted. On request (`scores="soft"`, `probability=NAME`) they are read as soft votes: that share
+  for the label, the rest evenly for all others. Scores that are not the annotator's own (Prodigy's suggestions, SageMaker's
+  consolidated confidence, the score of a whole prediction) are counted or left as metadata, and never votes.
 
 ## What of the real exports is refused
 
-Of {n_files} real exports (files, folders, or several together: `tests/test_exports.py` reads each of them) {n_refused} ({share} %) are
-refused or asked about as they are; of these, {n_options} are read with the option that the message names, and {n_left} ({left} %) are not read
-at all. Each with what its message says:
+`tests/test_exports.py` reads {n_files} real exports (files, folders, or several together). {n_refused} of them ({share} %) are refused
+or asked about as they are. {n_options} of these are read with the option that the message names; {n_left} ({left} %) are not read at
+all. Each with what its message says:
 
 | export | the message says | read with |
 |---|---|---|
 {refusals}
-
-Labels of whole documents (`unit="document"`) make each document a sequence of one token. Overlapping spans are read with
-`overlap="layers"` (a corpus for each label) or "depth": `lasca.read_layers`; `lasca inspect`, `convert` and `aggregate`
-take them. `partial="split"` cuts tokens where spans begin and end. Several files are read as exports of one project;
-`link="text"` joins texts under several ids. `skip_bad=true` leaves out files that cannot be read and names them.
-
-Written: {writers}. All of them are for `lasca convert --to NAME`.
 """
 
 

@@ -7,13 +7,21 @@ from pathlib import Path
 from lasca.truth import MODEL_NAMES, TruthModel, model_class
 from lasca.truth.base import SUPPORTS
 
+HERE = Path(__file__).parent
 HEAD = """# The truth models
 
-Made from the code by `make docs`. `lasca aggregate DATA -m NAME -p PARAMETER=VALUE`, or `lasca.TRUTH_MODELS["NAME"]`.
-What a model cannot take (known labels, soft votes, `history=`) it refuses by name; packages add models of their own
-([python.md](python.md)).
+Which one? `robust`, the default, unless you have a reason: it is an average of chain models and reads the text.
+`ds` is quick, and enough for labels without sequence. `bsc` is the quick one for spans. `hc` tells which annotators
+behave alike. `mv` is the yardstick. The others are there to compare with the literature.
 
-| name | class | what it is | takes besides labels |
+    lasca run DATA -o OUT -m NAME -p PARAMETER=VALUE    # in Python: lasca.TRUTH_MODELS["NAME"]
+    lasca compare DATA -m ds -m robust                  # side by side on your data
+
+What each is worth on a real crowd: [all models and settings](models/settings.md), [the bench of crowds](crowds.md). This
+page is made from the code by `make docs`; packages add models of their own ([python.md](python.md)).
+
+"""
+WHAT = """| name | class | what it is | takes besides labels |
 |---|---|---|---|
 """
 
@@ -21,12 +29,21 @@ What a model cannot take (known labels, soft votes, `history=`) it refuses by na
 def page() -> str:
     """Return the page."""
     rows, parts = [], []
-    for name in MODEL_NAMES:
-        model = model_class(name)
-        takes = ", ".join(SUPPORTS[what].split(":")[0] for what in SUPPORTS if what in model.supports) or "–"
-        rows.append(f"| `{name}` | `{model.__name__}` | {model.summary} | {takes} |")
+    models = {name: model_class(name) for name in MODEL_NAMES}
+    heads = {file.name: file.read_text("utf-8").split("\n", 1)[0] for file in (HERE / "models").glob("*.md")}
+    pages = {name: next(file for file, head in heads.items() if f"(`{name}`)" in head) for name in models}
+    all_take = [what for what in SUPPORTS if all(what in model.supports for model in models.values())]
+    for name, model in models.items():
+        takes = ", ".join(_plain(what) for what in SUPPORTS if what in model.supports and what not in all_take) or "–"
+        rows.append(f"| `{name}` | [`{model.__name__}`](models/{pages[name]}) | {model.summary} | {takes} |")
         parts.append(f"### `{name}`\n\n" + parameters(model))
-    return HEAD + "\n".join(rows) + "\n\n## Parameters\n\n" + "\n\n".join(parts) + "\n"
+    more = f"\n\nAll of them take {' and '.join(map(_plain, all_take))}. What a model cannot take it refuses by name."
+    return HEAD + WHAT + "\n".join(rows) + more + "\n\n## Parameters\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _plain(what: str) -> str:
+    """Return what a model takes, without how."""
+    return SUPPORTS[what].split(":")[0]
 
 
 def parameters(model: type[TruthModel]) -> str:
@@ -39,4 +56,4 @@ def parameters(model: type[TruthModel]) -> str:
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "models.md").write_text(page(), encoding="utf-8")
+    (HERE / "models.md").write_text(page(), encoding="utf-8")

@@ -83,7 +83,7 @@ def _cut(text: str, page: str, folder: str) -> dict[str, str]:
         title, body = section.split("\n", 1)
         name = f"{folder}/{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}.md"
         first = re.sub(r"\s+", " ", body.strip().split("\n\n")[0])
-        made[name] = f"# {title}\n{LINK.sub(lambda found: '](../' + found[0][2:], body)}"
+        made[name] = f"# {title}\n\n[All {folder}](../{page})\n{LINK.sub(lambda found: '](../' + found[0][2:], body)}"
         links.append(
             f"- [{title}]({name}) – {first}"
             if not first.startswith(("|", "-", "`", "    "))

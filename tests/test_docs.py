@@ -116,6 +116,37 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} points at {target}"
 
 
+def commands_quoted(text: str) -> list[str]:
+    """Return what is typed in a page: code in a line, indented lines, blocks of a shell."""
+    blocks = re.findall(r"^```(?:sh|)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()] + re.findall(
+        r"^    (\S.*)", outside, re.MULTILINE
+    )
+    return [" ".join(code.split("#")[0].split()) for code in [*lines, *re.findall(r"`([^`]+)`", outside)]]
+
+
+def test_commands_quoted_in_documents_are_there() -> None:
+    verbs = {}
+    for section in re.split(r"^## lasca ", (ROOT / "docs" / "cli.md").read_text("utf-8"), flags=re.MULTILINE)[1:]:
+        listed = " ".join(line for line in section.splitlines() if line.startswith("- `"))
+        verbs[section.split("\n")[0]] = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", listed))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    seen = 0
+    for page in [*PAGES, ROOT / "ARCHITECTURE.md"]:
+        for typed in commands_quoted(page.read_text("utf-8")):
+            seen += 1
+            if found := re.match(r"lasca(?: --debug)? ([a-z]+)(?: |$)(.*)", typed):
+                assert any(verb.split()[0] == found[1] for verb in verbs), f"{page.name}: {typed}"
+                options = set(re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", found[2]))
+                assert not options - verbs.get(found[1], options), f"{page.name}: {typed}"
+            if found := re.match(r"make ([a-z-]+)", typed):
+                assert found[1] in targets, f"{page.name}: {typed}"
+            for script in re.findall(r"(?<![\w/])(?:experiments|benchmarks|scripts)/[\w/]+\.py", typed):
+                assert (ROOT / script).is_file(), f"{page.name}: {typed}"
+    assert seen > 1000
+
+
 def test_help_does_not_load_numba() -> None:
     code = "import sys, lasca, lasca.cli.commands; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

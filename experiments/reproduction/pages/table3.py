@@ -70,10 +70,11 @@ def table_3(results: Results) -> list[Block]:
         Text(
             "**Measured by several states of the code.** After most rows here were measured, Dawid–Skene, from which "
             "HC starts, came to believe lone votes, two-truths to call nothing ambiguous that everybody agrees on, and "
-            "HC to draw its labels block by block. On this corpus, where many tokens have few votes, HC's truth and "
-            "the taggers trained on it came out differently even before the last of these, in tenths of a point and, "
-            "with words alone, by more. results.json says which job is from which state: the taggers of LA-SCA on all "
-            "sentences and HmmTagger are from later ones than HC's own figures."
+            "HC to draw its labels block by block. On this corpus, where many tokens have few votes, that moves HC's "
+            "truth and its taggers by tenths of a point and, with words alone, by more. The model with sequences and "
+            "robust have changed, too. Today's figures on all annotated sentences are in [all models and "
+            "settings](models/settings.md). results.json says which job is from which state: the taggers of LA-SCA on "
+            "all sentences and HmmTagger are from later ones than HC's own figures."
         ),
         _paper_size(results),
     ]
