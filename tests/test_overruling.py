@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -121,11 +122,23 @@ def test_a_type_is_released_where_hidden_votes_bear_it_out(x: float, n: int, y: 
 
 
 def test_what_is_released_is_possible_only_where_people_agree_on_nothing() -> None:
+    """And where the mark that the text finds likeliest is one of them: a name of another type must not become one."""
     whole, crowd = block()
     space = StateSpace.of(crowd.labels)
-    _, out = ruled_out(whole, np.ones(whole.n_votes), space, NOTHING, PER)
-    np.testing.assert_array_equal(out.states[NOTHING], [True, False, True, False, False])
-    np.testing.assert_array_equal(out.states[1], [True, False, True, True, True])
+    text = np.full((6, len(LABELS)), 0.01)
+    text[:, NOTHING] = 0.9
+    text[[0, 1], [1, 2]] = 0.05  # a B-PER, an I-LOC
+    said = replace(whole, beside=SimpleNamespace(text=text))
+    people, _, _ = unanimous(whole, np.ones(whole.n_votes))
+    assert people.tolist() == [0, 2, 5], "who agree on nothing"
+    for free, possible in ((PER, [True, False, False]), (LOC, [False, True, True]), ((), [False] * 3)):
+        text[[2, 5], 0] = 0.05  # a B-LOC
+        _, out = ruled_out(said, np.ones(whole.n_votes), space, NOTHING, free)
+        for token, row, may in zip(out.token, out.row, possible):
+            allowed = set(np.flatnonzero(~out.states[row]))
+            assert allowed == {NOTHING} | (set(free) if may else set()), token
+        np.testing.assert_array_equal(out.states[1], [True, False, True, True, True])
+    assert text[0, NOTHING] == 0.9, "what the text says is only read"
 
 
 def test_where_there_is_one_type_all_marks_are_released() -> None:

@@ -177,11 +177,17 @@ def ruled_out(
 ) -> tuple[RuledOut, ...]:
     """Return what is ruled out in a block: by what is known, and by people who agree; `weight`: of each vote.
 
-    Where they agree that there is nothing, the labels `free` are possible all the same (see `overruling`).
+    Where they agree that there is nothing, the labels `free` are possible all the same, if the mark that the text finds
+    likeliest is one of them (see `overruling`).
     """
     token, label, nats = unanimous(block, weight)
     others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
-    others[outside] &= ~np.isin(space.shows, free)
+    if free:
+        text = block.beside.text[token]
+        text[:, outside] = -1.0
+        possible = (label == outside) & np.isin(text.argmax(axis=1), free)
+        label = np.where(possible, np.int16(space.n_labels), label)
+        others = np.vstack((others, others[outside] & ~np.isin(space.shows, free)))
     return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, nats)
 
 

@@ -12,7 +12,8 @@ each name, where it begins (its tokens are one decision):
 
 If all such marks were true x would be about y, if all were false f. A type of marks is released – people who agree that
 there is nothing may be overruled by it – where x is surely above f + ENOUGH (y − f). Hidden votes share their errors
-with the others, so they cannot tell all: `ENOUGH` asks for three right to one wrong.
+with the others, so they cannot tell all: `ENOUGH` asks for three right to one wrong. And only where the text finds no
+other mark likelier: a person is no place because places alone are released.
 
 Of *two* who agree nobody can be hidden so. In half of the sequences with two or three one is, whoever is left says
 nothing, and what the member finds there is asked about, all types together. Where that is borne out two may be
