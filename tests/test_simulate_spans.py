@@ -43,10 +43,10 @@ def test_the_generator_makes_legal_gold(corpus: CrowdCorpus) -> None:
 
 def test_reading_spans_equals_the_scorer(corpus: CrowdCorpus) -> None:
     rng = np.random.default_rng(0)
-    tables = slips.SpanLabels.of(corpus.labels)
+    read = slips.SpanLabels.of(corpus.labels).read
     for codes in (corpus.golds["gold"], rng.integers(0, 9, corpus.n_tokens).astype(np.int16)):
-        start, end, kind = slips.read_spans(codes, corpus.offsets, tables)
-        ours = {(int(a), int(b), tables.types[k]) for a, b, k in zip(start, end, kind)}
+        found = read.spans(codes, corpus.offsets)
+        ours = {(int(a), int(b), read.types[k]) for a, b, k in zip(found.start, found.stop, found.kind)}
         assert ours == span_set(codes, corpus)
 
 

@@ -31,7 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lasca.corpus import CrowdCorpus
-from lasca.review.spans import Labels, Span, Spans, said_by_everybody
+from lasca.review.spans import Labels, Span, said_by_everybody
+from lasca.schemes.arrays import Spans
 from lasca.truth import Truth
 
 __all__ = ["BELIEVED", "MISSED", "Area", "Reading", "areas_of", "distance", "find_items"]

@@ -7,7 +7,6 @@ there a reading is the label of one token.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,20 +14,12 @@ import numpy.typing as npt
 
 from lasca import schemes
 from lasca.corpus import CrowdCorpus
+from lasca.schemes.arrays import Spans, Tags
 
-__all__ = ["Labels", "Span", "Spans", "glued", "pieces", "said_by_everybody"]
+__all__ = ["Labels", "Span", "glued", "pieces", "said_by_everybody"]
 
 Span = tuple[int, int, str]
 """Start and stop (half-open) in tokens of the sequence, and the type; for labels of no scheme one token, its label."""
-
-
-@dataclass(frozen=True)
-class Spans:
-    """Spans of a flat array of labels: where they begin and end in it, and the code of their type."""
-
-    start: npt.NDArray[np.int64]
-    stop: npt.NDArray[np.int64]
-    kind: npt.NDArray[np.int64]
 
 
 class Labels:
@@ -38,12 +29,8 @@ class Labels:
         self.names = tuple(names)
         self.scheme = schemes.detect(names) if scheme == "auto" else scheme
         self.code = {name: i for i, name in enumerate(self.names)}
-        parts = [schemes.split_label(name) for name in self.names] if self.scheme else [("X", n) for n in self.names]
-        self.types = tuple(sorted({kind for letter, kind in parts if letter}))
-        place = {kind: i for i, kind in enumerate(self.types)}
-        self.kind = np.array([place[kind] if letter else -1 for letter, kind in parts] + [-1], np.int64)
-        self._opens = np.array([letter in ("B", "S", "U") for letter, _ in parts] + [False])
-        self._closes = np.array([letter in ("E", "L", "S", "U") for letter, _ in parts] + [False])
+        self.read = Tags(schemes.split_label(name) if self.scheme else ("S", name) for name in self.names)
+        self.types = self.read.types
 
     @classmethod
     def of(cls, corpus: CrowdCorpus) -> Labels:
@@ -57,22 +44,7 @@ class Labels:
 
     def spans(self, codes: npt.NDArray[np.integer], offsets: npt.NDArray[np.integer]) -> Spans:
         """Read the spans of sequences that lie behind each other; -1 is no label, and read as O."""
-        n = len(codes)
-        kind = self.kind[codes]
-        if self.scheme is None:
-            at = np.flatnonzero(kind >= 0)
-            return Spans(at, at + 1, kind[at])
-        inside = kind >= 0
-        first = np.zeros(n + 1, bool)
-        first[np.asarray(offsets[:-1], np.int64)] = True
-        goes_on = inside.copy()
-        goes_on[:1] = False
-        goes_on[1:] &= inside[:-1] & (kind[1:] == kind[:-1]) & ~self._opens[codes[1:]] & ~self._closes[codes[:-1]]
-        goes_on &= ~first[:n]
-        start = np.flatnonzero(inside & ~goes_on)
-        breaks = np.append(np.flatnonzero(~goes_on), n)
-        stop = breaks[np.searchsorted(breaks, start, side="right")] if len(start) else start
-        return Spans(start, stop, kind[start])
+        return self.read.spans(codes, offsets)
 
     def of_sequence(self, codes: Sequence[int]) -> tuple[Span, ...]:
         """Read the spans of one sequence, or part of one."""

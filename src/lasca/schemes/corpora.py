@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lasca.arrays import Array, Bools
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, excerpt
+from lasca.schemes.arrays import Tags
 from lasca.schemes.tables import (
     OUTSIDE,
     SCHEMES,
@@ -41,12 +42,11 @@ def detect_corpus(corpus: CrowdCorpus) -> str | None:
     by_labels = detect_labels(corpus.labels)
     if by_labels != "IOB2":
         return by_labels
-    letters, types = _parsed(corpus.labels)
-    is_begin, is_inside, is_marked = letters == "B", letters == "I", letters != ""
+    read = Tags(split_label(label) for label in corpus.labels)
+    is_begin, is_inside = read.letter == "B", read.letter == "I"
     at_first = behind = inside_first = False
     for _, codes, joined, _ in columns_of(corpus):
-        type_ = types[codes]
-        same = joined & shifted(is_marked[codes], False) & (shifted(type_, -1) == type_)
+        same = read.behind_same(codes, joined)
         at_first |= bool((is_begin[codes] & ~same).any())
         behind |= bool((is_begin[codes] & same).any())
         inside_first |= bool((is_inside[codes] & ~same).any())
@@ -92,7 +92,7 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
     table, labels = scheme_of(to), complete_labels(corpus.labels, to)
     code_of = {label: i for i, label in enumerate(labels)}
     same = np.array([code_of.get(label, -1) for label in corpus.labels], np.int16)
-    letters, types = _parsed(corpus.labels)
+    read = Tags(split_label(label) for label in corpus.labels)
     code = np.full((len(_PARTS), len(same)), code_of[OUTSIDE], np.int16)  # new code by part and old code
     for p, part in enumerate(_PARTS):
         if part in table.letters.values():
@@ -101,7 +101,7 @@ def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]
     golds: dict[str, Array] = {}
     counts: dict[str, int] = {}
     for name, codes, joined, place in columns_of(corpus):
-        fresh = code[_parts(codes, letters, types, joined, table), codes]
+        fresh = code[_parts(codes, joined, read, table), codes]
         counts[name] = int((fresh != same[codes]).sum())
         if not name:
             annotation_label[place] = fresh
@@ -121,16 +121,6 @@ def _same_evidence(corpus: CrowdCorpus, same: Array, labels: Sequence[str], to: 
             hint="Bring them in after the tags were converted",
         )
     return {name: record.recoded(same, len(labels)) for name, record in given.items()}
-
-
-def _parsed(labels: Sequence[str]) -> tuple[Array, Array]:
-    pairs = [split_label(label) for label in labels]
-    number = {t: i for i, t in enumerate(sorted({t for _, t in pairs}))}
-    return np.array([a for a, _ in pairs], "U1"), np.array([number[t] for _, t in pairs], np.int32)
-
-
-def shifted(array: Array, first: Any) -> Array:
-    return np.concatenate((np.array([first], array.dtype), array[:-1])) if len(array) else array
 
 
 def columns_of(corpus: CrowdCorpus) -> Iterable[tuple[str, Array, Bools, Array]]:
@@ -156,16 +146,11 @@ def _joined(corpus: CrowdCorpus, token: Array) -> Bools:
     return result
 
 
-def _parts(codes: Array, letters: Array, types: Array, joined: Bools, table: Scheme) -> npt.NDArray[np.int8]:
+def _parts(codes: Array, joined: Bools, read: Tags, table: Scheme) -> npt.NDArray[np.int8]:
     """Return the index into _PARTS of every tag when its spans are written in a scheme."""
-    inside, type_ = (letters != "")[codes], types[codes]
-    left_inside, same_type = shifted(inside, False), shifted(type_, -1) == type_
-    breaks = ~joined | ~left_inside | ~same_type | np.isin(letters, ("", "B", "S", "U"))[codes]
-    breaks |= shifted(np.isin(letters, ("E", "L", "S", "U"))[codes], False)
-    begins = inside & breaks
-    ends = np.ones_like(inside)
-    ends[:-1] = breaks[1:]
-    behind_same = joined & left_inside & same_type
+    inside, goes_on, behind_same = read.kind[codes] >= 0, read.goes_on(codes, joined), read.behind_same(codes, joined)
+    begins, ends = inside & ~goes_on, np.ones_like(inside)
+    ends[:-1] = ~goes_on[1:]
     choice = [_PARTS.index(table.part(*flags)) for flags in product((False, True), repeat=3)]
     picked = begins.astype(np.int8) * 4 + (inside & ends) * 2 + behind_same
     return np.where(inside, np.array(choice, np.int8)[picked], np.int8(0))
@@ -217,13 +202,9 @@ def _uses(corpus: CrowdCorpus) -> Iterator[tuple[str, set[str], int, int]]:
 
     A span begins where no label of the same type stands before, so the B of IOB1, behind its own type, is not counted.
     """
-    parts = [parts_of(label) or ("", "") for label in corpus.labels]
-    letters = np.array([letter for letter, _ in parts], "U1")
-    number = {type_: i for i, type_ in enumerate(sorted({type_ for _, type_ in parts}))}
-    types = np.array([number[type_] for _, type_ in parts], np.int32)
+    read = Tags(parts_of(label) or ("", "") for label in corpus.labels)
     for column, codes, joined, place in columns_of(corpus):
-        letter, type_ = letters[codes], types[codes]
-        first = ~(joined & shifted(letter != "", False) & (shifted(type_, -1) == type_))
+        letter, first = read.letter[codes], ~read.behind_same(codes, joined)
         names = [column] if column else list(corpus.annotators)
         who = np.zeros(len(codes), np.int64) if column else corpus.annotation_annotator[place].astype(np.int64)
         begins = np.bincount(who[(letter == "B") & first], minlength=len(names))

@@ -30,8 +30,9 @@ from scipy.special import ndtri
 
 from lasca.arrays import Bools, Codes, Floats, Ints, ranges
 from lasca.errors import ParameterError
+from lasca.schemes.arrays import Tags
 
-__all__ = ["SpanLabels", "cases", "label_shares", "off_diagonal", "pick", "read_spans", "right", "spoil", "wrong_rows"]
+__all__ = ["SpanLabels", "cases", "label_shares", "off_diagonal", "pick", "right", "spoil", "wrong_rows"]
 
 
 def label_shares(gold: Codes, n_labels: int) -> Floats:
@@ -97,11 +98,9 @@ def right(precision: Floats, difficulty: Floats | None, rho: float, rng: np.rand
 
 @dataclass(frozen=True, eq=False)
 class SpanLabels:
-    """IOB2 labels as tables: the type of each label (-1 for O), whether it begins a span, and the codes per type."""
+    """IOB2 labels as tables: how spans are read, and the codes per type."""
 
-    types: tuple[str, ...]
-    kind: Ints
-    begins: Bools
+    read: Tags
     begin_code: Ints
     inside_code: Ints
     outside: int
@@ -118,36 +117,21 @@ class SpanLabels:
         if lacking:
             raise ParameterError("labels", ", ".join(lacking), "in the corpus for errors='spans' (B- and I- of a type)")
         return cls(
-            tuple(types),
-            np.array([-1 if x == "O" else types.index(x[2:]) for x in labels], np.int64),
-            np.array([x[:2] == "B-" for x in labels]),
+            Tags(("", "") if x == "O" else (x[0], x[2:]) for x in labels),
             np.array([position["B-" + t] for t in types], np.int64),
             np.array([position["I-" + t] for t in types], np.int64),
             position["O"],
         )
 
 
-def read_spans(codes: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, Ints, Ints]:
-    """Return start, end (half-open) and type of the spans; an I- without a beginning begins one."""
-    kind = np.where(codes >= 0, tables.kind[codes], -1)
-    before = np.concatenate(([-1], kind[:-1]))
-    before[offsets[:-1][offsets[:-1] < len(codes)]] = -1
-    begins = (kind >= 0) & (tables.begins[codes] | (kind != before))
-    continues = (kind >= 0) & ~begins
-    start = np.flatnonzero(begins)
-    length = np.ones(len(start), np.int64)
-    np.add.at(length, np.searchsorted(start, np.flatnonzero(continues), side="right") - 1, 1)
-    return start, start + length, kind[start]
-
-
 def cases(first: Codes, second: Codes, offsets: Ints, tables: SpanLabels) -> tuple[Ints, Bools]:
     """Return for every token the case it belongs to, and for every case whether the two golds differ in it."""
     joined = np.zeros(len(first), np.bool_)
     for codes in (first, second):
-        start, end, _ = read_spans(codes, offsets, tables)
+        found = tables.read.spans(codes, offsets)
         inside = np.zeros(len(first) + 1, np.int64)
-        np.add.at(inside, start + 1, 1)  # from the second token of a span …
-        np.add.at(inside, np.maximum(end, start + 1), -1)  # … to its last
+        np.add.at(inside, found.start + 1, 1)  # from the second token of a span …
+        np.add.at(inside, found.stop, -1)  # … to its last
         joined |= np.cumsum(inside)[:-1] > 0
     case = np.cumsum(~joined) - 1
     differ = np.zeros(int(case[-1]) + 1 if len(case) else 0, np.bool_)
@@ -167,7 +151,8 @@ def spoil(
     rng: np.random.Generator,
 ) -> Codes:
     """Return what one annotator writes; `precision` is per label (the B- of a span counts), `wrong` (types, types)."""
-    start, end, kind = read_spans(codes, offsets, tables)
+    found = tables.read.spans(codes, offsets)
+    start, end, kind = found.start, found.stop, found.kind
     n = len(start)
     names = list(weights)
     share = np.array([weights[name] for name in names], np.float64)
