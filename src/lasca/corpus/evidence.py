@@ -22,16 +22,9 @@ __all__ = ["KnownLabels", "SoftVotes", "known_labels"]
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a soft vote may be from 1 (rounded numbers); they are normalised
 
 
-def _rows_of(kept: Ints, token: Ints) -> tuple[Ints, Ints]:
-    """Return which rows stand at the kept tokens (in their order), and where these tokens are then."""
-    first = np.searchsorted(token, kept, side="left")
-    last = np.searchsorted(token, kept, side="right")
-    return ranges(first, last), np.repeat(np.arange(len(kept), dtype=np.int64), last - first)
-
-
 @dataclass(frozen=True, eq=False)
 class TokenRows:
-    """Rows about some of the tokens, in the order of these."""
+    """Rows about some of the tokens, in the order of these; the last column has an entry for each label."""
 
     token: Ints
 
@@ -42,6 +35,24 @@ class TokenRows:
         """Return the rows about the tokens first..last, which are numbered from 0."""
         part = slice(*np.searchsorted(self.token, (first, last)).tolist())
         return type(self)(self.token[part] - first, *(column[part] for column in self._columns()))
+
+    def take(self, tokens: Ints) -> Self:
+        """Return the rows about these tokens, which are numbered anew in their order."""
+        first, last = (np.searchsorted(self.token, tokens, side=side) for side in ("left", "right"))
+        rows, place = ranges(first, last), np.repeat(np.arange(len(tokens), dtype=np.int64), last - first)
+        return type(self)(place, *(column[rows] for column in self._columns()))
+
+    def only(self, stays: Bools) -> Self:
+        """Return some of the rows: `stays` says of each whether it is there."""
+        return type(self)(self.token[stays], *(column[stays] for column in self._columns()))
+
+    def recoded(self, code: Array, n_labels: int) -> Self:
+        """Return the rows over other labels: label t becomes code[t]; nothing is for a label that is new."""
+        columns = self._columns()
+        found = np.zeros((len(self), n_labels), columns[-1].dtype)
+        found[:, code] = columns[-1]
+        columns[-1] = found
+        return type(self)(self.token, *columns)
 
     def _columns(self) -> list[Any]:
         """Return all columns but `token`."""
@@ -102,21 +113,10 @@ class SoftVotes(TokenRows):
         columns: list[Any] = [np.ascontiguousarray(column) for column in (token, annotator, proba)]
         return SoftVotes(*map(readonly, columns))
 
-    def take(self, tokens: Ints) -> SoftVotes:
-        """Return the votes on these tokens, which are numbered anew in their order."""
-        rows, place = _rows_of(tokens, self.token)
-        return SoftVotes(place, self.annotator[rows], self.proba[rows])
-
     def keep(self, code: Ints32) -> SoftVotes:
         """Return the votes of annotators whose new code is not negative."""
-        stays = code[self.annotator] >= 0
-        return SoftVotes.of(self.token[stays], code[self.annotator[stays]], self.proba[stays])
-
-    def recoded(self, code: Array, n_labels: int) -> SoftVotes:
-        """Return the votes over other labels: label t becomes code[t]."""
-        proba = np.zeros((len(self), n_labels), np.float32)
-        proba[:, code] = self.proba
-        return SoftVotes(self.token, self.annotator, proba)
+        kept = self.only(code[self.annotator] >= 0)
+        return SoftVotes.of(kept.token, code[kept.annotator], kept.proba)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,17 +154,6 @@ class KnownLabels(TokenRows):
         one = self.allowed.sum(axis=1) == 1
         result[self.token[one]] = self.allowed[one].argmax(axis=1)
         return result
-
-    def take(self, tokens: Ints) -> KnownLabels:
-        """Return what is known of these tokens, which are numbered anew in their order."""
-        rows, place = _rows_of(tokens, self.token)
-        return KnownLabels(place, self.allowed[rows])
-
-    def recoded(self, code: Array, n_labels: int) -> KnownLabels:
-        """Return what is known over other labels: label t becomes code[t]; new labels are not allowed."""
-        allowed = np.zeros((len(self), n_labels), np.bool_)
-        allowed[:, code] = self.allowed
-        return KnownLabels(self.token, allowed)
 
 
 def known_labels(given: Any, n_tokens: int, labels: Sequence[str]) -> KnownLabels | None:

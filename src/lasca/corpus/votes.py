@@ -116,7 +116,7 @@ def _that_say_something(soft: SoftVotes, counts: Bools) -> SoftVotes | None:
     """Return the soft votes of those who vote that are not uniform."""
     spread = soft.proba.max(axis=1) - soft.proba.min(axis=1)
     stays = counts[soft.annotator] & (spread > 1e-6)
-    return SoftVotes(soft.token[stays], soft.annotator[stays], soft.proba[stays]) if stays.any() else None
+    return soft.only(stays) if stays.any() else None
 
 
 def document_cuts(corpus: CrowdCorpus) -> Ints | None:
@@ -192,18 +192,28 @@ class Block:
     def voices(self) -> Ints:
         """How many votes, hard and soft, each of its tokens has."""
         found = np.diff(self.start)
-        if self.votes.soft is not None:
-            found += np.bincount(self.votes.soft.token[self.part(self.votes.soft)] - self.first, minlength=len(self))
+        if self.soft is not None:
+            found += np.bincount(self.soft.token, minlength=len(self))
         return found
 
     @property
     def voted(self) -> Bools:
         """Whether anybody said anything of each of its tokens, or something is known of it."""
         found = np.diff(self.start) > 0
-        for rows in (self.votes.soft, self.votes.known):
+        for rows in (self.soft, self.known):
             if rows is not None:
-                found[rows.token[self.part(rows)] - self.first] = True
+                found[rows.token] = True
         return found
+
+    @property
+    def soft(self) -> SoftVotes | None:
+        """The soft votes on its tokens, from 0; None if there are none."""
+        return None if self.votes.soft is None else self.votes.soft.within(self.first, self.last) or None
+
+    @property
+    def known(self) -> KnownLabels | None:
+        """What is known of its tokens, from 0; None if nothing is."""
+        return None if self.votes.known is None else self.votes.known.within(self.first, self.last) or None
 
     def part(self, rows: SoftVotes | KnownLabels | None) -> slice:
         """Return which rows of soft votes or known labels are about tokens of the block."""

@@ -132,24 +132,22 @@ class VoteRows:
         code *= T
         code += votes.label[block.hard]
         soft = np.zeros(0, np.int64)
-        if votes.soft is not None and self.soft:
-            soft = np.unique(votes.soft.annotator[block.part(votes.soft)]).astype(np.int64)
+        if block.soft is not None and self.soft:
+            soft = np.unique(block.soft.annotator).astype(np.int64)
         first = (soft * self.contexts + self.contexts - 1) * T
         return code, (first[:, None] + np.arange(T)).ravel(), soft
 
     def view(self, block: Block) -> VoteView:
         """Find the rows of a block."""
-        votes, (hard, extra, who) = block.votes, self._codes(block)
+        soft, (hard, extra, who) = block.soft, self._codes(block)
         own, row = numbered(np.concatenate((hard, extra)), self.n_codes)
         groups = []
-        if votes.soft is not None and self.soft:
-            part = block.part(votes.soft)
-            token, annotator = votes.soft.token[part] - block.first, votes.soft.annotator[part]
-            proba = votes.soft.proba[part].astype(np.float64)
+        if soft is not None and self.soft:
+            proba = soft.proba.astype(np.float64)
             proba /= proba.sum(axis=1, keepdims=True)
             for k, a in enumerate(who):
-                mine = annotator == a
-                groups.append(SoftGroup(int(row[len(hard) + k * self.n_labels]), token[mine], proba[mine]))
+                mine = soft.annotator == a
+                groups.append(SoftGroup(int(row[len(hard) + k * self.n_labels]), soft.token[mine], proba[mine]))
         return VoteView(block.start, row[: len(hard)], np.searchsorted(self.code, own), soft=tuple(groups))
 
 

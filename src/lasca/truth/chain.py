@@ -229,11 +229,10 @@ class RuledOut:
     @classmethod
     def by_known(cls, block: Block, space: StateSpace, nats: float = np.inf) -> RuledOut:
         """Return what known labels rule out."""
-        known, part = block.votes.known, block.part(block.votes.known)
+        known = block.known
         if known is None:
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(space)), np.bool_))
-        token = known.token[part] - block.first
-        return cls(token, np.arange(len(token)), ~known.allowed[part][:, space.shows], nats)
+        return cls(known.token, np.arange(len(known)), ~known.allowed[:, space.shows], nats)
 
     def subtract(self, rows: Floats) -> None:
         """Take it off the log evidence on states."""

@@ -286,9 +286,9 @@ class DawidSkene(TruthModel):
 def believe_lone_votes(block: Block, proba: npt.NDArray[np.float32], given: Floats) -> None:
     """Where one vote is all there is, let it win unless its annotator gave that label often enough beside others."""
     votes, alone = block.votes, np.diff(block.start) == 1
-    for rows in (votes.soft, votes.known):
+    for rows in (block.soft, block.known):
         if rows is not None:
-            alone[rows.token[block.part(rows)] - block.first] = False
+            alone[rows.token] = False
     token = np.flatnonzero(alone)
     vote = block.start[token]
     said, best = votes.label[vote], proba[token].argmax(axis=1)

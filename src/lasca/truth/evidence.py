@@ -215,11 +215,10 @@ class SoftVoices(Texts):
 
     def look(self, block: Block) -> Proba:
         """Take what the annotator says of a block; rows of zeros where they say nothing."""
-        soft, rows = block.votes.soft, np.zeros((len(block), block.votes.n_labels), np.float32)
+        soft, rows = block.soft, np.zeros((len(block), block.votes.n_labels), np.float32)
         if soft is not None:
-            part = block.part(soft)
-            own = soft.annotator[part] == self.annotator
-            rows[soft.token[part][own] - block.first] = soft.proba[part][own]
+            own = soft.only(soft.annotator == self.annotator)
+            rows[own.token] = own.proba
         return rows
 
 

@@ -98,11 +98,10 @@ class Finish:
 
 def _clamp(block: Block, proba: Proba, labels: Labels | None) -> Labels | None:
     """Make sure that what is known holds to the letter (models take it into account in their inference)."""
-    known = block.votes.known
-    part = block.part(known)
-    if known is None or part.start == part.stop:
+    known = block.known
+    if known is None:
         return labels
-    token, allowed = known.token[part] - block.first, known.allowed[part]
+    token, allowed = known.token, known.allowed
     inside = np.where(allowed, proba[token], 0)
     lost = inside.sum(axis=1) <= 0  # all that is allowed underflowed
     inside[lost] = allowed[lost]

@@ -42,8 +42,8 @@ class Counting:
         """Return how many votes each label has; a soft vote counts by its probabilities."""
         votes = block.votes
         n = np.bincount(votes.label[block.hard], minlength=votes.n_labels).astype(np.float64)
-        if votes.soft is not None:
-            n += votes.soft.proba[block.part(votes.soft)].sum(axis=0, dtype=np.float64)
+        if block.soft is not None:
+            n += block.soft.proba.sum(axis=0, dtype=np.float64)
         return (n,)
 
     def describe(self, state: Frequencies, block: Block, local: None, out: Proba) -> tuple[Codes, tuple[int, int]]:

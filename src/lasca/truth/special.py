@@ -50,23 +50,21 @@ NOTHING_SPECIAL = Special(
 
 def special_tokens(block: Block) -> Special:
     """Find the special tokens of a block."""
-    votes = block.votes
-    known, soft = block.part(votes.known), block.part(votes.soft)
-    if known.start == known.stop and soft.start == soft.stop:
+    known, soft, n_labels = block.known, block.soft, block.votes.n_labels
+    if known is None and soft is None:
         return NOTHING_SPECIAL
-    tokens = [rows.token[part] for rows, part in ((votes.known, known), (votes.soft, soft)) if rows is not None]
-    special = np.unique(np.concatenate(tokens))
+    special = np.unique(np.concatenate([rows.token for rows in (known, soft) if rows is not None]))
     index = np.full(len(block), -1, np.int32)
-    index[special - block.first] = np.arange(len(special), dtype=np.int32)
-    allowed = np.ones((len(special), votes.n_labels))
-    if votes.known is not None:
-        allowed[np.searchsorted(special, votes.known.token[known])] = votes.known.allowed[known]
-    place, annotator, proba = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, votes.n_labels))
-    if votes.soft is not None:
-        place = np.searchsorted(special, votes.soft.token[soft])
-        annotator, proba = votes.soft.annotator[soft], votes.soft.proba[soft].astype(np.float64)
+    index[special] = np.arange(len(special), dtype=np.int32)
+    allowed = np.ones((len(special), n_labels))
+    if known is not None:
+        allowed[np.searchsorted(special, known.token)] = known.allowed
+    place, annotator, proba = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, n_labels))
+    if soft is not None:
+        place = np.searchsorted(special, soft.token)
+        annotator, proba = soft.annotator, soft.proba.astype(np.float64)
         proba /= proba.sum(axis=1, keepdims=True)
-    voices = np.diff(votes.start)[special] + np.bincount(place, minlength=len(special)) + (allowed == 0).any(axis=1)
+    voices = np.diff(block.start)[special] + np.bincount(place, minlength=len(special)) + (allowed == 0).any(axis=1)
     return Special(index, allowed, place, annotator, proba, voices)
 
 

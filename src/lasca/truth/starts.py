@@ -140,9 +140,8 @@ def vote_shares(block: Block, weight: Floats | None = None) -> Floats:
     votes, T = block.votes, block.votes.n_labels
     cell, size = block.token * T + votes.label[block.hard], len(block) * T
     found = np.bincount(cell, weight, size).reshape(-1, T) * 1.0
-    if votes.soft is not None:
-        part = block.part(votes.soft)
-        np.add.at(found, votes.soft.token[part] - block.first, votes.soft.proba[part])
+    if block.soft is not None:
+        np.add.at(found, block.soft.token, block.soft.proba)
     voices = block.voices if weight is None else found.sum(axis=1)
     return np.asarray(found / np.maximum(voices, 1e-9)[:, None])
 
