@@ -125,11 +125,10 @@ def document_cuts(corpus: CrowdCorpus) -> Ints | None:
     Sequences of one document need not stand together: there is no cut between any two of them. None where the corpus
     has no documents, or all of it is one: then every sequence may be cut off.
     """
-    column = corpus.metadata.get("document")
-    if column is None or corpus.n_sequences == 0:
+    if not corpus.has_documents:
         return None
-    code, names = column.codes()
-    return None if len(names) < 2 else cuts_between(code, len(names))
+    code, names = corpus.metadata["document"].codes()
+    return cuts_between(code, len(names))
 
 
 def cuts_between(code: Ints32, n_documents: int) -> Ints:

@@ -103,8 +103,9 @@ def warnings_on_top(corpus: CrowdCorpus, truth: Truth, said: list[str]) -> list[
     """Return what a reader must know before anything else, the worst first, then the other warnings."""
     first = []
     labels = Labels.of(corpus)
-    given = set(labels.kind[np.unique(corpus.annotation_label)].tolist())
-    inferred = set(labels.kind[np.unique(truth.labels)].tolist())
+    given, inferred = (
+        set(labels.read.kind[np.unique(codes)].tolist()) for codes in (corpus.annotation_label, truth.labels)
+    )
     never = [clean(labels.types[k] or "the one label", 40) for k in sorted(given - inferred - {-1})]
     if never:
         shown = ", ".join(never[:6]) + (f" and {len(never) - 6} more" if len(never) > 6 else "")

@@ -29,8 +29,8 @@ class Labels:
         self.names = tuple(names)
         self.scheme = schemes.detect(names) if scheme == "auto" else scheme
         self.code = {name: i for i, name in enumerate(self.names)}
-        self._read = Tags(schemes.split_label(name) if self.scheme else ("S", name) for name in self.names)
-        self.types = self._read.types
+        self.read = Tags(schemes.split_label(name) if self.scheme else ("S", name) for name in self.names)
+        self.types = self.read.types
 
     @classmethod
     def of(cls, corpus: CrowdCorpus) -> Labels:
@@ -44,7 +44,7 @@ class Labels:
 
     def spans(self, codes: npt.NDArray[np.integer], offsets: npt.NDArray[np.integer]) -> Spans:
         """Read the spans of sequences that lie behind each other; -1 is no label, and read as O."""
-        return self._read.spans(codes, offsets)
+        return self.read.spans(codes, offsets)
 
     def of_sequence(self, codes: Sequence[int]) -> tuple[Span, ...]:
         """Read the spans of one sequence, or part of one."""
