@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -352,3 +353,21 @@ def test_a_promise_about_another_run_is_another_look(tmp_path: Path) -> None:
     fits = [Project(run_folder(tmp_path / model, model)).fit() for model in ("ds", "mv")]
     assert len({fit.key for fit in fits}) == 2
     assert Project(tmp_path / "ds").fit().key == fits[0].key
+
+
+def test_what_cannot_work_is_said_before_any_work(
+    lasca_: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "nope") == 2
+    assert "--to must be one of 'conll'" in capsys.readouterr().err
+    assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "doccano", "--to", "doccano") == 0
+    shutil.copytree(folder, tmp_path / "parts", ignore=shutil.ignore_patterns("corpus"))
+    for verb in ("accept", "report"):
+        capsys.readouterr()
+        assert lasca_(verb, tmp_path / "parts") == 1
+        assert "of a corpus in shards" in capsys.readouterr().err
+    assert lasca_("inspect", folder) == 2  # "this may be label-studio or huggingface" it was
+    assert "Its corpus is in" in capsys.readouterr().err
+    assert lasca_("inspect", folder / "corpus") == 0
+    assert lasca_("tag", folder, folder / "queue.csv") == 1
+    assert "there is no tagger to load" in capsys.readouterr().err  # and not: it is damaged

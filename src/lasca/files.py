@@ -224,12 +224,14 @@ def sums_of(folder: Path) -> dict[str, str]:
 def check_sums(folder: Path, *names: str) -> None:
     """Compare files of a saved folder with its SHA256SUMS, before they are read.
 
-    The first name is the folder's record. Where neither it nor SHA256SUMS is there, this is no saved folder at all,
-    which is a FileNotFoundError for the caller to put into words.
+    The first name is the folder's record. Where it is neither there nor in SHA256SUMS, this is no saved folder of that
+    kind at all, which is a FileNotFoundError for the caller to put into words.
     """
     if not (folder / SUMS).exists():
         (folder / names[0]).stat()
     sums = sums_of(folder)
+    if names[0] not in sums:
+        (folder / names[0]).stat()
     for name in names:
         if name not in sums:
             raise StoreError(f"the saved folder is damaged: {SUMS} lacks {name}", where=str(folder), hint=AGAIN)

@@ -208,7 +208,9 @@ def go_on(model: TruthModel, before: Truth, joined: Joined, progress: Progress |
     if "update" not in model.supports:
         how = f"{model.name} keeps no statistics to go on from: everything was inferred anew, old votes and new ones"
         return model.fit(corpus, progress=progress), how
-    if joined.touched or not joined.n_new:
+    if not joined.touched and not joined.n_new:
+        return model.fit(corpus, progress=progress), "there is nothing new: all of it was inferred once more"
+    if joined.touched:
         how = "there are new votes on old texts: everything was inferred anew, old votes and new ones"
         return model.fit(corpus, progress=progress), how
     fresh = corpus.select(sequences=np.arange(joined.n_old, corpus.n_sequences))

@@ -184,11 +184,15 @@ def finish(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write the final labels, each with its source (agreed, inferred, decided, audited), and a data card."""
+    from lasca.estimator import check_choice
     from lasca.files import check_output
+    from lasca.formats import WRITERS
     from lasca.review.finish import finish as write
     from lasca.review.project import Project
 
     check_output(output, folder, overwrite=overwrite)
+    for name in to or ():
+        check_choice("--to", name, tuple(WRITERS))
     project = Project(folder)
     with progress_bar("inferring anew with what was decided") as report:
         fit = project.fit(again=refit, progress=report)
