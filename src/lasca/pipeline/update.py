@@ -248,7 +248,7 @@ def changes(old: CrowdCorpus, before: Truth, joined: Joined, after: Truth) -> di
     corpus = joined.corpus
     names = np.array(after.label_names, object)
     was, now = np.array(before.label_names, object)[before.labels], names[after.labels[: old.n_tokens]]
-    flipped = np.flatnonzero(was != now)
+    flipped = np.flatnonzero((was != now) & before.voted)  # elsewhere stand guesses
     examples = [
         {
             "sequence": old.sequence_ids[int(old.token_sequence[i])], "token": old.tokens[int(i)],

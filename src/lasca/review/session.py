@@ -348,7 +348,7 @@ class Session:
         names = np.array(after.corpus.labels)
         old = np.array(before.corpus.labels)[before.truth.labels]
         new = names[after.truth.labels]
-        at = np.flatnonzero((old != new) & (after.known.source == 0))
+        at = np.flatnonzero((old != new) & (after.known.source == 0) & before.truth.voted)  # elsewhere stand guesses
         sequence = after.corpus.token_sequence[at] if len(at) else at
         first = np.flatnonzero(np.concatenate(([True], (np.diff(at) > 1) | (np.diff(sequence) > 0)))) if len(at) else at
         examples = []
