@@ -9,6 +9,7 @@ Left out of it are reports, which `lasca report` may write anew; they are known 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -24,8 +25,8 @@ from safetensors import SafetensorError
 from lasca.errors import StoreError
 
 __all__ = [
-    "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "real_path", "sums_of", "swap",
-    "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
+    "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "lines_of", "real_path", "sums_of",
+    "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
 ]  # fmt: skip
 
 SUMS = "SHA256SUMS"
@@ -183,6 +184,11 @@ def file_hash(path: Path) -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text as files have them: form feeds and U+2028, where str.splitlines cuts, end none."""
+    return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
