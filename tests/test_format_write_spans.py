@@ -10,7 +10,7 @@ import pytest
 
 import lasca
 from lasca.corpus import CrowdCorpus
-from lasca.errors import LascaWarning, ParameterError
+from lasca.errors import LascaWarning, ParameterError, StoreError
 from lasca.formats.outcome import _codes, annotator_codes
 
 TOKENS = [["😊", "Ada", "Lovelace", "visited", "Rome"], ["Nothing", "here"]]
@@ -193,3 +193,35 @@ def test_labels_are_codes_of_the_corpus_or_none() -> None:
     for wrong in ([-2, 0], [0, 2], [0], [0.5, 1.0]):
         with pytest.raises(ParameterError, match="labels"):
             _codes(corpus, wrong)
+
+
+@pytest.mark.parametrize("format", ["doccano", "prodigy", "offsets", "brat", "label-studio", "spacy"])
+def test_what_nobody_labelled_is_not_written_as_having_no_spans(format: str, tmp_path: Path) -> None:
+    said = {"a": [["B-X", "O"], None, ["O", "O"]], "b": [["B-X", "O"], None, ["O", "O"]]}
+    corpus = CrowdCorpus.from_sequences(
+        [["Ada", "met"], ["Bob", "ran"], ["it", "is"]], said, sequence_ids=["p", "q", "r"]
+    )
+    truth = lasca.MajorityVote().fit(corpus)
+    target = tmp_path / "out"
+    if format == "label-studio":
+        lasca.write(corpus, target, format, labels=truth.codes)
+        assert [len(task["predictions"]) for task in json.loads(target.read_text(encoding="utf-8"))] == [1, 0, 1]
+        return
+    with pytest.warns(LascaWarning, match="1 texts have no label"):
+        lasca.write(corpus, target, format, labels=truth.codes)
+    if format == "brat":
+        assert {p.name for p in target.glob("*.ann")} == {"p.ann", "r.ann"}
+        assert len(list(target.glob("*.txt"))) == 3
+    elif format == "spacy":
+        spacy = pytest.importorskip("spacy")
+        docs = list(spacy.tokens.DocBin().from_disk(target).get_docs(spacy.blank("xx").vocab))
+        assert [[t.ent_iob_ for t in doc] for doc in docs] == [["B", "O"], ["", ""], ["O", "O"]]
+    else:
+        assert len(target.read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_spacy_has_no_empty_tokens(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    corpus = CrowdCorpus.from_sequences([["Ada", ""]], {"a": [["B-X", "O"]]})
+    with pytest.raises(StoreError, match=r"sequence 0: spaCy cannot hold an empty token \(got: token 1\)"):
+        lasca.write(corpus, tmp_path / "out", "spacy")

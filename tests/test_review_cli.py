@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from lasca import formats, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.errors import LascaWarning
 from lasca.pipeline.folder import save_truth
 from lasca.review.decisions import Decision
 from lasca.review.finish import card_of
@@ -81,6 +83,27 @@ def test_a_queue_filled_in_by_hand_comes_back(lasca_: Any, folder: Path, tmp_pat
         (((start, start + 1, kind),),),
     ]
     assert [by_place[row["sequence"], row["start"]] for row in rows[:4]] == expected
+
+
+def test_words_with_odd_line_ends_lose_no_decision(lasca_: Any, tmp_path: Path) -> None:
+    """U+2028 and NEL cut the rows of queue.csv in two, whose decisions were silently left out, and queue.jsonl's."""
+    tokens = [["Ada\u2028", "x\x85y", "met\x0c", 'Bob "\n"', "z"]] * 2
+    people = {"a": [["B-X", "O", "O", "B-X", "O"]] * 2, "b": [["O", "O", "B-X", "O", "O"]] * 2}
+    corpus = CrowdCorpus.from_sequences(tokens, people, labels=["I-X"])
+    truth = model_class("mv")().fit(corpus)
+    with pytest.warns(
+        LascaWarning, match="^labels.conll: CoNLL cannot hold everything"
+    ):  # and no scratch folder's name
+        save_truth(corpus, truth, tmp_path / "out")
+    write_queue(corpus, make_queue(corpus, truth), tmp_path / "out")
+    with (tmp_path / "out" / "queue.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    with (tmp_path / "filled.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, table[0])
+        writer.writeheader()
+        writer.writerows([row | {"decision": "0"} for row in table])
+    assert lasca_("decide", tmp_path / "out", tmp_path / "filled.csv") == 0
+    assert len(Project(tmp_path / "out").standing()) == len(table) == 6
 
 
 @pytest.mark.parametrize("said", ["99", "7-3:PER", "what?", "0-1:<script>"])
@@ -389,3 +412,21 @@ def test_who_asks_twice_does_not_wait_twice(
     decide(second, Project(folder))
     Project(folder).fit()
     assert made == [1, 1, 1]
+
+
+def test_what_cannot_work_is_said_before_any_work(
+    lasca_: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "nope") == 2
+    assert "--to must be one of 'conll'" in capsys.readouterr().err
+    assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "doccano", "--to", "doccano") == 0
+    shutil.copytree(folder, tmp_path / "parts", ignore=shutil.ignore_patterns("corpus"))
+    for verb in ("accept", "report"):
+        capsys.readouterr()
+        assert lasca_(verb, tmp_path / "parts") == 1
+        assert "of a corpus in shards" in capsys.readouterr().err
+    assert lasca_("inspect", folder) == 2  # "this may be label-studio or huggingface" it was
+    assert "Its corpus is in" in capsys.readouterr().err
+    assert lasca_("inspect", folder / "corpus") == 0
+    assert lasca_("tag", folder, folder / "queue.csv") == 1
+    assert "there is no tagger to load" in capsys.readouterr().err  # and not: it is damaged

@@ -100,6 +100,28 @@ def test_second_opinions_are_blind_and_counted(folder: Path) -> None:
     assert state["decided"] == 1
 
 
+def test_a_second_opinion_on_moved_borders_can_be_given(folder: Path) -> None:
+    """What ann said reaches further than the item: under another name it was refused, as no item of the queue."""
+    project = Project(folder)
+    names = [item.id for item in project.queue(project.fit(again=False)).items if item.area.start]
+    session = Session(project, refit_after=0)
+    for name in (names[0], next(name for name, item in session._order if item.reason == "audit" and item.area.start)):
+        item = session.item(name)
+        longer = ((item["start"] - 1, item["stop"], item["types"][0]),)
+        session.decide("ann", name, [longer])
+        later = Session(Project(folder), refit_after=0)  # what was decided is no longer in its queue
+        row = next(row for row in later.part("bob", 0, 1000, second=True)["items"] if row["item"] == name)
+        shown = later.item(row["item"])
+        assert shown["item"] == name
+        later.decide("bob", shown["item"], [longer])
+        first, second = (d for d in later.project.log.live() if d.shown["item"] == name)
+        assert (first.start, first.stop, first.shown.get("unit")) == (
+            second.start,
+            second.stop,
+            second.shown.get("unit"),
+        )
+
+
 def test_the_same_for_all_alike_is_one_batch(folder: Path) -> None:
     page = Client(folder)
     groups = [row for row in page.get("queue", n=1000)["items"] if row["alike"]]

@@ -161,6 +161,16 @@ def test_lines_of_documents_stay_in_step(lasca_: Any, saved: Path, tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_only_line_ends_end_a_line(lasca_: Any, saved: Path, tmp_path: Path) -> None:
+    """Form feeds, NEL and U+2028 did in files, not on standard input: answers fell out of step with their lines."""
+    texts = tmp_path / "texts.txt"
+    lines = ["Anna\u2028Rome", "Otto\x0cOslo", "a\x85b"]
+    texts.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8", newline="")
+    assert lasca_("tag", saved, texts, "--spans", "-o", tmp_path / "out") == 0
+    answers = (tmp_path / "out").read_text(encoding="utf-8").split("\n")[:-1]
+    assert [json.loads(line)["text"] for line in answers] == lines
+
+
 def test_text_that_is_read_as_columns_is_noticed(lasca_: Any, saved: Path, tmp_path: Path, capsys: Any) -> None:
     for text, noticed in (("Anna likes Rome.\nOtto leaves.\n", True), ("Anna NNP\nlikes VBZ\n\nRome NNP\n", False)):
         (tmp_path / "a.txt").write_text(text, "utf-8")

@@ -9,6 +9,7 @@ Left out of it are reports, which `lasca report` may write anew; they are known 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -24,8 +25,8 @@ from safetensors import SafetensorError
 from lasca.errors import StoreError
 
 __all__ = [
-    "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "real_path", "sums_of", "swap",
-    "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
+    "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "lines_of", "real_path", "sums_of",
+    "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
 ]  # fmt: skip
 
 SUMS = "SHA256SUMS"
@@ -185,6 +186,11 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text as files have them: form feeds and U+2028, where str.splitlines cuts, end none."""
+    return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
+
+
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
     """Write values as lines of JSON."""
     with path.open("w", encoding="utf-8") as file:
@@ -224,12 +230,14 @@ def sums_of(folder: Path) -> dict[str, str]:
 def check_sums(folder: Path, *names: str) -> None:
     """Compare files of a saved folder with its SHA256SUMS, before they are read.
 
-    The first name is the folder's record. Where neither it nor SHA256SUMS is there, this is no saved folder at all,
-    which is a FileNotFoundError for the caller to put into words.
+    The first name is the folder's record. Where it is neither there nor in SHA256SUMS, this is no saved folder of that
+    kind at all, which is a FileNotFoundError for the caller to put into words.
     """
     if not (folder / SUMS).exists():
         (folder / names[0]).stat()
     sums = sums_of(folder)
+    if names[0] not in sums:
+        (folder / names[0]).stat()
     for name in names:
         if name not in sums:
             raise StoreError(f"the saved folder is damaged: {SUMS} lacks {name}", where=str(folder), hint=AGAIN)

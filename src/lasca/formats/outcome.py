@@ -208,14 +208,15 @@ def sheets_of(corpus: CrowdCorpus, made: Outcome) -> list[Sheet]:
     sure = made.confidence() if made.names is not None else None
     documents = corpus.metadata.get("document")
     sheets = []
-    n_silent = 0
+    n_silent = n_unlabelled = 0
     for s in range(corpus.n_sequences):
         text, chars = texts[s]
         start = int(corpus.offsets[s])
         said: dict[Voice, list[Said] | None] = {}
         for voice, rows in voices:
             if all(label is None for label in rows[s]):
-                said[voice] = None if voice[0] != "truth" else []
+                said[voice] = [] if voice[0] == "truth" and not rows[s] else None
+                n_unlabelled += voice[0] == "truth" and bool(rows[s])
                 continue
             n_silent += rows[s].count(None)
             spans = []
@@ -225,6 +226,9 @@ def sheets_of(corpus: CrowdCorpus, made: Outcome) -> list[Sheet]:
             said[voice] = spans
         id = corpus.sequence_ids[s]
         sheets.append(Sheet(id, text, chars, documents[s] if documents is not None and documents[s] else id, said))
+    if n_unlabelled:
+        said_of = f"{n_unlabelled:,} texts have no label that could be written: left out, or written without any mark"
+        warnings.warn(LascaWarning(said_of), stacklevel=6)
     if n_silent:
         said_of = f"{n_silent:,} labels are missing inside texts that were labelled: written as nothing marked there"
         warnings.warn(LascaWarning(said_of), stacklevel=6)

@@ -118,9 +118,10 @@ def write_offsets(sheets: list[Sheet], path: str | Path) -> None:
     def rows() -> Iterator[dict[str, Any]]:
         for sheet in sheets:
             row: dict[str, Any] = {"id": sheet.id, "document": sheet.document, "text": sheet.text}
-            truth = sheet.said.get(("truth", TRUTH))
-            if truth is not None:
-                yield row | {"spans": spans_of(sheet, truth)}
+            if ("truth", TRUTH) in sheet.said:
+                truth = sheet.said["truth", TRUTH]
+                if truth is not None:
+                    yield row | {"spans": spans_of(sheet, truth)}
                 continue
             given = [(voice, spans) for voice, spans in sheet.said.items() if spans is not None]
             yield row | {
@@ -172,6 +173,10 @@ def write_docbin(corpus: CrowdCorpus, made: Outcome, path: str | Path) -> None:
     found = tokens.DocBin(store_user_data=True)
     for s, sheet in enumerate(sheets_of(corpus, made)):
         words = [sheet.text[a:b] for a, b in sheet.chars]
+        if "" in words:
+            raise StoreError(
+                "spaCy cannot hold an empty token", where=f"sequence {sheet.id}", got=f"token {words.index('')}"
+            )
         gaps = [sheet.text[b : b + 1] == " " for _, b in sheet.chars]
         doc = tokens.Doc(vocab, words=words, spaces=gaps)
         ents = next((spans for (role, _), spans in sheet.said.items() if role in ("truth", "gold")), None)
@@ -249,6 +254,8 @@ def tasks(
         if made.names is None:
             models = [(name, labels) for role, name, labels in given if role == "model"]
             whole["predictions"] = [{"model_version": n, "result": task.results(labels)} for n, labels in models]
+        elif made.names[s] and all(label is None for label in made.names[s]):
+            whole["predictions"] = []  # nobody labelled it: there is nothing to propose, not even that it has no span
         else:
             scores = None if sure is None else sure[int(corpus.offsets[s]) : int(corpus.offsets[s + 1])]
             whole["predictions"] = [{"model_version": model_version, "result": task.results(made.names[s], scores)}]

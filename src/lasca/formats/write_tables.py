@@ -313,7 +313,7 @@ class _Lines:
 
     def warn(self, path: str | Path) -> None:
         for kind, n in self.changed.items():
-            warnings.warn(LascaWarning(f"{path}: CoNLL cannot hold everything: {n} {kind}"), stacklevel=4)
+            warnings.warn(LascaWarning(f"{Path(path).name}: CoNLL cannot hold everything: {n} {kind}"), stacklevel=4)
 
 
 def _header(role: str, name: str) -> str:

@@ -26,6 +26,7 @@ from lasca.files import file_hash, whole_folder, write_json
 from lasca.formats.write_tables import guarded
 from lasca.pipeline.checkpoints import Steps
 from lasca.records import plain
+from lasca.review.project import corpus_beside
 from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
 
@@ -204,7 +205,7 @@ def load_truth(path: str | Path) -> tuple[CrowdCorpus, Truth]:
             where=str(folder),
             hint="Make one with: lasca aggregate DATA -o FOLDER",
         )
-    return CrowdCorpus.load(folder / "corpus"), Truth.load(folder / "truth")
+    return corpus_beside(folder), Truth.load(folder / "truth")
 
 
 def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from lasca import datasets, formats, simulate
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ParameterError
+from lasca.errors import FormatError, ParameterError, StoreError
 from lasca.estimator import check_options
+from lasca.files import sums_of
 
 __all__ = ["one_corpus", "paths", "read", "shown"]
 
@@ -36,7 +37,21 @@ def read(
             return simulate.demo_crowd(**options)
         if str(data) in datasets.names():
             return datasets.load(str(data), **options)
+    if isinstance(data, str | Path):
+        _refuse_results(Path(data))
     return formats.read(data, format=format, **options)
+
+
+def _refuse_results(path: Path) -> None:
+    """Refuse a folder that `lasca run` or `lasca aggregate` wrote: it holds its corpus, and labels in many files."""
+    try:
+        wrote = {"run.json", "aggregate.json"} & set(sums_of(path))
+    except (StoreError, OSError):
+        return
+    if wrote:
+        inside = (path / "corpus").is_dir()
+        hint = f"Its corpus is in {path / 'corpus'}" if inside else "Give the data that it was made of"
+        raise FormatError("this is a folder of results, not of data", path=path, hint=hint)
 
 
 def one_corpus(found: Any, data: Any = "DATA") -> CrowdCorpus:

@@ -208,7 +208,9 @@ def go_on(model: TruthModel, before: Truth, joined: Joined, progress: Progress |
     if "update" not in model.supports:
         how = f"{model.name} keeps no statistics to go on from: everything was inferred anew, old votes and new ones"
         return model.fit(corpus, progress=progress), how
-    if joined.touched or not joined.n_new:
+    if not joined.touched and not joined.n_new:
+        return model.fit(corpus, progress=progress), "there is nothing new: all of it was inferred once more"
+    if joined.touched:
         how = "there are new votes on old texts: everything was inferred anew, old votes and new ones"
         return model.fit(corpus, progress=progress), how
     fresh = corpus.select(sequences=np.arange(joined.n_old, corpus.n_sequences))
@@ -246,7 +248,7 @@ def changes(old: CrowdCorpus, before: Truth, joined: Joined, after: Truth) -> di
     corpus = joined.corpus
     names = np.array(after.label_names, object)
     was, now = np.array(before.label_names, object)[before.labels], names[after.labels[: old.n_tokens]]
-    flipped = np.flatnonzero(was != now)
+    flipped = np.flatnonzero((was != now) & before.voted)  # elsewhere stand guesses
     examples = [
         {
             "sequence": old.sequence_ids[int(old.token_sequence[i])], "token": old.tokens[int(i)],

@@ -61,7 +61,7 @@ def finish(
     with whole_folder(output, overwrite=overwrite) as folder:
         for name, file in FILES:
             formats.WRITERS[name](corpus, folder / file, labels=final.codes, proba=final.proba)
-        for name in more:
+        for name in dict.fromkeys(more):
             ending = {"label-studio": ".json", "huggingface": "", "table": ".csv", "mace": ".csv"}.get(name, "")
             formats.write(corpus, folder / f"{name}{ending}", name, labels=final.codes, proba=final.proba)
         base = corpus.to_table("tokens").select(["sequence", "position", "token"])

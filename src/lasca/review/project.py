@@ -31,7 +31,7 @@ from lasca.review.spans import Labels
 from lasca.truth import Truth, TruthModel, model_class
 from lasca.truth.base import Progress
 
-__all__ = ["Fit", "Project", "clamped", "known_labels", "refit", "same_model", "with_labels"]
+__all__ = ["Fit", "Project", "clamped", "corpus_beside", "known_labels", "refit", "same_model", "with_labels"]
 
 KEPT = "refit"
 """The folder in OUT with the last fit."""
@@ -190,6 +190,16 @@ def learns(truth: Truth, known: Known) -> bool:
     return bool((known.source > 0).any()) and "known" in same_model(truth).supports
 
 
+def corpus_beside(folder: Path) -> CrowdCorpus:
+    """Load the corpus of a truth from the same folder; that of a corpus in shards has none."""
+    if not (folder / "corpus").exists():
+        raise StoreError(
+            "this is the truth of a corpus in shards: it has neither report nor review", where=str(folder),
+            hint="Run a part of the data, or all of it where it fits into memory, without `lasca shard`",
+        )  # fmt: skip
+    return CrowdCorpus.load(folder / "corpus")
+
+
 @dataclass(frozen=True)
 class Fit:
     """A corpus and its truth with some decisions taken as known."""
@@ -212,7 +222,7 @@ class Project:
                 where=str(folder),
                 hint="Make one with: lasca run DATA -o FOLDER",
             )
-        self.corpus = CrowdCorpus.load(self.folder / "corpus")
+        self.corpus = corpus_beside(self.folder)
         self.truth = Truth.load(self.folder / "truth")
         has = (self.folder / "ambiguity").is_dir()
         self.ambiguity = Ambiguity.load(self.folder / "ambiguity") if has else None

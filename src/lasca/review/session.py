@@ -8,6 +8,7 @@ this window or another, is marked as done.
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Sequence
@@ -182,13 +183,15 @@ class Session:
         return found
 
     def _again(self, d: Decision) -> Item:
-        """Make an item of one that was decided: the readings as they were shown."""
+        """Make an item of one that was decided: its place (what was said may reach further) and readings as shown."""
         shown = [
             tuple((int(a), int(b), str(k)) for a, b, k in r) for r in d.shown.get("candidates", []) if r is not None
         ]
         readings = tuple(dict.fromkeys([*shown, *d.readings]))
         n, sequence = len(readings), self.project.corpus.places[d.sequence]
-        area = Area(sequence, d.start, d.stop, readings, (0.0,) * n, ((),) * n)
+        place = re.search(r"\.([0-9]+)-([0-9]+)$", str(d.shown.get("item", "")))
+        start, stop = (d.start, d.stop) if place is None else map(int, place.groups())
+        area = Area(sequence, start, stop, readings, (0.0,) * n, ((),) * n)
         return Item(area, "reading", str(d.shown.get("reason", "people disagree")), "")
 
     def _short(self, item: Item) -> dict[str, Any]:
@@ -348,7 +351,7 @@ class Session:
         names = np.array(after.corpus.labels)
         old = np.array(before.corpus.labels)[before.truth.labels]
         new = names[after.truth.labels]
-        at = np.flatnonzero((old != new) & (after.known.source == 0))
+        at = np.flatnonzero((old != new) & (after.known.source == 0) & before.truth.voted)  # elsewhere stand guesses
         sequence = after.corpus.token_sequence[at] if len(at) else at
         first = np.flatnonzero(np.concatenate(([True], (np.diff(at) > 1) | (np.diff(sequence) > 0)))) if len(at) else at
         examples = []

@@ -10,6 +10,7 @@ of a sequence is a decision on all of it, and where there is none, what people s
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -66,7 +67,7 @@ def _own(path: Path) -> list[tuple[int, dict[str, Any]]] | None:
         if not all({"item", "sequence"} & set(row) and {"decision", "spans"} & set(row) for row in found):
             return None
         return list(enumerate(found, 1))
-    table = csv.DictReader(text.splitlines(), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
     if table.fieldnames is None or "decision" not in table.fieldnames:
         return None
     return [(table.line_num, {k: _unguarded(v) for k, v in row.items() if isinstance(v, str)}) for row in table]

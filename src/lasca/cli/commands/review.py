@@ -15,6 +15,7 @@ from lasca.cli.app import app
 from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report
 from lasca.cli.options import settings
 from lasca.errors import LascaError, ParameterError, StoreError, count, excerpt
+from lasca.files import lines_of
 
 PseudonymsOption = Annotated[
     bool, typer.Option("--pseudonyms", help="Keep reviewers as R1, R2, …; as `lasca run --pseudonyms` does.")
@@ -98,7 +99,7 @@ def _queue_rows(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        return [json_text.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [json_text.loads(line) for line in lines_of(path.read_text(encoding="utf-8"))]
     except ValueError as error:
         raise StoreError("the queue of this run is damaged", where=str(path), got=str(error)) from error
 
@@ -184,11 +185,15 @@ def finish(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write the final labels, each with its source (agreed, inferred, decided, audited), and a data card."""
+    from lasca.estimator import check_choice
     from lasca.files import check_output
+    from lasca.formats import WRITERS
     from lasca.review.finish import finish as write
     from lasca.review.project import Project
 
     check_output(output, folder, overwrite=overwrite)
+    for name in to or ():
+        check_choice("--to", name, tuple(WRITERS))
     project = Project(folder)
     with progress_bar("inferring anew with what was decided") as report:
         fit = project.fit(again=refit, progress=report)

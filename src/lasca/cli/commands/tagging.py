@@ -19,6 +19,7 @@ from lasca.cli.app import app
 from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import find_gold, get_corpus, settings
 from lasca.errors import FormatError, ParameterError
+from lasca.files import lines_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -236,7 +237,7 @@ def _lines(source: str, alone: bool) -> Iterator[str]:
 
     if source != "-":
         for file in files_of(source):
-            yield from file.text().splitlines()
+            yield from lines_of(file.text())
             if not alone:
                 yield ""
         return
@@ -272,7 +273,7 @@ class _Tagging:
                 if self.spans:
                     self._write_spans([found.text()], file)
                 else:
-                    self.lines(iter(found.text().splitlines()), file)
+                    self.lines(iter(lines_of(found.text())), file)
             n += 1
         return n
 
