@@ -557,3 +557,16 @@ def test_several_columns_of_each_person_are_asked_about(tmp_path: Path, names: s
     corpus = lasca.read(path, columns=wanted)
     assert (list(corpus.annotators), list(corpus.golds)) == (names.split()[::2], ["gold"])
     assert corpus.labels == ("B-LOC", "B-PER", "O")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_items_and_workers_are_no_tokens(tmp_path: Path, turned: bool) -> None:
+    """crowd-kit's and SQUARE's tables without a header: items were the tokens of one sequence, with a gold."""
+    rows = [(f"s{k}:0", who, label) for who, label in (("ada", "B-PER"), ("ben", "O")) for k in range(4)]
+    path = tmp_path / "answers.tsv"
+    text = "".join("\t".join((b, a, c) if turned else (a, b, c)) + "\n" for a, b, c in rows)
+    path.write_text(text)
+    with pytest.raises(FormatError, match="worker,label"):
+        lasca.read(path)
+    path.write_text(("worker\titem\tlabel\n" if turned else "item\tworker\tlabel\n") + text)
+    assert lasca.read(path).annotators == ("ada", "ben")

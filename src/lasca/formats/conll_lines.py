@@ -340,6 +340,14 @@ def layout_of(
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = [k for k in range(token + 1, table.n_columns) if k not in but]
+    if _is_bare(table) and _is_crossed(table):
+        raise file.error(
+            "the first two cells of a line never stand together twice, and the first one does: these are items and who "
+            "labelled them, and not tokens",
+            table.blocks[0].line,
+            got=" ".join(table.blocks[0].rows[0][1]),
+            hint="Give the table a header, such as item,worker,label",
+        )
     if table.header is None and not ids and len(rest) > 1 and _stands_still(table):
         raise file.error(
             "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
@@ -438,6 +446,12 @@ def _tags_in_features(table: Table) -> str | None:
 def _is_bare(table: Table) -> bool:
     """Say whether these may be the rows of a table without header: three cells, and nothing between the rows."""
     return table.header is None and len(table.blocks) == 1 and table.n_columns == 3
+
+
+def _is_crossed(table: Table) -> bool:
+    """Say whether the cells of the first column stand twice or more on average, always beside another one."""
+    pairs = [(cells[0], cells[1]) for block in table.blocks for _, cells in block.rows]
+    return len(pairs) == len(set(pairs)) >= 2 * len({first for first, _ in pairs})
 
 
 def _n_marks(table: Table, column: int) -> int:

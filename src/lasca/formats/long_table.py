@@ -214,6 +214,10 @@ def _corpus(
         if (at := _ids(source, names)) is not None:
             names["task"] = at
             notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
+    labels = source.table.column(names["label"])
+    if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
+        what = f"the cells of the column {names['label']!r} hold lists, and not a label each"
+        raise source.error(what, got=as_strings(labels)[0].as_py(), hint="Write a row for each of them")
     arrays = Arrays(source.table, names, gold_names, source.error, wanted.get("probability") is not None, missing)
     if arrays.soft is None:
         names.pop("probability", None)
