@@ -320,3 +320,17 @@ def test_places_in_an_object_of_their_own(tmp_path: Path, place: dict[str, int] 
     at = {"begin": 0, "end": 3}
     path.write_text(json.dumps({"text": "Ada left Rome", "entity_list": [{"entity_index": at, "entity_type": "PER"}]}))
     assert read(path).labels == ("B-PER", "O")
+
+
+def test_lists_of_tags_beside_a_sentence(tmp_path: Path) -> None:
+    """Kaggle's ner.csv: `-r annotator=file`, which the message named, made each list a label of its sentence."""
+    table = (
+        "Sentence #,Sentence,POS,Tag\n"
+        "Sentence: 1,Ada left Rome,\"['NNP', 'VBD', 'NNP']\",\"['B-PER', 'O', 'B-LOC']\"\n"
+        "Sentence: 2,It rained all day,\"['PRP', 'VBD', 'DT', 'NN']\",\"['O', 'O', 'O', 'O']\"\n"
+    )
+    corpus = load(tmp_path, "ner.csv", table)
+    assert corpus.label_names(corpus.golds["gold"]) == [["B-PER", "O", "B-LOC"], ["O"] * 4]
+    assert corpus.sequence(0) == ["Ada", "left", "Rome"]
+    with pytest.raises(FormatError, match="the column 'Tag' hold lists"):
+        read(tmp_path / "ner.csv", format="table", annotator="file")
