@@ -286,14 +286,15 @@ def test_tags_of_single_tokens_are_no_labels_of_spans(tmp_path: Path) -> None:
         load(tmp_path, "x.json", [{"text": "Ada left", "entities": [{**PLACED[-1], "entity": "B-PER"}]}])
 
 
-def test_usual_names_of_tags_beside_columns_of_people_are_the_gold(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [["annotator_1", "annotator_2"], ["gpt-4o", "llama-3-70b"]])
+def test_usual_names_of_tags_beside_columns_of_people_are_the_gold(tmp_path: Path, names: list[str]) -> None:
     """Rows of Hugging Face with a column for each annotator: they were left out, and only ner_tags were read."""
     row = {"id": "1", "tokens": ["Ada", "left"], "ner_tags": ["B-PER", "O"]}
     path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({**row, "annotator_1": ["B-PER", "O"], "annotator_2": ["O", "O"]}))
+    path.write_text(json.dumps({**row, names[0]: ["B-PER", "O"], names[1]: ["O", "O"]}))
     corpus = read(path)
     assert corpus.load_report.format == "records"
-    assert (list(corpus.annotators), list(corpus.golds)) == (["annotator_1", "annotator_2"], ["ner_tags"])
+    assert (list(corpus.annotators), list(corpus.golds)) == (names, ["ner_tags"])
     assert corpus.label_names(corpus.golds["ner_tags"]) == [["B-PER", "O"]]
 
 
