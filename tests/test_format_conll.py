@@ -560,3 +560,41 @@ def test_several_columns_of_each_person_are_asked_about(tmp_path: Path, names: s
     corpus = lasca.read(path, columns=wanted)
     assert (list(corpus.annotators), list(corpus.golds)) == (names.split()[::2], ["gold"])
     assert corpus.labels == ("B-LOC", "B-PER", "O")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_items_and_workers_are_no_tokens(tmp_path: Path, turned: bool) -> None:
+    """crowd-kit's and SQUARE's tables without a header: items were the tokens of one sequence, with a gold."""
+    rows = [(f"s{k}:0", who, label) for who, label in (("ada", "B-PER"), ("ben", "O")) for k in range(4)]
+    path = tmp_path / "answers.tsv"
+    text = "".join("\t".join((b, a, c) if turned else (a, b, c)) + "\n" for a, b, c in rows)
+    path.write_text(text)
+    with pytest.raises(FormatError, match="worker,label"):
+        lasca.read(path)
+    path.write_text(("worker\titem\tlabel\n" if turned else "item\tworker\tlabel\n") + text)
+    assert lasca.read(path).annotators == ("ada", "ben")
+
+
+@pytest.mark.parametrize("token", ["Wort", "mot", "token"])
+def test_names_over_tags_are_a_header_whatever_tokens_are_called(tmp_path: Path, token: str) -> None:
+    """With another name of the tokens the header was a token, whose labels were the annotators' names."""
+    path = tmp_path / "x.tsv"
+    text = f"{token}\tAnna\tBen\n" + "Ada\tB-PER\tO\nran\tO\tO\n\nRome\tB-LOC\tB-LOC\n\n" * 2
+    path.write_text(text)
+    corpus = lasca.read(path)
+    assert (corpus.annotators, corpus.labels, len(corpus)) == (("Anna", "Ben"), ("B-LOC", "B-PER", "O"), 4)
+    path.write_text(text + text)  # two files, one behind the other
+    corpus = lasca.read(path)
+    assert (corpus.annotators, len(corpus)) == (("Anna", "Ben"), 8)
+    assert token not in corpus.tokens
+    path.write_text("Ada\tPER\nran\tO\nRome\tB-LOC\n\nEve\tB-PER\n")  # a tag that is wrong, and no header
+    assert lasca.read(path, format="conll").n_tokens == 4
+
+
+def test_tags_in_other_letters_are_another_annotators_all_the_same(tmp_path: Path) -> None:
+    """b-per beside B-PER: the one annotator was left out, and the other one was the gold."""
+    path = tmp_path / "x.tsv"
+    path.write_text("token\tAnna\tBen\n" + "Ada\tb-per\tB-PER\nran\to\tO\nto\to\tO\n\nRome\tb-loc\tB-LOC\n\n" * 3)
+    with pytest.warns(LascaWarning, match="lower case: Anna"):
+        corpus = lasca.read(path)
+    assert (corpus.annotators, list(corpus.golds)) == (("Anna", "Ben"), [])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import READERS, conll_folder, read
@@ -288,3 +289,36 @@ def test_labels_with_blanks_in_them(tmp_path: Path) -> None:
     corpus = read(tmp_path)
     assert corpus.annotators == ("ada", "ben")
     assert corpus.labels == ("B-Job Title", "I-Job Title", "O")
+
+
+@pytest.mark.parametrize("place", ["{}/d1.csv", "{}.csv"])
+def test_csv_files_of_each_annotator(tmp_path: Path, place: str) -> None:
+    """Rows of token and label in a folder, or a file, of each annotator were one gold, with each text twice."""
+    for name, label in (("ana", "B-PER"), ("bo", "O")):
+        path = tmp_path / place.format(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"token,label\nAda,{label}\nran,O\nto,O\nRome,B-LOC\n")
+    corpus = lasca.read(tmp_path)
+    assert corpus.load_report.format == "conll-folder"
+    assert (corpus.annotators, len(corpus), corpus.n_annotations) == (("ana", "bo"), 1, 8)
+
+
+def test_files_of_different_texts_are_no_annotators(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("token,label\nAda,B-PER\nran,O\nto,O\nRome,B-LOC\n")
+    (tmp_path / "b.csv").write_text("token,label\nIt,O\nrained,O\nin,O\nBonn,B-LOC\n")
+    assert lasca.read(tmp_path).annotators == ()
+
+
+@pytest.mark.parametrize("folders", [("2023-01", "2023-02"), ("batch_1", "batch 2"), ("20230115", "20230220")])
+def test_folders_called_by_dates_are_no_annotators(tmp_path: Path, folders: tuple[str, str]) -> None:
+    """Exports of several dates with a file for each annotator: the dates were the annotators."""
+    for k, folder in enumerate(folders):
+        (tmp_path / "a" / folder).mkdir(parents=True)
+        (tmp_path / "b" / folder).mkdir(parents=True)
+        for name, label in (("ana", "B-PER"), ("bo", "O")):
+            row = f'{{"id": {k}, "text": "Ada ran {k}", "label": [[0, 3, "{name}"]]}}\n'
+            (tmp_path / "a" / folder / f"{name}.txt").write_text(f"Ada {label}\nran O\nhome O\n{k} O\n")
+            (tmp_path / "b" / folder / f"{name}.jsonl").write_text(row)
+    for way in ("a", "b"):
+        corpus = lasca.read(tmp_path / way)
+        assert (corpus.annotators, len(corpus)) == (("ana", "bo"), 2)

@@ -550,6 +550,13 @@ def test_a_page_in_which_nobody_marked_anything_is_read_without_its_markup() -> 
     assert [list(corpus.sequence(id)) for id in ("1", "2")] == [["Ada", "left"], ["so", "it", "goes"]]
 
 
+def test_completions_of_annotation_lab_name_who_made_them() -> None:
+    """John Snow Labs' exports say created_username, and were refused as nobody's."""
+    said = [{"created_username": who, "result": [result(**mark)]} for who, mark in (("eric", PER), ("ana", LOC))]
+    corpus = read({"id": 0, "data": {"text": TEXT}, "created_by": "admin", "completions": said, "predictions": []})
+    assert list(corpus.annotators) == ["ana", "eric"]
+
+
 def test_annotations_of_a_task_that_name_nobody_are_asked_about() -> None:
     first = {"result": [result(**PER)], "created_at": "2020-01-01T00:00:00Z"}
     second = {"result": [result(**LOC)], "created_at": "2020-01-02T00:00:00Z"}

@@ -141,3 +141,10 @@ def test_words_without_places_are_looked_for_in_their_texts(tmp_path: Path) -> N
     path.write_text("text,entity,label\nAda saw Rome,Ben,PER\n")  # it stands elsewhere
     with pytest.raises(FormatError):
         read(path)
+
+
+def test_words_that_are_marked_are_no_texts() -> None:
+    """CATMA's tables call the marked words text: a span was outside of "its text of 4 code points"."""
+    rows = b"document;start;end;tag;text\nd1;0;3;PER;Ada\nd1;17;21;LOC;Rome\nd2;4;7;PER;Bob\n"
+    with pytest.raises(FormatError, match="the column 'text' holds the words that are marked"):
+        span_table.read(source("x.csv", rows))

@@ -403,3 +403,31 @@ def test_an_annotator_called_nan_is_none() -> None:
     data = b"sequence,position,annotator,label\ns,0,ada,X\ns,0,nan,Y\n"
     with pytest.raises(FormatError, match="a label without an annotator"):
         long_table.read(source("x.csv", data))
+
+
+@pytest.mark.parametrize(
+    ("answers", "gold"),
+    [
+        ("crowd_labels.csv: worker,task,label", "gt.csv: task,label"),
+        ("answer.csv: worker,question,answer", "truth.csv: question,truth"),
+        ("answers.csv: worker,task,label", "a_gold.csv: label,task"),
+    ],
+)
+def test_golds_in_a_file_of_their_own(tmp_path: Path, answers: str, gold: str) -> None:
+    """crowd-kit's data sets, and those of Zheng et al.: the columns differ, and the folder was refused."""
+    name, head = answers.split(": ")
+    rows = "".join(f"w{w},t{t},{'ab'[t * w % 2]}\n" for t in range(3) for w in range(3))
+    (tmp_path / name).write_text(f"{head}\n{rows}")
+    name, head = gold.split(": ")
+    said = [f"{'ab'[t % 2]},t{t}" if head.startswith("label") else f"t{t},{'ab'[t % 2]}" for t in range(3)]
+    (tmp_path / name).write_text(head + "\n" + "\n".join(said) + "\n")
+    corpus = read(tmp_path)
+    assert corpus.annotators == ("w0", "w1", "w2")
+    assert dict(zip(corpus.sequence_ids, corpus.label_names(corpus.golds["gold"]))) == {
+        "t0": ["a"],
+        "t1": ["b"],
+        "t2": ["a"],
+    }
+    (tmp_path / name).rename(tmp_path / "more.csv")
+    with pytest.raises(FormatError):
+        read(tmp_path)

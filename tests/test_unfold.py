@@ -286,14 +286,15 @@ def test_tags_of_single_tokens_are_no_labels_of_spans(tmp_path: Path) -> None:
         load(tmp_path, "x.json", [{"text": "Ada left", "entities": [{**PLACED[-1], "entity": "B-PER"}]}])
 
 
-def test_usual_names_of_tags_beside_columns_of_people_are_the_gold(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [["annotator_1", "annotator_2"], ["gpt-4o", "llama-3-70b"]])
+def test_usual_names_of_tags_beside_columns_of_people_are_the_gold(tmp_path: Path, names: list[str]) -> None:
     """Rows of Hugging Face with a column for each annotator: they were left out, and only ner_tags were read."""
     row = {"id": "1", "tokens": ["Ada", "left"], "ner_tags": ["B-PER", "O"]}
     path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({**row, "annotator_1": ["B-PER", "O"], "annotator_2": ["O", "O"]}))
+    path.write_text(json.dumps({**row, names[0]: ["B-PER", "O"], names[1]: ["O", "O"]}))
     corpus = read(path)
     assert corpus.load_report.format == "records"
-    assert (list(corpus.annotators), list(corpus.golds)) == (["annotator_1", "annotator_2"], ["ner_tags"])
+    assert (list(corpus.annotators), list(corpus.golds)) == (names, ["ner_tags"])
     assert corpus.label_names(corpus.golds["ner_tags"]) == [["B-PER", "O"]]
 
 
@@ -320,3 +321,17 @@ def test_places_in_an_object_of_their_own(tmp_path: Path, place: dict[str, int] 
     at = {"begin": 0, "end": 3}
     path.write_text(json.dumps({"text": "Ada left Rome", "entity_list": [{"entity_index": at, "entity_type": "PER"}]}))
     assert read(path).labels == ("B-PER", "O")
+
+
+def test_lists_of_tags_beside_a_sentence(tmp_path: Path) -> None:
+    """Kaggle's ner.csv: `-r annotator=file`, which the message named, made each list a label of its sentence."""
+    table = (
+        "Sentence #,Sentence,POS,Tag\n"
+        "Sentence: 1,Ada left Rome,\"['NNP', 'VBD', 'NNP']\",\"['B-PER', 'O', 'B-LOC']\"\n"
+        "Sentence: 2,It rained all day,\"['PRP', 'VBD', 'DT', 'NN']\",\"['O', 'O', 'O', 'O']\"\n"
+    )
+    corpus = load(tmp_path, "ner.csv", table)
+    assert corpus.label_names(corpus.golds["gold"]) == [["B-PER", "O", "B-LOC"], ["O"] * 4]
+    assert corpus.sequence(0) == ["Ada", "left", "Rome"]
+    with pytest.raises(FormatError, match="the column 'Tag' hold lists"):
+        read(tmp_path / "ner.csv", format="table", annotator="file")

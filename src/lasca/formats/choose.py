@@ -42,7 +42,7 @@ HOLES = 3  # empty cells that are no chance
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
-    re.compile(r"(?P<part>[BIESLUM])_.+"),
+    re.compile(r"(?P<part>[BIESLUM])[_\u2010-\u2015].+"),
     re.compile(r"(?P<part>[bieslum])[-_].+"),
     re.compile(r".+[-_](?P<part>[BIESLUMbieslum])"),
 )

@@ -47,6 +47,7 @@ from lasca.formats.conll_lines import (
     labels_elsewhere,
     layout_of,
     numbered,
+    read_table,
     says_nothing,
     split_spaces,
     text_lines,
@@ -54,7 +55,7 @@ from lasca.formats.conll_lines import (
     with_feature,
 )
 from lasca.formats.names import speaker
-from lasca.formats.sources import refuse_copies
+from lasca.formats.sources import DATED, refuse_copies
 from lasca.schemes import split_label
 
 __all__ = ["NAME", "Document", "Text", "read", "sniff"]
@@ -329,7 +330,7 @@ def _places(files: Sequence[SourceFile], layout: str) -> list[tuple[str, str, st
         if layout == "auto" and all(len(p) == 1 for p in parts):  # one folder of files
             break
     if layout == "auto":
-        layout = "files" if all(len(p) == 1 for p in parts) else "folders"
+        layout = "files" if all(len(p) == 1 or (len(p) == 2 and DATED.fullmatch(p[0])) for p in parts) else "folders"
     return [_place(file, p, layout) for file, p in zip(files, parts)]
 
 
@@ -405,6 +406,8 @@ def _text(file: SourceFile, table: Table, token: int, at: int, nothing: tuple[st
 
 def _rows(file: SourceFile, even: bool = False) -> Table:
     """Return the rows of a file, without the first if it is a header; `even` them out where that is needed."""
+    if file.name.lower().endswith(".csv"):
+        return read_table(file)
     sequences: list[list[tuple[int, list[str]]]] = [[]]
     width = 0
     lines = text_lines(file.text())
@@ -453,8 +456,12 @@ def sniff(files: Sequence[SourceFile]) -> float:
         tables = [[_rows(file.beginning()) for file in group[:4]] for group in shared[:6]]
     except FormatError:
         return 0.0
+    by_comma = files[0].name.lower().endswith(".csv")
+    if by_comma and not all(_is_pairs(table) for group in tables for table in group):
+        return 0.0  # tables of another kind
+    sure = 0.97 if by_comma else 0.9
     if any(role == "gold" or folder for folder, role, _, _ in places):
-        return 0.9
+        return sure
     one_folder = len(documents) == 1 and not next(iter(documents))[1]
     least = 0.5 if one_folder else 0.2
     texts = [
@@ -462,7 +469,12 @@ def sniff(files: Sequence[SourceFile]) -> float:
         for group in tables
     ]
     alike = [any(_common(a, b) >= least for b in group if b is not a) for group in texts for a in group]
-    return 0.9 if 2 * sum(alike) >= len(alike) else 0.1
+    return sure if 2 * sum(alike) >= len(alike) else 0.1
+
+
+def _is_pairs(table: Table) -> bool:
+    """Say whether a CSV file has a header that names tokens, and one column of labels behind them."""
+    return table.n_columns == 2 and token_in(table.header or ()) == 0
 
 
 def _common(first: list[str], second: list[str]) -> float:
@@ -475,4 +487,4 @@ def _common(first: list[str], second: list[str]) -> float:
     return len(pieces & there) / len(pieces)
 
 
-_OTHERS = (".ann", ".a1", ".a2", ".ann1", ".ann2", ".json", ".jsonl", ".csv", ".parquet", ".arrow", ".xmi", ".xml")
+_OTHERS = (".ann", ".a1", ".a2", ".ann1", ".ann2", ".json", ".jsonl", ".parquet", ".arrow", ".xmi", ".xml")

@@ -29,7 +29,7 @@ from itertools import combinations, pairwise
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
-from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, TOKEN_NAMES, named, plain_name
+from lasca.formats.names import DOCUMENTS, LAYERS, NAMES, SENTENCES, TOKEN_NAMES, named, plain_name
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
@@ -119,6 +119,8 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.comments[match[1]] = match[2]
         elif table.header is None and not table.n_columns and is_header(cells, known, header):
             table.header, table.n_columns = cells, len(cells)
+        elif cells == table.header:  # of another file that was put behind
+            block, table.n_comments = _closed(table, block), table.n_comments + 1
         else:
             _check_width(table, file, number, cells, line)
             block.document = table.n_documents
@@ -231,7 +233,7 @@ def labels_elsewhere(rows: list[tuple[int, list[str]]]) -> list[set[str]]:
     if not plain:
         return []
     width = max(Counter(len(cells) for cells in plain).items(), key=lambda item: (item[1], item[0]))[0]
-    usual = [cells for cells in plain[1:] if len(cells) == width]
+    usual = [cells for cells in plain[1:] if len(cells) == width and cells != plain[0]]  # a header, put together twice
     return [{cells[column] for cells in usual} for column in range(width)]
 
 
@@ -269,7 +271,11 @@ def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bo
         tagged = any(_MARK.match(cell) for cell in cells[1:])
         if tagged or (len(set(cells)) < len(cells) and all(_TAG.match(cell) for cell in cells[1:])):
             return False  # the token "Text" and its tags; other names that repeat are refused where columns are named
-        return names and set().union(*known[1:]).isdisjoint(cells[1:])
+        below = set().union(*known[1:])
+        called = len(set(cells[1:])) > 1 or plain_name(cells[-1]) in (*NAMES["label"], *LAYERS)
+        if called and any(map(_MARK.match, below)) and not any(map(_TAG.match, cells[1:])):
+            names = names or all(map(_TAG.match, below))  # over tags, whatever the tokens are called
+        return names and below.isdisjoint(cells[1:])
     return header
 
 
@@ -340,6 +346,14 @@ def layout_of(
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = [k for k in range(token + 1, table.n_columns) if k not in but]
+    if _is_bare(table) and _is_crossed(table):
+        raise file.error(
+            "the first two cells of a line never stand together twice, and the first one does: these are items and who "
+            "labelled them, and not tokens",
+            table.blocks[0].line,
+            got=" ".join(table.blocks[0].rows[0][1]),
+            hint="Give the table a header, such as item,worker,label",
+        )
     if table.header is None and not ids and len(rest) > 1 and _stands_still(table):
         raise file.error(
             "the first column hardly changes from line to line: it names documents or sentences, and not tokens",
@@ -358,9 +372,9 @@ def layout_of(
     if len(full) == 1 and (not ids or _tagged(sets[full[0]])):
         return Layout(token, tuple(full), False)
     strangers = _strangers(table, full)
-    if not ids and full and not strangers and _overlapping([sets[k] for k in full]):
+    if not ids and full and not strangers and _overlapping([_kinds(sets[k]) for k in full]):
         return Layout(token, tuple(full), True)
-    if not ids and strangers and _overlapping([sets[k] for k in full]):
+    if not ids and strangers and _overlapping([_kinds(sets[k]) for k in full]):
         a, b = strangers[0] + 1, strangers[1] + 1
         raise file.error(
             f"columns {a} and {b} have the same labels, and hardly ever say the same of a token: they may be levels of "
@@ -440,6 +454,12 @@ def _is_bare(table: Table) -> bool:
     return table.header is None and len(table.blocks) == 1 and table.n_columns == 3
 
 
+def _is_crossed(table: Table) -> bool:
+    """Say whether the cells of the first column stand twice or more on average, always beside another one."""
+    pairs = [(cells[0], cells[1]) for block in table.blocks for _, cells in block.rows]
+    return len(pairs) == len(set(pairs)) >= 2 * len({first for first, _ in pairs})
+
+
 def _n_marks(table: Table, column: int) -> int:
     """Return how many spans begin in a column of tags."""
     return sum(cells[column][:2] in ("B-", "S-", "U-") for block in table.blocks for _, cells in block.rows)
@@ -483,7 +503,12 @@ def _says_nothing(table: Table, column: int) -> bool:
 
 def overlapping(table: Table, columns: Sequence[int]) -> bool:
     """Say whether these columns speak of the same thing: their labels overlap, in whatever tag schemes."""
-    return _overlapping([{re.sub(r"^[BIESLUM]-", "", label) for label in _labels(table, k)} for k in columns])
+    return _overlapping([_kinds(_labels(table, k)) for k in columns])
+
+
+def _kinds(labels: Collection[str]) -> set[str]:
+    """Return what labels speak of, in whatever tag scheme and letters: B-PER, b-per, I\u2011PER."""
+    return {re.sub(r"^[BIESLUM][-_\u2010-\u2015]", "", label, flags=re.IGNORECASE).casefold() for label in labels}
 
 
 def _overlapping(sets: Sequence[set[str]]) -> bool:

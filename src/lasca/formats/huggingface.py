@@ -35,7 +35,7 @@ from lasca.formats.base import Collector, SourceFile, as_label, as_name, as_scor
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.huggingface_load import Rows, load, rows_of
 from lasca.formats.huggingface_tokens import Columns, TokenRows
-from lasca.formats.names import is_person
+from lasca.formats.names import is_person, speaker
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "from_dataset", "read", "sniff"]
@@ -65,7 +65,7 @@ def _sniff_row(row: dict[str, Any]) -> float:
     there = [row[name] for name in (*Columns.TAGS, *Columns.BY_ANNOTATOR) if name in row]
     spans = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in there)
     spans = spans or all(isinstance(v, list) and v and all(map(_is_span, v)) for v in there)
-    people = [key for key, value in row.items() if is_person(key) and isinstance(value, list)]
+    people = [k for k, v in row.items() if isinstance(v, list) and (is_person(k) or speaker(k) == "model")]
     if len(people) > 1:
         return 0.2  # a column for each annotator: the format records
     return 0.9 if there and not spans else 0.2

@@ -23,7 +23,7 @@ class Columns:
     """What the columns are called."""
 
     TAGS: ClassVar = (
-        "ner_tags", "ner", "tags", "labels", "label", "chunk_tags", "chunk", "pos_tags", "upos", "pos", "xpos"
+        "ner_tags", "ner", "tags", "tag", "labels", "label", "chunk_tags", "chunk", "pos_tags", "upos", "pos", "xpos"
     )  # fmt: skip
     BY_ANNOTATOR: ClassVar = ("labels", "annotations", "tags", "ner_tags", "pos_tags")
     ANNOTATOR: ClassVar = ("annotator", "annotator_id", "annotated_by", "worker", "worker_id", "user", "user_id")

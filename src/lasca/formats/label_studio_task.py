@@ -210,7 +210,7 @@ class Task:
         """Refuse several annotations of a task that do not say whose they are: they may be several people's."""
         given = [e for key, e in self.entries if key != "predictions" and isinstance(e, dict)]
         left = [e for e in given if not (e.get("was_cancelled") is True or e.get("skipped") is True)]
-        n = sum(e.get("completed_by") in (None, "", {}) for e in left)
+        n = sum(_who(e) in (None, "", {}) for e in left)
         if n > 1 and not self.tally.nameless:
             raise FormatError(
                 f"{n} annotations of this task do not say who made them (completed_by)",
@@ -251,7 +251,7 @@ class Task:
             accepted = str(review.get("accepted")) if isinstance(review, dict) else ""
             kind = {"True": "accepted", "False": "rejected"}.get(accepted, "looked at")
             self.collector.count(f"annotations {kind} by a reviewer, all votes", 1, self.where)
-        name = _annotator(given.get("completed_by"), self.where)
+        name = _annotator(_who(given), self.where)
         where = f"{self.where} (annotation {excerpt(given.get('id'), 40)})"
         if given.get("ground_truth") is True and name.startswith(GOLD):  # a gold of nobody's, as our writer has it
             yield from self._said(name[len(GOLD) :] or "gold", results, "gold", time, where)
@@ -342,6 +342,12 @@ class Task:
 
 def _is_path(value: object) -> bool:
     return isinstance(value, str) and "/" in value
+
+
+def _who(given: dict[str, Any]) -> object:
+    """Return who completed an annotation, which John Snow Labs' Annotation Lab calls by another name."""
+    who = given.get("completed_by")
+    return given.get("created_username", who) if who in (None, "", {}) else who
 
 
 def _annotator(value: object, where: str) -> str:

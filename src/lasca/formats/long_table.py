@@ -23,8 +23,9 @@ The same annotator twice on one token: the last by the column `time`, else an er
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
 all other labels, because nothing is said of them.
-Annotators whose names say that they decided (gold, curator) are golds. `missing` is a label that stands for none; NA
-and N/A are asked about. Where the same text stands under several ids that annotators share, these tell them apart.
+Annotators whose names say that they decided (gold, curator) are golds, and so is a file without annotators that is
+called so (`gt.csv`: task, label) beside one with them. `missing` is a label that stands for none; NA and N/A are asked
+about. Where the same text stands under several ids that annotators share, these tell them apart.
 In CSV cells nothing is guarded against being taken for a formula: these are data files, not for spreadsheets.
 """
 
@@ -106,7 +107,8 @@ def read(
     missing: str | None = None,
 ) -> CrowdCorpus:
     """Read a table from files; the options name its columns where their names are unusual, and labels that are none."""
-    tables = [_load(file) for file in files]
+    wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
+    tables = _with_golds([_load(file) for file in files], files, wanted)
     if not tables:
         raise FormatError("there is no table to read")
     broken = [_cells_with_breaks(table) for table in tables]
@@ -115,7 +117,7 @@ def read(
         names = owners(files)
         tables, annotator = [_owned(table, file, *names[file.shown]) for table, file in zip(tables, files)], FILE
     source = _Table(_joined(tables), tables[0].shown, tables[0].first_line if len(tables) == 1 else 0)
-    wanted = {"sequence": sequence, "position": position, "token": token, "annotator": annotator, "label": label}
+    wanted["annotator"] = annotator
     notes = () if annotator != FILE else ("There is no column of annotators: each file is one annotator's.",)
     corpus = _corpus(source, {**wanted, "time": time, "probability": probability}, golds, missing, broken, notes)
     alone = corpus.n_annotations == np.count_nonzero(np.diff(corpus.token_start)) and not corpus.golds
@@ -169,6 +171,28 @@ def _owned(source: _Table, file: SourceFile, name: str, role: str) -> _Table:
     return replace(source, table=table)
 
 
+def _with_golds(tables: list[_Table], files: Sequence[SourceFile], wanted: Mapping[str, str | None]) -> list[_Table]:
+    """Bring a file of golds beside answers (gt.csv: task, label) into the columns of these, as rows of a "gold"."""
+    answers = next((table for table in tables if _has_annotators(table)), None)
+    if answers is None or wanted["annotator"] == FILE:
+        return tables
+    made = []
+    for table, file in zip(tables, files):
+        stem, own = PurePosixPath(file.name).stem, table.table
+        if not _has_annotators(table) and (role_of(stem) == "gold" or stem.lower() == "gt"):
+            names = _columns(answers, wanted)
+            keys = [names[part] for part in ("sequence", "task", "position") if part in names]
+            rest = [name for name in own.column_names if name not in keys]
+            label = next((n for n in rest if n == names["label"] or role_of(n) == "gold"), None)
+            if label is not None and set(keys) <= set(own.column_names):
+                said = {names["annotator"]: ["gold"] * len(own), names["label"]: own.column(label)}
+                there = {n: own.column(n) for n in answers.table.column_names if n in keys}
+                none = dict.fromkeys(answers.table.column_names, pa.nulls(len(own), pa.large_string()))
+                table = replace(table, table=pa.table({**none, **there, **said}))
+        made.append(table)
+    return made
+
+
 def _joined(tables: list[_Table]) -> Any:
     if len(tables) == 1:
         return tables[0].table
@@ -214,6 +238,10 @@ def _corpus(
         if (at := _ids(source, names)) is not None:
             names["task"] = at
             notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
+    labels = source.table.column(names["label"])
+    if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
+        what = f"the cells of the column {names['label']!r} hold lists, and not a label each"
+        raise source.error(what, got=as_strings(labels)[0].as_py(), hint="Write a row for each of them")
     arrays = Arrays(source.table, names, gold_names, source.error, wanted.get("probability") is not None, missing)
     if arrays.soft is None:
         names.pop("probability", None)

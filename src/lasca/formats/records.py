@@ -60,7 +60,15 @@ WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
         "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
-WRITTEN = ("response", "output", "completion", "generation", "prediction")  # what a language model wrote
+WRITTEN = (
+    "response",
+    "output",
+    "completion",
+    "generation",
+    "prediction",
+    "raw_output",
+    "raw_response",
+)  # what a language model wrote
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
 OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
@@ -408,7 +416,7 @@ def _columns(row: Mapping[str, Any]) -> list[str]:
         found = [key for key in lists if _is_tags(row[key], tokens) and all(isinstance(tag, str) for tag in row[key])]
     else:
         found = [key for key in lists if all(_is_span(entry) for entry in row[key])]
-    if sum(map(is_person, found)) > 1:
+    if sum(is_person(key) or speaker(key) == "model" for key in found) > 1:
         found = [key for key in found if key not in SAID]  # decided, beside columns that are called as people
     people = [key for key in found if is_person(key) or role_of(key) != "annotator"]
     return (

@@ -25,11 +25,15 @@ from lasca.errors import FormatError
 from lasca.files import SUMS
 from lasca.formats.names import speaker
 
-__all__ = ["JSON", "PARTS", "SourceFile", "data_of", "files_of", "loads", "owners", "parse_json", "parse_json_items",
-           "parse_json_lines", "refuse_copies", "unwrapped"]  # fmt: skip
+__all__ = ["DATED", "JSON", "PARTS", "SourceFile", "data_of", "files_of", "is_part", "loads", "owners", "parse_json",
+           "parse_json_items", "parse_json_lines", "refuse_copies", "unwrapped"]  # fmt: skip
 
 JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
+DATED = re.compile(
+    r"(?:19|20)\d\d[-_.]?[01]\d(?:[-_.T ].*|[0-3]\d.*)?|(?:batch|round|week|phase|export|backup)[\W_]*\d+", re.I
+)
+"""Of folders of data that grew, and not of people: 2023-01, batch_2."""
 MAX_FILE = 2 * 2**30
 LARGE = f"the file is larger than {MAX_FILE:,} bytes"
 MAX_ZIP = 4 * 2**30
@@ -316,7 +320,7 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
     paths = [PurePosixPath(file.name).with_suffix("").parts for file in files]
     names = [path[-1].strip() or "unknown" for path in paths]
     folders = [path[-2] if len(path) > 1 else "" for path in paths]
-    if {folder.lower() for folder in folders} <= set(PARTS):
+    if all(map(is_part, folders)):
         pass  # parts of what these people did
     elif 1 < len(set(names)) < len(set(paths)) and all(folders) and len(set(folders)) > 1:
         names = folders  # a file for each document: see `file_names`
@@ -330,6 +334,11 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
     refuse_copies(files, names)
     roles = [speaker(name) if len(files) > 1 else "annotator" for name in names]
     return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
+
+
+def is_part(folder: str) -> bool:
+    """Say whether a folder is called as a part of data, and not as a person: test, 2023-01, batch_2."""
+    return folder.lower() in PARTS or DATED.fullmatch(folder) is not None
 
 
 def refuse_copies(files: Sequence[SourceFile], names: Sequence[str]) -> None:

@@ -70,6 +70,7 @@ def read(
         used = set(places.values())
         others = [name.strip() for k, name in enumerate(header) if k not in used]
         pool.collector.count("columns left out", len(others), f"{file.shown}: {', '.join(others)}")
+        _refuse_words(file, header, rows, places)
         owner = names.get(file.shown, ("gold", "gold"))
         alone = len(files) > 1 and "item" not in places and not names
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if alone else ""
@@ -111,6 +112,25 @@ def _places(file: SourceFile, header: list[str], given: dict[str, str | None]) -
             "line: -r text=NAME)",
         )
     return places
+
+
+def _refuse_words(
+    file: SourceFile, header: Sequence[str], rows: list[tuple[int, list[str]]], places: Mapping[str, int]
+) -> None:
+    """Refuse a column of texts that holds no more than the words that are marked."""
+    if "start" not in places:
+        return
+    parts = [[cells[places[part]].strip().removesuffix(".0") for part in ("start", "end", "text")] for _, cells in rows]
+    spans = [(int(a), int(b), text) for a, b, text in parts if (a + b).isdecimal() and len(a + b) < 18 and a and b]
+    alone = sum(len(text) == end - start for start, end, text in spans)
+    if alone > MOST * len(spans) and any(end > len(text) for _, end, text in spans):
+        raise file.error(
+            f"the column {header[places['text']].strip()!r} holds the words that are marked, and not the texts "
+            "they stand in",
+            1,
+            got=spans[0][2],
+            hint="Add a column with the whole text of each row and name it: text=… (on the command line: -r text=NAME)",
+        )
 
 
 def _owners(

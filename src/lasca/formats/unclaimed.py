@@ -28,7 +28,7 @@ from lasca.formats.brat import is_standoff
 from lasca.formats.conll_columns import OWN
 from lasca.formats.conll_lines import read_table, text_lines
 from lasca.formats.mace_csv import read as read_mace
-from lasca.formats.names import named
+from lasca.formats.names import LAYERS, named, plain_name
 from lasca.formats.shapes import known_shape
 from lasca.formats.sources import JSON, SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
@@ -72,20 +72,28 @@ def opened(file: SourceFile) -> SourceFile | None:
     names = [name.strip() or "row" for name in header]
     if len(set(names)) < len(names):
         return None
-    if any(_is_list(cell) for _, cells in rows[:20] for cell in cells):
-        return _lines(file, [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows])
+    listed = any(_is_list(cell) for _, cells in rows[:20] for cell in cells)
+    made = [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows]
+    if listed and {"tokens", "words"} & set(map(plain_name, names)):
+        return _lines(file, made)
     text = named(names, ("text", "sentence", "content", "tweet", "words", "tokens"))
-    columns = [[cells[k] for _, cells in rows] for k in range(len(names))]
+    columns = [[_joined(row[name]) for _, row in made] for name in names]
     tagged = set(columns_of_tags(columns[text], columns)) - {text} if text is not None else set()
     if text is None or not tagged:
-        return None
-    made = []
-    for line, cells in rows:
-        row: dict[str, Any] = {
-            n: c.split() if k in tagged else c for k, (n, c) in enumerate(zip(names, cells)) if c.strip()
-        }
-        made.append((line, {**row, "tokens": cells[text].split()}))
+        return _lines(file, made) if listed else None
+    for at, (_, row) in enumerate(made):
+        row |= {"tokens": columns[text][at].split()}
+        for k in tagged:
+            del row[names[k]]
+            name = plain_name(names[k]) if plain_name(names[k]) in ("tag", *LAYERS) else names[k]
+            row |= {name: columns[k][at].split()} if columns[k][at].strip() else {}
     return _lines(file, made)
+
+
+def _joined(value: Any) -> str:
+    """Return a cell as its words with blanks between, if it holds a list of such; nothing is no words."""
+    words = isinstance(value, list) and all(isinstance(word, str) and len(word.split()) == 1 for word in value)
+    return " ".join(value) if words else value if isinstance(value, str) else ""
 
 
 def _flattened(file: SourceFile) -> SourceFile | None:

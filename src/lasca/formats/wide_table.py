@@ -294,9 +294,9 @@ def _voice(name: str) -> str:
 def _tell(collector: Collector, table: _Table, layout: _Layout) -> None:
     people = ", ".join(table.header[k] for k in layout.annotators)
     who = ", ".join(table.header[k] for k in layout.who.values())
-    said = f"The columns {excerpt(who, 200)} name who gave the labels in {excerpt(people, 200)}"
-    said = said if who else f"The annotators are the columns {excerpt(people, 200)}"
-    collector.note(f"{said}; each text is a sequence of one token.")
+    told = f"The columns {excerpt(who, 200)} name who gave the labels in {excerpt(people, 200)}"
+    told = told if who else f"The annotators are the columns {excerpt(people, 200)}"
+    collector.note(f"{told}; each text is a sequence of one token.")
     known = {label for k in layout.annotators for label in table.labels[k]}
     alike = [table.header[k] for k in layout.others if table.labels[k] and table.labels[k] <= known]
     if alike:
