@@ -114,7 +114,7 @@ def make_queue(
 
     `areas` are those of `find_items`, where they are known already; `experience` is what decisions taught.
     """
-    areas = find_items(corpus, truth, labels=labels or Labels.of(corpus), everything=True) if areas is None else areas
+    areas = find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas
     if decided is not None:
         areas = [a for a in areas if not _all_of(corpus, a, decided)]
     ambiguous = _ambiguous_tokens(corpus, ambiguity)
