@@ -12,7 +12,7 @@ from lasca.corpus.evidence import SoftVotes
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.annotator_models import VoteRows
-from lasca.truth.average import Averaging, Ending, Marked, Said, Verdict
+from lasca.truth.average import Agreement, Averaging, Ending, Marked, Said, Verdict
 from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
@@ -57,6 +57,31 @@ def test_a_verdict_is_mixed_with_the_texts_own_word() -> None:
     without = advised(tempered(plain.astype(float), 0.8), text.astype(float), confusion)
     found = Verdict(0.8, confusion, share=0.1).proba(Said(plain=plain, text=text))
     np.testing.assert_allclose(found, 0.9 * without + 0.1 * text, rtol=1e-6)
+
+
+def test_a_span_ends_where_it_most_likely_does_as_a_whole() -> None:
+    """It goes on to the third token in half of the cases in which it is there at the second."""
+    labels = ["B-X", "I-X", "O"]
+    corpus = CrowdCorpus.from_sequences([["a", "b", "c"]], {"ann": [["B-X", "I-X", "O"]]}, labels=labels)
+    mean = np.array([[0.6, 0.0, 0.4], [0.0, 0.55, 0.45], [0.0, 0.3, 0.7]], np.float32)
+    said, block, rules = Said(mean=mean), block_of(corpus), StateSpace.of(tuple(labels))
+    assert [labels[c] for c in said.path(block, rules)] == ["B-X", "I-X", "O"]  # token by token
+    assert [labels[c] for c in said.labels(block, rules)] == ["B-X", "I-X", "I-X"]  # 0.3, beside 0.25 and 0.05
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_text_and_truth_agree_on_tokens_where_labels_make_no_spans(silent: bool) -> None:
+    """By how well taggers find what was inferred it is decided whether the text is heard."""
+    corpus = CrowdCorpus.from_sequences(
+        [["a", "b", "c"], ["d", "e"]], {"ann": [["N", "V", "N"], None]}, labels=["N", "V"]
+    )
+    inferred, tagged = np.array([[9, 1], [1, 9], [9, 1], [9, 1], [1, 9]]) / 10, np.array([[8, 2]] * 5) / 10
+    block = replace(block_of(corpus), beside=Said(mean=inferred.astype(np.float32), text=tagged.astype(np.float32)))
+    if silent:  # a model that does not vote looked at the second sentence
+        block = replace(
+            block, votes=replace(block.votes, silent=replace(block.votes, start=np.array([0, 0, 0, 0, 1, 1])))
+        )
+    assert Agreement(corpus.labels).summarise(block) == ((5, 5, 3) if silent else (3, 3, 2))
 
 
 def test_the_text_overrules_where_it_takes_a_label_that_fewer_gave() -> None:

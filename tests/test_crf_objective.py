@@ -90,6 +90,25 @@ def test_value_and_gradient_equal_enumeration(objective: str, kind: str, n_label
         np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.parametrize("against", [0.0, 8.0])
+def test_a_long_sequence_equals_the_plain_sum_in_logs(against: float) -> None:
+    """Sums are scaled on the way: words and moves that contradict each other make them tiny, others make them large."""
+    n, n_labels = 300, 3
+    word = np.arange(n) % 2
+    features = from_csr(np.arange(n + 1), word.astype(np.int32), np.array([0, n]), 2)
+    state = np.array([[against, 0.0, 0.1], [0.0, against, 0.2]])
+    moves = against * np.eye(n_labels) + np.arange(9).reshape(3, 3) / 10
+    targets = np.random.default_rng(0).integers(0, n_labels, n).astype(np.int16)
+    total = state[word[0]]
+    for i in range(1, n):
+        total = np.logaddexp.reduce(total[:, None] + moves, axis=0) + state[word[i]]
+    path = state[word, targets].sum() + moves[targets[:-1], targets[1:]].sum()
+    space = ParameterSpace.full(2, n_labels)
+    vector = np.concatenate([state.ravel(), moves.ravel()])
+    value = Objective(features, targets, space, objective="likelihood", l2=0.0)(vector, np.zeros(space.size))
+    assert value == pytest.approx(np.logaddexp.reduce(total) - path, rel=1e-10)
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradient_equals_finite_differences(objective: str, kind: str) -> None:

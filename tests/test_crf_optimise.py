@@ -265,6 +265,8 @@ def test_observed_space_of_soft_targets_keeps_shares_above_a_hundredth() -> None
     two = from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2]), 2)
     soft = np.array([[0.895, 0.1, 0.005], [0.3, 0.7, 0.0]], np.float32)
     assert make_space(two, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
+    last = from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2, 2]), 2)  # an empty one is the last
+    assert make_space(last, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
 
 
 def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -484,3 +484,11 @@ def test_bedrock(tmp_path: Path) -> None:
     cut = {"model": "m", "results": [{"outputText": '{"spans": []}', "completionReason": "LENGTH"}]}
     with pytest.raises(FormatError, match="answers cut off: 1"):
         _said(tmp_path, [{"recordId": "s1", "modelInput": {}, "modelOutput": cut}])
+
+
+def test_a_quote_ends_behind_the_marks_of_its_last_letter() -> None:
+    """Vietnamese as some systems write it: a letter, and its accents behind it."""
+    text = PlainText("o\u0302\u0301 cafe\u0301 la\u0300", [(0, 3), (4, 9), (10, 13)])
+    for quote, place in (("\u1ed1", (0, 3)), ("caf\u00e9", (4, 9)), ("Cafe\u0301", (4, 9)), ("l\u00e0", (10, 13))):
+        found, _ = text.find(quote)
+        assert found == [place], quote

@@ -43,6 +43,9 @@ def test_json_of_spacy_2_and_what_is_not_known() -> None:
     corpus = spacy_docs.read(files)
     assert gold(corpus) == [["B-PER", None, "O"]]
     assert corpus.load_report.counts["tokens of which nothing is said"] == 1
+    old[0]["paragraphs"][0]["entities"] = []  # type: ignore[index]
+    again = spacy_docs.read(source("old.json", json.dumps(old).encode()))
+    assert gold(again) == [["B-PER", None, "O"]]  # tags of tokens say more
 
 
 def test_tokens_of_a_docbin_of_which_nothing_is_said(tmp_path: Path) -> None:

@@ -116,6 +116,8 @@ def test_parts_of_tokens() -> None:
     cells = ["_"] * 7
     assert one(cells, extra=extra)[2] == "B-X"
     assert one(cells, extra=extra, partial="shrink")[2] == "O"
+    later = {3: ["1-4.1\t20-23\tted\t*\tX\t"]}  # the end of a word
+    assert one(cells, extra=later)[:5] == ["O", "O", "O", "B-X", "O"]
     with pytest.raises(FormatError, match="cuts through"):
         one(cells, extra=extra, partial="error")
     with pytest.raises(FormatError, match="part of a token lies outside"):

@@ -118,7 +118,7 @@ def test_docbin_is_what_spacy_reads(crowd: CrowdCorpus, truth: np.ndarray, tmp_p
     lasca.write(crowd, tmp_path / "x.spacy", "spacy", labels=truth, ambiguous=[1], candidates=[["B-PER", "B-LOC"]])
     docs = list(DocBin().from_disk(tmp_path / "x.spacy").get_docs(spacy.blank("xx").vocab))
     assert [(e.text, e.label_) for e in docs[0].ents] == [("Ada Lovelace", "PER"), ("Rome", "LOC")]
-    assert [s.label_ for s in docs[0].spans["ambiguous"]] == ["B-PER", "B-LOC"]
+    assert [(s.start, s.end, s.label_) for s in docs[0].spans["ambiguous"]] == [(1, 2, "B-PER"), (1, 2, "B-LOC")]
     people = crowd.select(annotators=["ann", "ben"])
     lasca.write(people, tmp_path / "people.spacy", "spacy")
     again = lasca.read(tmp_path / "people.spacy")
@@ -185,6 +185,15 @@ def test_layers_are_put_together_again(tmp_path: Path, by: str, format: str) -> 
     assert len(json.loads((tmp_path / "truth.jsonl").read_text())["label"]) == 3
     with pytest.raises(ParameterError, match="for layers"):
         lasca.write(layers, tmp_path / "x.conll", "conll")
+
+
+def test_spans_on_one_token_are_numbered_for_webanno(tmp_path: Path) -> None:
+    said = {"id": 1, "text": "Rome saw Oslo", "label": [[0, 4, "LOC"], [0, 4, "ORG"], [9, 13, "LOC"]]}
+    (tmp_path / "ann.jsonl").write_text(json.dumps(said))
+    lasca.write(lasca.read_layers(tmp_path / "ann.jsonl"), tmp_path / "out", "webanno")
+    (file,) = (tmp_path / "out").rglob("*.tsv")
+    cells = [line.split("\t")[2:4] for line in file.read_text().splitlines() if line[:2] == "1-"]
+    assert cells == [["Rome", "LOC[1]|ORG[2]"], ["saw", "_"], ["Oslo", "LOC"]]
 
 
 def test_labels_are_codes_of_the_corpus_or_none() -> None:

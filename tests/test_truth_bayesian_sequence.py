@@ -15,7 +15,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
 from lasca.kernels import lattice
 from lasca.schemes import is_legal, transitions
-from lasca.truth.annotator_models import ANNOTATOR_MODELS, VoteRows, memory_prior, scheme_rules
+from lasca.truth.annotator_models import ANNOTATOR_MODELS, VoteRows, confusion_prior, memory_prior, scheme_rules
 from lasca.truth.bayesian_sequence import BayesianSequence
 from lasca.truth.chain import StateSpace
 from lasca.truth.dawid_skene import DawidSkene
@@ -198,6 +198,12 @@ def test_memory_sees_annotators_who_repeat_themselves() -> None:
         for kind in ("seq", "cm")
     }
     assert right["seq"] > right["cm"] + 0.03
+
+
+def test_the_wrong_pseudo_counts_are_shared_by_all_other_labels() -> None:
+    assert confusion_prior(1, 3.0, 2.0).tolist() == [[3]]
+    assert confusion_prior(2, 3.0, 2.0).tolist() == [[3, 2], [2, 3]]
+    assert confusion_prior(3, 3.0, 2.0).tolist() == [[3, 1, 1], [1, 3, 1], [1, 1, 3]]
 
 
 def test_priors_of_annotators_with_memory_keep_to_the_scheme() -> None:

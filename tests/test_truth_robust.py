@@ -367,6 +367,23 @@ def test_only_who_gave_very_many_votes_is_heard_in_part() -> None:
     assert heard([4 * MOST_HEARD, 10.0, 0.0], labels=every) is None  # where every token is marked, nothing is rare
 
 
+def test_marks_are_counted_wherever_o_stands_among_the_labels() -> None:
+    last = crowd(40, n_annotators=3, seed=2, coverage=1.0, accuracy=0.7)
+    other = [last.labels.index(name) for name in ("O", "B-X", "I-X")]
+    code = np.argsort(other).astype(last.annotation_label.dtype)
+    first = replace(last, labels=("O", "B-X", "I-X"), annotation_label=code[last.annotation_label])
+
+    def marks(corpus: CrowdCorpus) -> float:
+        block = everything(corpus)
+        rows = VoteRows.of([block], memory=True)
+        made = member(MEMBERS[1], looked_at(corpus), rows, (), LevelStart(None, 1.0), trust=0.0, tol=1e-3)
+        statistics, _ = made.visit(made.start((), None), block, None)
+        return float(statistics[-5])
+
+    assert 0 < marks(last) < last.n_tokens / 2
+    assert marks(first) == pytest.approx(marks(last))
+
+
 def test_learned_priors_are_the_mean_of_all_annotators() -> None:
     corpus = crowd(100, n_annotators=6, seed=6, coverage=1.0, accuracy=0.6)
     learned = annotators_of(corpus, MEMBERS[3])

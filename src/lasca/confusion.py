@@ -186,8 +186,7 @@ def _counted(corpus: CrowdCorpus, truth: Truth, ambiguity: Ambiguity) -> tuple[A
 
 
 def _confusion(both: Array, labels: Array) -> Floats:
-    p = both / np.maximum(labels, 1e-300)[:, None]
-    p[labels <= 0] = 0.0
+    p = both / np.maximum(labels, 1e-300)[:, None]  # of a label that nothing has, nothing competes
     matrix = np.minimum((p + p.T) / 2, 1.0)
     np.fill_diagonal(matrix, 0.0)
     return np.asarray(matrix)

@@ -274,14 +274,11 @@ class Rates:
 
         And, by kind, those expected where two voices at least were heard.
         """
-        votes = block.votes
-        start = votes.start[block.first : block.last + 1]
-        part = slice(int(start[0]), int(start[-1]))
+        who, given = block.votes.annotator[block.hard], block.votes.label[block.hard]
         said, other = np.zeros((2, *self.own.shape))
         marks = labels @ self.of_label
-        kernels.sums_of_rates(start, votes.annotator[part], votes.label[part], self.kind_of, weight, marks, said, other)
-        token = np.repeat(np.arange(len(block)), np.diff(start))
-        return said, other, marks[_several(np.bincount(token, weight, len(block)))].sum(axis=0)
+        kernels.sums_of_rates(block.start, who, given, self.kind_of, weight, marks, said, other)
+        return said, other, marks[_several(np.bincount(block.token, weight, len(block)))].sum(axis=0)
 
     def ratios(self, said: Floats, other: Floats) -> Floats:
         """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark.
