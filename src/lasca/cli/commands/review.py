@@ -254,13 +254,13 @@ def next_votes(
         asked, documents = (len({getattr(a, of) for a in made}) for of in ("annotator", "document"))
         each = "" if len(made) == documents else f", {len(made):,} votes"
         out.print(
-            f"{count(documents, 'document')} for {count(asked, 'annotator')}{each}: expected to right "
+            f"{count(documents, 'document')} for {count(asked, 'annotator')}{each}: expected to correct "
             f"{total:.1f} labels of tokens"
         )
     else:
-        out.print("Nothing was handed out")
+        out.print("Nothing was handed out: those who are asked have labelled whatever is not sure")
     if not made and names is None:
-        say("the annotators have labelled whatever is not sure: name new people with --annotators anna,ben")
+        say("new people can be named: --annotators anna,ben")
     elif len(made) < budget:
         say(
             f"there are no more ({budget:,} were asked for): those who are asked have labelled the rest, or it is sure"
