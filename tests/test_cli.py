@@ -93,6 +93,25 @@ def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.Capt
     assert "Krippendorff" in capsys.readouterr().out
 
 
+def test_inspect_counts_spans_and_names_the_busiest_first(  # type: ignore[no-untyped-def]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["token ann bob gold", "Ada B-PER B-PER B-PER", "Byron I-PER B-PER I-PER", "saw ? O O", "Rome ? B-LOC B-LOC"]
+    (tmp_path / "crowd.conll").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert lasca_("inspect", tmp_path / "crowd.conll", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [(a["name"], a["spans"]) for a in facts["annotators"]] == [("ann", 1), ("bob", 3)]
+    assert facts["types"] == [
+        {"type": "LOC", "spans": 1, "golds": {"gold": 1}},
+        {"type": "PER", "spans": 3, "golds": {"gold": 1}},
+    ]
+    assert lasca_("inspect", tmp_path / "crowd.conll") == 0
+    said = capsys.readouterr().out
+    assert said.index("bob") < said.index("ann ")
+    assert "Spans of each type" in said
+    assert "B-PER" not in said
+
+
 def test_convert_there_and_back(lasca_, crowd: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     from lasca.formats import read
 

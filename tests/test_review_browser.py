@@ -88,8 +88,11 @@ def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
 
 
 def decided(browser: Any) -> int:
-    found = re.match(r"([\d,]+) decided", browser.find_element("id", "progress").text)
-    return int(found[1].replace(",", "")) if found else -1
+    """Return how many answers were given: decisions, and those of the audit, which are counted apart."""
+    text = browser.find_element("id", "progress").text
+    found = re.match(r"([\d,]+) decided", text)
+    audited = re.search(r"([\d,]+) audited", text)
+    return sum(int(n[1].replace(",", "")) for n in (found, audited) if n) if found else -1
 
 
 def ready(browser: Any, url: str) -> None:
@@ -157,6 +160,27 @@ def test_answers_are_sent_at_once(serve: Callable[..., Server]) -> None:
         times.append(time.perf_counter() - began)
     connection.close()
     assert min(times[3:]) < 0.03
+
+
+def test_where_nothing_is_marked_a_span_can_be(browser: Any, folder: Path, serve: Callable[..., Server]) -> None:
+    resize(browser, 1440)
+    ready(browser, serve().url)
+    for _ in range(60):
+        idle(browser)
+        if not browser.find_elements("css selector", "#sentence mark"):
+            break
+        keys(browser, "j")
+    assert not browser.find_elements("css selector", "#sentence mark")
+    asked = " ".join(e.text for e in browser.find_elements("css selector", "#sentence bdi.area"))
+    keys(browser, RIGHT)
+    mark = browser.find_element("css selector", "#sentence mark.active")
+    assert " ".join(e.text for e in mark.find_elements("css selector", "bdi")) == asked
+    kind = mark.find_element("css selector", "small").text
+    press(browser, ENTER)
+    (decision,) = Project(folder).standing()
+    (((start, stop, made),),) = decision.readings
+    assert made == kind
+    assert (start, stop) == (decision.start, decision.stop)
 
 
 def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Callable[..., Server]) -> None:

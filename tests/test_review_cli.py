@@ -168,7 +168,7 @@ def test_accept_refuses_without_an_audit_and_promises_with_one(
     assert lasca_("accept", folder, "--error", "0.1") == 1
     said = capsys.readouterr().out
     assert "without an audit" in said
-    more = int(said.split("If ")[1].split(" more")[0].replace(",", ""))
+    more = int(said.split("If ")[1].split(" were audited")[0].replace(",", ""))
     project = Project(folder)
     fit = project.fit()
     labels = project.labels
@@ -430,3 +430,20 @@ def test_what_cannot_work_is_said_before_any_work(
     assert lasca_("inspect", folder / "corpus") == 0
     assert lasca_("tag", folder, folder / "queue.csv") == 1
     assert "there is no tagger to load" in capsys.readouterr().err  # and not: it is damaged
+
+
+def test_what_is_missing_for_a_promise_is_said_as_it_is(lasca_: Any, folder: Path, tmp_path: Path) -> None:
+    from lasca.cli.commands.review import promise_words
+    from lasca.review.promise import Promise
+
+    nothing = Promise(0.05, 0.95, (), 300, 0, 0, None, 59)
+    assert promise_words(nothing) == (
+        "Nothing can be promised without an audit: none of 300 items was audited. "
+        "If 59 were audited and all of them were right, that would do"
+    )
+    some = promise_words(replace(nothing, audited=38, more=21))
+    assert "38 of 300 items were audited, 0 of them were wrong. If 21 more were audited" in some
+    assert lasca_("finish", folder, "-o", tmp_path / "final") == 0
+    card = (tmp_path / "final" / "card.md").read_text(encoding="utf-8")
+    assert "- nobody decided or audited anything\n" in card
+    assert "0 reviewers" not in card

@@ -19,7 +19,7 @@ from lasca.review.finish import _written, card_of
 from lasca.review.project import Project
 from lasca.review.promise import Unit
 from lasca.review.server import Address, make_app
-from lasca.review.session import RANK_AFTER, Session
+from lasca.review.session import RANK_AFTER, Session, _first_words
 from lasca.truth import model_class
 from report_cases import NASTY
 
@@ -154,6 +154,29 @@ def test_audits_are_part_of_the_queue_and_never_known_to_the_fit(folder: Path) -
     assert project.units[unit].id == item["item"].removeprefix("audit ")
     assert wrong == item["rest"]
     assert "lesson" not in project.standing()[0].shown  # what is sure says nothing of what is asked about
+
+
+def test_decisions_and_audits_are_counted_apart_as_on_the_card(folder: Path) -> None:
+    page = Client(folder)
+    queue = page.get("queue", n=1000)
+    audits = [row["item"] for row in queue["items"] if row["item"].startswith("audit ")]
+    assert queue["audits"] == len(audits)
+    assert queue["total"] == len(queue["items"]) == page.get("state")["open"] + len(audits)
+    for name in (audits[0], queue["items"][0]["item"]):
+        spans = page.get("item", item=name)["candidates"][0]["spans"]
+        state = page.post("decide", {"who": "a", "item": name, "readings": [spans]})["state"]
+    assert (state["decided"], state["audited"]) == (1, 1)
+    assert page.get("queue", n=1000)["audits"] == len(audits) - 1
+
+
+def test_rows_of_the_list_say_why_in_the_words_of_the_card_and_where_they_are_cut(folder: Path) -> None:
+    page = Client(folder)
+    for row in page.get("queue", n=1000)["items"]:
+        assert row["why"] == page.get("item", item=row["item"])["why"]
+    assert _first_words("no more than fits") == "no more than fits"
+    cut = _first_words("word " * 40)
+    assert cut.endswith("word …")
+    assert len(cut) <= 82
 
 
 def test_an_item_that_is_audited_as_well_is_asked_once(tmp_path: Path) -> None:

@@ -196,8 +196,9 @@ SHAPES = (
     "columns sequence, position, token, annotator, label"
 )
 ROWS = (
-    "If it has a row for each label, format=table (on the command line: -f table) says which columns to name; if it "
-    "has a column for each annotator, format=wide. Else: "
+    "If it has a row for each label, format=table (on the command line: -f table) says which columns to name. If it "
+    "has a column for each annotator and a row for each text: format=wide; a row for each token: call the columns "
+    "sentence, word, and by the annotators, and write O where nothing is marked (an empty cell is no label). Else: "
 )
 TOOLS = {
     "UBIAI": {"document", "tokens"},

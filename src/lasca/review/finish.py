@@ -184,6 +184,7 @@ def _written(card: Mapping[str, Any]) -> str:
     by = card["tokens_by_source"]
     alpha = card["agreement_krippendorff_alpha"]
     second, waiting = card["second_opinions"], card["audits_that_do_not_count"]
+    expected = f"{card['expected_errors']:,.{0 if card['expected_errors'] >= 10 else 1}f}"  # as in the report
     lines = [
         "# Data card",
         "",
@@ -193,12 +194,16 @@ def _written(card: Mapping[str, Any]) -> str:
         f"{card['tokens_nobody_labelled']:,} of which nobody labelled",
         f"- {count(card['annotators'], 'annotator')}, {card['votes_per_token']:.1f} votes per token"
         + ("" if alpha is None else f", Krippendorff's alpha {alpha:.2f}"),
-        f"- {count(card['reviewers'], 'reviewer')} made {count(card['decisions'], 'decision')} and audited "
-        f"{count(card['audits'], 'item')}"
+        (
+            f"- {count(card['reviewers'], 'reviewer')} made {count(card['decisions'], 'decision')} and audited "
+            f"{count(card['audits'], 'item')}"
+            if card["reviewers"]
+            else "- nobody decided or audited anything"
+        )
         + (f", {waiting:,} of which do not count because one before them was skipped" if waiting else ""),
         *([f"- second opinions: {second['areas']:,}, {second['same']:,} of which agree"] if second["areas"] else []),
         "- tokens by source: " + ", ".join(f"{name} {n:,}" for name, n in by.items()),
-        f"- errors the model expects in what nobody looked at: {card['expected_errors']:,.1f} in "
+        f"- errors the model expects in what nobody looked at: {expected} in "
         f"{count(card['spans_and_areas'], 'place')} that are labelled or in doubt (an expectation of the model, not a "
         "measurement)"
         if card["spans_and_areas"]

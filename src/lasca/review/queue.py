@@ -33,7 +33,7 @@ SETTLES = 0.25
 """The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
 REASONS: Mapping[str, str] = {
     "missed": "a span may have been missed",
-    "against most people": "most people said something else than was inferred",
+    "against most people": "the model differs from most people",
     "few votes": "too few people looked at it",
     "truly ambiguous": "reliable people read it in two ways",
     "people disagree": "people disagree",

@@ -32,6 +32,7 @@ SHOWN_CHANGES = 20
 RANK_AFTER = 20
 """Decisions after which the queue is ranked anew by what they taught; that needs no refit."""
 MAX_ALIKE = 200
+SHORT = 80
 
 
 class Session:
@@ -104,7 +105,7 @@ class Session:
             several, same = self.project.log.agreement()
             return {
                 "version": self._version,
-                "decided": len(done["all"]),
+                "decided": sum(not name.startswith("audit ") for name in done["all"]),
                 "mine": len(done["mine"]),
                 "audited": sum(name.startswith("audit ") for name in done["all"]),
                 "waiting": self.project.waiting(self._fit),
@@ -164,14 +165,15 @@ class Session:
             rows = [self._short(item) for item in found[first : first + n]]
             rest = max(first - len(found), 0)
             rows += more[rest : rest + n - len(rows)]
-            return {"version": self._version, "total": len(found) + len(more), "items": rows}
+            audits = sum(item.reason == "audit" for item in found)
+            return {"version": self._version, "total": len(found) + len(more), "audits": audits, "items": rows}
 
     def _searched(self, item: Item) -> str:
         name = self._name(item)
         if name not in self._texts:
             short = self._short(item)
             self._texts[name] = f"{short['words']} {short['sequence']}".casefold()
-        return f"{self._texts[name]} {item.reason}"
+        return f"{self._texts[name]} {item.reason} {REASONS.get(item.reason, '')}"
 
     def _decided_by_others(self, done: dict[str, set[str]]) -> list[dict[str, Any]]:
         found = []
@@ -198,10 +200,11 @@ class Session:
         corpus, area = self._fit.corpus, item.area
         return {
             "item": self._name(item),
-            "words": words_of(corpus, area, 12)[:80],
+            "words": _first_words(words_of(corpus, area)),
             "sequence": corpus.sequence_ids[area.sequence][:60],
             "question": item.question,
             "reason": item.reason,
+            "why": REASONS.get(item.reason, item.reason),
             "gain": round(item.gain, 3),
             "elsewhere": round(item.elsewhere, 3),
             "alike": item.alike,
@@ -220,7 +223,6 @@ class Session:
                     candidate |= {"votes": said, "probability": round(area.weights[i], 3)}
                 candidates.append(candidate)
             return self._short(item) | {
-                "why": REASONS.get(item.reason, item.reason),
                 "start": area.start,
                 "stop": area.stop,
                 "tokens": corpus.sequence(area.sequence),
@@ -367,3 +369,8 @@ class Session:
                 }
             )
         return {"areas": len(first), "examples": examples}
+
+
+def _first_words(text: str) -> str:
+    """Return as many whole words as fit into a row of the list, with a sign where more follow."""
+    return text if len(text) <= SHORT else f"{text[:SHORT].rsplit(' ', 1)[0]} …"

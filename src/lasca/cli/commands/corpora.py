@@ -68,23 +68,31 @@ def _show(corpus: CrowdCorpus, layers: Mapping[str, CrowdCorpus]) -> None:
     out.print(f"[bold]{corpus.load_report.format or 'corpus'}[/bold]")
     same = {k: v for k, v in facts["summary"].items() if len(layers) == 1 or k not in OF_A_LAYER}
     show_table("What is in it", ("", ""), list(same.items()))
-    rows = [(a["name"], a["role"], a["annotations"], a["sequences"]) for a in facts["annotators"]]
-    if rows:
-        show_table("Annotators", ("name", "role", "annotations", "sequences"), rows, most=MAX_ROWS)
+    spans = ("spans",) if "types" in facts and len(layers) == 1 else ()
+    columns = ("name", "role", "annotations", *spans, "sequences")
+    busiest = sorted(facts["annotators"], key=lambda a: -a["annotations"])
+    if busiest:
+        rows = [tuple(a[what] for what in columns) for a in busiest]
+        show_table("Annotators, the busiest first", columns, rows, most=MAX_ROWS)
     if len(layers) > 1:
         summaries = {name: _facts(layer)["summary"] for name, layer in layers.items()}
         rows = [(name, *(summary[what] for what in OF_A_LAYER)) for name, summary in summaries.items()]
         show_table("Layers, each a corpus of its own", ("layer", *OF_A_LAYER), rows, most=MAX_ROWS)
         return
     golds = list(corpus.golds)
-    labels = [(entry["label"], entry["votes"], *(entry["golds"][g] for g in golds)) for entry in facts["labels"]]
-    show_table("Labels", ("label", "votes", *golds), labels, most=MAX_ROWS)
+    if "types" in facts:  # who marked spans never saw a tag
+        types = [(t["type"] or "span", t["spans"], *(t["golds"][g] for g in golds)) for t in facts["types"]]
+        show_table("Spans of each type", ("type", "by annotators", *golds), types, most=MAX_ROWS)
+    else:
+        labels = [(entry["label"], entry["votes"], *(entry["golds"][g] for g in golds)) for entry in facts["labels"]]
+        show_table("Labels", ("label", "votes", *golds), labels, most=MAX_ROWS)
 
 
 def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
     import numpy as np
 
     from lasca import evaluate, schemes
+    from lasca.review.spans import Labels, said_by_everybody
 
     per_token = np.diff(corpus.token_start)
     agreed = evaluate.agreement(corpus.crowd())
@@ -96,7 +104,7 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
     sequences = np.bincount(pairs // max(corpus.n_sequences, 1), minlength=corpus.n_annotators)
     votes = np.bincount(corpus.annotation_label, minlength=corpus.n_labels)
     golds = {name: np.bincount(gold[gold >= 0], minlength=corpus.n_labels) for name, gold in corpus.golds.items()}
-    return {
+    facts: dict[str, Any] = {
         "summary": {
             "sequences": corpus.n_sequences,
             "annotated sequences": int(corpus.annotated_sequences.sum()),
@@ -120,6 +128,18 @@ def _facts(corpus: CrowdCorpus) -> dict[str, Any]:
             for i, label in enumerate(corpus.labels)
         ],
     }
+    labels = Labels.of(corpus)
+    if labels.scheme is not None:
+        spans, who = said_by_everybody(corpus.with_voters(corpus.annotators), labels)
+        for i, marked in enumerate(np.bincount(who, minlength=corpus.n_annotators).tolist()):
+            facts["annotators"][i]["spans"] = marked
+        kinds = {"": spans.kind} | {g: labels.spans(codes, corpus.offsets).kind for g, codes in corpus.golds.items()}
+        of = {name: np.bincount(kind, minlength=len(labels.types)).tolist() for name, kind in kinds.items()}
+        facts["types"] = [
+            {"type": kind, "spans": of[""][k], "golds": {g: of[g][k] for g in corpus.golds}}
+            for k, kind in enumerate(labels.types)
+        ]
+    return facts
 
 
 @app.command()

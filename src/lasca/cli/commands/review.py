@@ -140,6 +140,8 @@ def accept(
 def promise_words(promise: Any, folder: Path | None = None) -> str:
     """Say in a sentence what is promised, or what is missing; with the folder of the run also how to go on."""
     seen = f"{promise.audited:,} of {count(promise.total, 'item')} were audited, {promise.wrong:,} of them were wrong"
+    if not promise.audited:
+        seen = f"none of {count(promise.total, 'item')} was audited"
     if promise.waiting:
         seen += (
             f"; {promise.waiting:,} more do not count until the one that was skipped before them is answered, "
@@ -159,8 +161,11 @@ def promise_words(promise: Any, folder: Path | None = None) -> str:
             f"Nothing can be promised at {100 * promise.error:g} %, however many more items of the audit were right: "
             f"{seen}. Ask for a larger --error"
         )
-    what = "an audit" if not promise.audited else "a larger audit"
-    words = f"Nothing can be promised without {what}: {seen}. If {promise.more:,} more were right, that would do"
+    what, more = ("a larger audit", " more") if promise.audited else ("an audit", "")
+    words = (
+        f"Nothing can be promised without {what}: {seen}. If {promise.more:,}{more} were audited and all of them were "
+        "right, that would do"
+    )
     if folder is not None:
         words += f". They come between the others in: {command('review', folder, '--audit', 1)} (one behind every item)"
     return words
@@ -259,13 +264,13 @@ def next_votes(
         asked, documents = (len({getattr(a, of) for a in made}) for of in ("annotator", "document"))
         each = "" if len(made) == documents else f", {len(made):,} votes"
         out.print(
-            f"{count(documents, 'document')} for {count(asked, 'annotator')}{each}: expected to right "
+            f"{count(documents, 'document')} for {count(asked, 'annotator')}{each}: expected to correct "
             f"{total:.1f} labels of tokens"
         )
     else:
-        out.print("Nothing was handed out")
+        out.print("Nothing was handed out: those who are asked have labelled whatever is not sure")
     if not made and names is None:
-        say("the annotators have labelled whatever is not sure: name new people with --annotators anna,ben")
+        say("new people can be named: --annotators anna,ben")
     elif len(made) < budget:
         say(
             f"there are no more ({budget:,} were asked for): those who are asked have labelled the rest, or it is sure"

@@ -2,7 +2,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const PAGE = 200, POLL = 4000;
-  let items = [], total = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
+  let items = [], total = 0, audits = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
 
   /** Make an element; text is always text, never markup. */
   function make(tag, className, ...children) {
@@ -38,7 +38,7 @@
   /* --- the queue ----------------------------------------------------------------------------------------------- */
   async function load(keep) {
     const found = await ask("queue", { first: 0, n: PAGE, words: byId("search").value, second: byId("second").checked ? "1" : "0" });
-    items = found.items; total = found.total; version = found.version;
+    items = found.items; total = found.total; audits = found.audits; version = found.version;
     const place = keep ? items.findIndex((item) => item.item === keep) : -1;
     at = Math.max(place, 0);
     list();
@@ -47,7 +47,7 @@
 
   function list() {
     byId("queue").replaceChildren(...items.map((item) => {
-      const row = make("li", "", make("bdi", "", item.words), make("small", "", item.reason === item.question ? item.reason : `${item.reason} · ${item.question}`));
+      const row = make("li", "", make("bdi", "", item.words), make("small", "", item.why));
       row.addEventListener("click", () => { at = items.indexOf(item); here(); show(); });
       return row;
     }));
@@ -56,7 +56,9 @@
 
   /** Say which row is at hand, and nothing else: to make all rows anew takes longer than a decision may. */
   function here() {
-    byId("count").textContent = total ? `${total.toLocaleString("en")} in the list, audits among them` : "";
+    const plain = total - audits;
+    const parts = [plain ? `${plain.toLocaleString("en")} to decide` : "", audits ? `${audits.toLocaleString("en")} drawn at random` : ""];
+    byId("count").textContent = parts.filter(Boolean).join(", ");
     for (const row of byId("queue").querySelectorAll("[aria-current]")) row.removeAttribute("aria-current");
     const row = byId("queue").children[at];
     if (!row) return;
@@ -70,6 +72,7 @@
     [...byId("queue").children].forEach((row, i) => { if (gone.has(items[i].item)) row.remove(); });
     items = items.filter((item) => !gone.has(item.item));
     total = Math.max(total - gone.size, 0);
+    audits = Math.max(audits - [...gone].filter((name) => name.startsWith("audit ")).length, 0);
     at = Math.min(at, Math.max(items.length - 1, 0));
     here();
   }
@@ -120,7 +123,8 @@
     if (current.wordless) sentence.append(make("mark", "active", make("bdi", "", current.words)));  // the file had no words
     else current.tokens.forEach((token, i) => {
       const k = reading.findIndex(([start, stop]) => start <= i && i < stop);
-      if (i) (open && k >= 0 && reading[k][0] < i ? open : sentence).append(blank(i));
+      const asked = i > current.start && i < current.stop && !open && k < 0;  // what is asked about is one stretch, not words
+      if (i) (open && k >= 0 && reading[k][0] < i ? open : sentence).append(asked ? make("span", "area", blank(i)) : blank(i));
       if (k >= 0) {
         if (reading[k][0] === i) { open = make("mark", k === active ? "active" : ""); sentence.append(open); }
         open.append(make("bdi", "", token));
@@ -147,7 +151,6 @@
     }));
     const taken = words(reading);
     byId("taken").textContent = taken.length > 60 ? `${taken.slice(0, 59)}…` : taken;
-    byId("edit").hidden = !reading.length;
     for (const button of document.querySelectorAll("#edit button, [data-key='0']")) button.hidden = !current.scheme;  // every token has one label
     document.querySelector("[data-key=a]").hidden = current.candidates.length < 2;
     document.querySelector("[data-key=b]").hidden = !current.alike;
@@ -159,8 +162,10 @@
     byId("title").textContent = found.title ?? byId("title").textContent;
     const share = found.decided / Math.max(found.decided + found.open, 1);
     byId("bar").style.width = `${100 * share}%`;
-    const parts = [`${found.decided.toLocaleString("en")} decided`, `${found.open.toLocaleString("en")} open`,
-      `about ${Math.round(found.errors).toLocaleString("en")} error${Math.round(found.errors) === 1 ? "" : "s"} left`, `the next removes about ${found.gain.toFixed(1)}`];
+    const errors = `about ${Math.round(found.errors).toLocaleString("en")} error${Math.round(found.errors) === 1 ? "" : "s"}`;
+    const parts = [`${found.decided.toLocaleString("en")} decided`, `${found.open.toLocaleString("en")} open`];
+    // where nothing is open, what is left is a guess about what nobody asks about: only the audit can tell
+    parts.push(...(found.open ? [`${errors} left`, `the next removes about ${found.gain.toFixed(1)}`] : [`${errors} expected in what nobody looked at; the audit measures them`]));
     if (found.audited) parts.push(`${found.audited} audited` +
       (found.waiting ? ` (${found.waiting} count once the skipped one before, last in the list, is answered)` : ""));
     if (found.second.areas) parts.push(`second opinions ${found.second.same}/${found.second.areas} agree`);
@@ -220,9 +225,17 @@
     dialog.querySelector("button").focus();  // a list that scrolls would take the focus, and with it the keys
   }
 
+  /** Where nothing is marked: mark what is asked about, to be moved and named from there. */
+  function begin() {
+    const known = current.candidates.flatMap((candidate) => candidate.spans)[0];
+    reading = [[current.start, current.stop, known ? known[2] : byId("type").value]];
+    active = 0;
+  }
+
   function move(left, step) {
+    if (!current.scheme) return;
+    if (!reading.length) { begin(); draw(); return; }
     const span = reading[active];
-    if (!span || !current.scheme) return;
     const before = reading[active - 1], after = reading[active + 1];
     if (left) {
       const to = span[0] + step;
@@ -278,7 +291,13 @@
   for (const button of document.querySelectorAll("button[data-key]")) {
     button.addEventListener("click", () => { press(button.dataset.key, false); byId("main").focus({ preventScroll: true }); });
   }
-  byId("type").addEventListener("change", () => { if (reading[active]) { reading[active][2] = byId("type").value; draw(); } });
+  byId("type").addEventListener("change", () => {
+    if (!current) return;
+    const kind = byId("type").value;
+    if (!reading.length) begin();
+    reading[active][2] = kind;
+    draw();
+  });
   addEventListener("resize", () => { if (current) draw(); });  // what is asked stays in sight
   byId("find").addEventListener("submit", (event) => event.preventDefault());
   byId("search").addEventListener("input", () => load().catch((error) => notice(error.message)));
@@ -288,10 +307,10 @@
   setInterval(async () => {
     if (busy || document.hidden) return;
     try {
-      const before = state ? state.decided : 0;
+      const before = state ? state.decided + state.audited : 0;
       const found = await ask("state");
       progress(found);
-      const moved = found.version !== version || found.decided !== before;  // ranked anew, or somebody else decided
+      const moved = found.version !== version || found.decided + found.audited !== before;  // ranked anew, or somebody else decided
       if (moved && !busy && !byId("second").checked && !document.querySelector("dialog[open]")) {
         const kept = current && current.item, mine = reading, place = active;
         await load(kept);
