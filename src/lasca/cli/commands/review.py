@@ -15,7 +15,6 @@ from lasca.cli.app import app
 from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report
 from lasca.cli.options import settings
 from lasca.errors import LascaError, ParameterError, StoreError, count, excerpt
-from lasca.files import lines_of
 
 PseudonymsOption = Annotated[
     bool, typer.Option("--pseudonyms", help="Keep reviewers as R1, R2, …; as `lasca run --pseudonyms` does.")
@@ -95,6 +94,8 @@ def decide(
 
 
 def _queue_rows(folder: Path) -> list[dict[str, Any]]:
+    from lasca.files import lines_of
+
     path = folder / "queue.jsonl"
     if not path.is_file():
         return []

@@ -19,7 +19,6 @@ from lasca.cli.app import app
 from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import find_gold, get_corpus, settings
 from lasca.errors import FormatError, ParameterError
-from lasca.files import lines_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -233,6 +232,7 @@ def tag(
 
 def _lines(source: str, alone: bool) -> Iterator[str]:
     """Give the lines of a file, or of standard input as they come; unless they stand alone, a blank one ends a file."""
+    from lasca.files import lines_of
     from lasca.formats.sources import files_of
 
     if source != "-":
@@ -263,6 +263,7 @@ class _Tagging:
 
     def folder(self, source: str, target: Path) -> int:
         """Tag the files below a folder, each into a file of its name and .jsonl or .tsv; return their number."""
+        from lasca.files import lines_of
         from lasca.formats.sources import files_of
 
         n = 0
