@@ -103,7 +103,7 @@ def test_a_row_without_token_ends_a_sequence() -> None:
 def test_columns_that_share_no_label_are_no_annotators() -> None:
     assert mace_csv.sniff(source("x.csv", b"Ada,B-PER\nleft,O\n\nRome,B-LOC\n")) == 0
     assert mace_csv.sniff(source("x.csv", b"O,O\nO,B\n\nB,B\n")) > 0.5
-    for rows in (b"O,O,fine\nO,B,odd\nB,B,fine\n", b"fine,O,O\nodd,O,B\nfine,B,B\n"):
+    for rows in (b"O,O,fine\nO,B,odd\nB,B,fine\n", b"O,fine,O\nO,odd,B\nB,fine,B\n"):
         assert mace_csv.sniff(source("x.csv", rows)) == 0, "a column of remarks is nobody's labels"
 
 
