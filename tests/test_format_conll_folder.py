@@ -191,7 +191,7 @@ def test_another_text_is_an_error_and_not_spread_over_the_document() -> None:
     given = {"ann/d": DOC, "ben/d": other, "cat/d": DOC}
     assert choose(READERS, sources(given), "x") == "conll-folder"
     for layout in (given, {"gold/d": DOC, "w/d": other}, {"ann/d": DOC, "ben/d": other}):
-        with pytest.raises(FormatError, match=r"/d:1: this is another text.*Totally other text.*they share 0%"):
+        with pytest.raises(FormatError, match=r"/d:1: this is another text.*Totally other text.*they share 0 %"):
             load(layout)
     shuffled = DOC.replace(b"visited", b"v1s1ted").replace(b"Paris", b"Praris")
     assert len(said(load({"gold/d": DOC, "w/d": shuffled}), "w")) == 11

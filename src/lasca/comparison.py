@@ -114,8 +114,8 @@ def departure_from_majority(corpus: CrowdCorpus, truth: Truth) -> tuple[str, ...
     inferred = np.bincount(truth.labels[voted], minlength=votes.n_labels) / max(int(voted.sum()), 1)
     grown = [t for t in range(votes.n_labels) if inferred[t] > RARE and inferred[t] > GROWTH * share[t]]
     return tuple(
-        f"{truth.model} infers {corpus.labels[t]!r} for {inferred[t]:.0%} of the tokens although only {share[t]:.0%} "
-        "of the votes are for it: it may have become a bin for hard tokens; compare with majority vote "
-        "(on the command line: -m mv)"
+        f"{truth.model} infers {corpus.labels[t]!r} for {100 * inferred[t]:.0f} % of the tokens although only "
+        f"{100 * share[t]:.0f} % of the votes are for it: it may have become a bin for hard tokens; "
+        "compare with majority vote (on the command line: -m mv)"
         for t in grown
     )

@@ -142,7 +142,8 @@ def _check_result(model: TruthModel, accuracy: float) -> None:
     after = {name: repr(value) for name, value in vars(own).items()}
     _need(after == before, "fit must not change the model: everything it learns goes into the Truth")
     right = float((truth.labels == corpus.golds["gold"])[truth.voted].mean())
-    _need(right >= accuracy, f"only {right:.0%} of the labels are right where annotators err in a fifth of the tokens")
+    few = f"only {100 * right:.0f} % of the labels are right where annotators err in a fifth of the tokens"
+    _need(right >= accuracy, few)
     _need(truth.model == model.name, "the truth must carry the name of the model")
     _need(told == sorted(told) and all(-1e-9 <= x <= 1 + 1e-9 for x in told), "progress must rise from 0 to 1")
     with tempfile.TemporaryDirectory() as folder, _while("saving and loading the truth"):

@@ -198,7 +198,7 @@ class DocumentReader:
                 "this is another text than that of the same document elsewhere",
                 1,
                 got=" ".join(token for tokens in bare for token in tokens)[:80],
-                hint=f"Compare it with {reference.file.shown}: they share {found.share:.0%} of their characters",
+                hint=f"Compare it with {reference.file.shown}: they share {100 * found.share:.0f} % of the text",
             )
         return found
 

@@ -45,7 +45,7 @@ def check_truth(labels: Sequence[str], tally: Tally) -> tuple[str, ...]:
     single = tally.per_token[1] / n_voted
     if single > 0.5:
         said.append(
-            f"{single:.0%} of the tokens have one vote only: who is right cannot be told from the votes there; "
+            f"{100 * single:.0f} % of the tokens have one vote only: who is right cannot be told from the votes there; "
             "give more texts to two annotators"
         )
     return tuple(said)
@@ -103,21 +103,22 @@ def check_average(
         )
     if held:
         said.append(
-            f"taken alone, the votes would say that most annotators miss most of this: {', '.join(held)}. Nobody "
-            "supports that, so its share was held near what annotators gave"
+            f"the model alone would find far more of this than any annotator did: {', '.join(held)}. It was held near "
+            "what they marked; check a sample before you trust it"
         )
     if raised:
         said.append(
-            f"taken alone, the votes would say that hardly any of this is true: {', '.join(raised)}. Annotators agree "
-            "little on it, so its share was held near what most of them mark; check a sample before you trust it"
+            "annotators agree so little on this that the model alone would drop nearly all of it: "
+            f"{', '.join(raised)}. It was held near what most of them mark; check a sample before you trust it"
         )
     if n_against > OVERRULED * n_voted:
         said.append(
-            f"the text overrules the most frequent vote on {count(n_against, 'token')} ({n_against / n_voted:.1%})"
+            f"the text overrules the most frequent vote on {count(n_against, 'token')} "
+            f"({100 * n_against / n_voted:.1f} %)"
         )
     if n_marked >= FEW and n_apart > APART * n_marked:
         said.append(
-            f"the models that are averaged differ on {n_apart / n_marked:.0%} of the marked tokens: what to believe "
-            "depends on the model; look at the queue"
+            f"the models that are averaged differ on {100 * n_apart / n_marked:.0f} % of the marked tokens: what to "
+            "believe depends on the model; look at the queue"
         )
     return tuple(said)
