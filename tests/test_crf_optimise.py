@@ -130,15 +130,35 @@ def test_owlqn_counts_the_penalty_from_the_start_and_ends_where_no_step_helps() 
     found = optimise.minimise(bowl, start, l1=0.5)
     assert found.trace[0] == 25 / 2 + 0.5 * 7
     assert (np.diff(found.trace) < 0).all()
-    np.testing.assert_allclose(found.x, 0, atol=1e-6)
+    np.testing.assert_allclose(found.vector, 0, atol=1e-6)
 
     def wall(x: Array, gradient: Array) -> float:
         gradient[:] = 1.0
         return 0.0 if (x == start).all() else 1e6
 
     stuck = optimise.minimise(wall, start, l1=0.5, max_iter=9)
-    assert (stuck.x == start).all()
+    assert (stuck.vector == start).all()
     assert len(stuck.trace) == 1
+
+
+def test_owlqn_takes_no_step_that_raises_the_value() -> None:
+    """The first step leads over the lowest point to where it is a little higher: it is halved."""
+
+    def bowl(x: Array, gradient: Array) -> float:
+        gradient[:] = 100 * x
+        return float(50 * x @ x)
+
+    found = optimise.minimise(bowl, np.array([0.5 - 1e-5]), l1=1e-9, max_iter=1)
+    assert found.trace[1] < 0.01 * found.trace[0]
+    np.testing.assert_allclose(found.vector, [0.0], atol=1e-4)
+
+
+def test_a_step_that_was_too_long_ends_at_the_lowest_point_of_the_parabola() -> None:
+    search = optimise._Search(lambda x, gradient: 3.0, np.zeros(1))
+    for lowest in (0.2, 0.35, 0.5):  # of 3 − t + t² / (2 lowest)
+        assert search._shorter(0.0, 1.0, 3 - 1 + 0.5 / lowest, -1.0) == pytest.approx(lowest)
+    assert search._shorter(0.0, 1.0, 3e9, -1.0) == 0.1  # never less than a tenth
+    assert search._shorter(0.5, 1.0, np.inf, -1.0) == 0.75
 
 
 def test_threads_give_the_same_bytes() -> None:
