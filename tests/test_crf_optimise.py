@@ -145,12 +145,12 @@ def test_owlqn_takes_no_step_that_raises_the_value() -> None:
     """The first step leads over the lowest point to where it is a little higher: it is halved."""
 
     def bowl(x: Array, gradient: Array) -> float:
-        gradient[:] = 100 * x
-        return float(50 * x @ x)
+        gradient[:] = 100 * (x - 5)
+        return float(50 * (x - 5) @ (x - 5))
 
-    found = optimise.minimise(bowl, np.array([0.5 - 1e-5]), l1=1e-9, max_iter=1)
+    found = optimise.minimise(bowl, np.array([5.5 - 1e-5]), l1=1e-9, max_iter=1)
     assert found.trace[1] < 0.01 * found.trace[0]
-    np.testing.assert_allclose(found.vector, [0.0], atol=1e-4)
+    np.testing.assert_allclose(found.vector, [5.0], atol=1e-4)
 
 
 def test_a_step_that_was_too_long_ends_at_the_lowest_point_of_the_parabola() -> None:
