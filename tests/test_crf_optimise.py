@@ -18,6 +18,7 @@ from lasca.crf.features import ParameterSpace
 from lasca.crf.objective import Objective
 from lasca.crf.training import make_space
 from lasca.errors import ModelError, ParameterError
+from lasca.kernels.crf_setup import observed_pairs
 
 Array = np.ndarray[Any, Any]
 
@@ -287,6 +288,16 @@ def test_observed_space_of_soft_targets_keeps_shares_above_a_hundredth() -> None
     assert make_space(two, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
     last = from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2, 2]), 2)  # an empty one is the last
     assert make_space(last, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
+
+
+def test_observed_moves_are_those_inside_of_sequences() -> None:
+    own = np.array([0, 1, 2], np.int32), np.arange(4), np.arange(3, dtype=np.int32)
+    for offsets in ([0, 2, 3], [0, 2, 3, 3]):
+        allowed = np.eye(3, dtype=bool)  # labels 0, 1 | 2
+        sequences = np.arange(len(offsets) - 1)
+        seen, moves = observed_pairs(sequences, np.array(offsets), own[0][:, None], own[1], own[2], allowed, 3)
+        assert np.argwhere(moves).tolist() == [[0, 1]]
+        assert np.argwhere(seen).tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch: pytest.MonkeyPatch) -> None:
