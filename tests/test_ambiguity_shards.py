@@ -134,3 +134,21 @@ def test_votes_that_stand_alone_cannot_be_ranked(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no token has two votes"):
         ambiguity_in_shards(tmp_path / "truth", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_blocks_may_have_different_numbers_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two people read most of it, five the rest: no block knows how many votes a token of another has."""
+    rng, n, few = np.random.default_rng(0), 360, 300
+    gold = [rng.choice(["X", "Y", "Z"], 5).tolist() for _ in range(n)]
+    people: dict[str, Any] = {}
+    for k, name in enumerate("abcde"):
+        said = [[label if rng.random() < 0.8 else "X" for label in row] for row in gold]
+        people[name] = [row if k < 2 or i >= few else None for i, row in enumerate(said)]
+    mixed = CrowdCorpus.from_sequences([[f"w{i}"] * 5 for i in range(n)], people)
+    for order in (np.arange(n), np.arange(n)[::-1]):
+        whole, place = mixed.select(sequences=order), tmp_path / str(order[0])
+        _, alone = memory(whole, monkeypatch, max_iter=5)
+        sharded = write_shards(in_pieces(whole, 20), place / "c", votes=400)
+        aggregate_shards(sharded, place / "truth", model_class("ds")(**STEPS))
+        ambiguity_in_shards(place / "truth", place / "out", max_iter=5)
+        assert table_of(place / "out", "scores").column("score").to_numpy().tobytes() == alone.score.tobytes()

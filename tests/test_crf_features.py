@@ -46,6 +46,15 @@ def test_features_are_what_templates_say() -> None:
     assert len(set(extractor.feature_names())) == extractor.n_features
 
 
+def test_words_are_told_apart_by_their_capitals() -> None:
+    by_hand = {"Ada": "title", "A": "initial", "NATO": "upper", "cat": "lower", "iPhone": "mixed", "McDonald": "mixed"}
+    by_hand |= {"1996": "none", "Sgt.": "title", "3rd": "lower"}
+    extractor = crf.Extractor(templates="case[0]")
+    for word, case in by_hand.items():
+        extractor.fit([word], np.array([0, 1]))
+        assert list(extractor.feature_names()) == [f"case[0]={case}"], word
+
+
 def test_transform_gives_the_known_features_and_leaves_out_the_others() -> None:
     extractor = crf.Extractor(templates=TEXT)
     first = extractor.fit(*flat(SENTENCES))

@@ -18,6 +18,7 @@ from lasca.crf.features import ParameterSpace
 from lasca.crf.objective import Objective
 from lasca.crf.training import make_space
 from lasca.errors import ModelError, ParameterError
+from lasca.kernels.crf_setup import observed_pairs
 
 Array = np.ndarray[Any, Any]
 
@@ -130,15 +131,35 @@ def test_owlqn_counts_the_penalty_from_the_start_and_ends_where_no_step_helps() 
     found = optimise.minimise(bowl, start, l1=0.5)
     assert found.trace[0] == 25 / 2 + 0.5 * 7
     assert (np.diff(found.trace) < 0).all()
-    np.testing.assert_allclose(found.x, 0, atol=1e-6)
+    np.testing.assert_allclose(found.vector, 0, atol=1e-6)
 
     def wall(x: Array, gradient: Array) -> float:
         gradient[:] = 1.0
         return 0.0 if (x == start).all() else 1e6
 
     stuck = optimise.minimise(wall, start, l1=0.5, max_iter=9)
-    assert (stuck.x == start).all()
+    assert (stuck.vector == start).all()
     assert len(stuck.trace) == 1
+
+
+def test_owlqn_takes_no_step_that_raises_the_value() -> None:
+    """The first step leads over the lowest point to where it is a little higher: it is halved."""
+
+    def bowl(x: Array, gradient: Array) -> float:
+        gradient[:] = 100 * (x - 5)
+        return float(50 * (x - 5) @ (x - 5))
+
+    found = optimise.minimise(bowl, np.array([5.5 - 1e-5]), l1=1e-9, max_iter=1)
+    assert found.trace[1] < 0.01 * found.trace[0]
+    np.testing.assert_allclose(found.vector, [5.0], atol=1e-4)
+
+
+def test_a_step_that_was_too_long_ends_at_the_lowest_point_of_the_parabola() -> None:
+    search = optimise._Search(lambda x, gradient: 3.0, np.zeros(1))
+    for lowest in (0.2, 0.35, 0.5):  # of 3 − t + t² / (2 lowest)
+        assert search._shorter(0.0, 1.0, 3 - 1 + 0.5 / lowest, -1.0) == pytest.approx(lowest)
+    assert search._shorter(0.0, 1.0, 3e9, -1.0) == 0.1  # never less than a tenth
+    assert search._shorter(0.5, 1.0, np.inf, -1.0) == 0.75
 
 
 def test_threads_give_the_same_bytes() -> None:
@@ -267,6 +288,16 @@ def test_observed_space_of_soft_targets_keeps_shares_above_a_hundredth() -> None
     assert make_space(two, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
     last = from_csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([0, 2, 2]), 2)  # an empty one is the last
     assert make_space(last, soft, 3, "observed").feature_label.tolist() == [0, 1, 0, 1]
+
+
+def test_observed_moves_are_those_inside_of_sequences() -> None:
+    own = np.array([0, 1, 2], np.int32), np.arange(4), np.arange(3, dtype=np.int32)
+    for offsets in ([0, 2, 3], [0, 2, 3, 3]):
+        allowed = np.eye(3, dtype=bool)  # labels 0, 1 | 2
+        sequences = np.arange(len(offsets) - 1)
+        seen, moves = observed_pairs(sequences, np.array(offsets), own[0][:, None], own[1], own[2], allowed, 3)
+        assert np.argwhere(moves).tolist() == [[0, 1]]
+        assert np.argwhere(seen).tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch: pytest.MonkeyPatch) -> None:

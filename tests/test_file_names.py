@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import lasca
+from lasca.corpus import CrowdCorpus
+from lasca.formats.layers import refuse_layers
 from lasca.formats.names import role_of, speaker
 
 TEXTS = ("Ada met Ben in Rome", "Cleo left Oslo at last")
@@ -218,6 +221,15 @@ def test_layers_in_files_are_no_annotators(tmp_path: Path) -> None:
         lasca.read(tmp_path)
     assert lasca.read(tmp_path, voters="all").annotators == ("ner", "tense")
     assert lasca.read(tmp_path, voters="ner").votes == (True, False)
+
+
+def test_the_same_type_begun_and_gone_on_with_is_in_common() -> None:
+    said = {"ann": [["B-PER", "O"]] * 8, "ben": [["O", "I-PER"]] * 8}
+    corpus = CrowdCorpus.from_sequences([[f"Ada{i}", "Lee"] for i in range(8)], said)
+    refuse_layers(replace(corpus, load_report=replace(corpus.load_report, format="brat")))
+    others = CrowdCorpus.from_sequences([[f"Ada{i}", "Lee"] for i in range(8)], {**said, "ben": [["O", "I-LOC"]] * 8})
+    with pytest.raises(lasca.errors.FormatError, match="no label in common"):
+        refuse_layers(replace(others, load_report=replace(others.load_report, format="brat")))
 
 
 def test_a_second_copy_of_a_file_is_no_annotator(tmp_path: Path) -> None:

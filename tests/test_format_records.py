@@ -247,6 +247,16 @@ def test_labels_that_hold_their_spans_are_no_annotators(by_label: dict[str, Any]
         assert records.sniff(source("x.jsonl", data)) == 0
 
 
+def test_keys_with_a_label_and_places_of_their_own_are_types() -> None:
+    text = "Ada and Bob saw Rome and Oslo"
+    marks = {"people": [[0, 3, "PER"], [8, 11, "PER"]], "places": [[16, 20, "LOC"], [25, 29, "LOC"]]}
+    assert records._typed([{"text": text, "labels": marks}])
+    again = {**marks, "places": [[0, 3, "LOC"], [25, 29, "LOC"]]}  # somebody spoke of what another did
+    assert not records._typed([{"text": text, "labels": again}])
+    few = {"people": [[0, 3, "PER"]], "places": [[16, 20, "LOC"]]}
+    assert not records._typed([{"text": text, "labels": few}])
+
+
 # --- what language models write, golds, and further shapes ---------------------------------------------------------
 
 QUOTES = [{"text": "Ada", "label": "PER"}, {"text": "Rome", "type": "LOC"}]

@@ -169,3 +169,20 @@ def test_a_folder_of_json_is_known_whatever_its_files_are_called() -> None:
     corpus = spacy_docs.read(files)
     assert list(corpus.annotators) == ["crowd.spacy.user1", "crowd.spacy.user2"]
     assert corpus.n_annotations == 4
+
+
+def test_entities_are_looked_for_five_objects_deep() -> None:
+    entity = {"startOffset": 0, "endOffset": 3, "label": "PER"}
+
+    def said(depth: int) -> CrowdCorpus:
+        answer: dict[str, Any] = {"entities": [entity]}
+        for _ in range(depth - 1):
+            answer = {"form": answer}
+        people = [{"workerId": who, "annotationData": {"content": json.dumps(answer)}} for who in ("w1", "w2")]
+        request = [{"datasetObjectId": "7", "dataObject": {"content": "Ada saw"}, "annotations": people}]
+        return sagemaker.read(source("request.json", json.dumps(request).encode()))
+
+    assert said(5).n_annotations == 4
+    deeper = said(6)
+    assert deeper.n_annotations == 0
+    assert deeper.load_report.counts["answers that are neither spans nor classes"] == 2

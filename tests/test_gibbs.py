@@ -11,6 +11,7 @@ import pytest
 import naive
 from lasca.kernels import gibbs, metropolis
 from lasca.kernels import random as rnd
+from lasca.kernels.split_merge import split_or_merge
 from lasca.truth.dawid_skene import Tables
 
 NOTHING_KNOWN = np.zeros(0, np.int32), np.zeros((0, 0))
@@ -187,6 +188,48 @@ def test_every_conditional_of_c_is_the_ratio_of_the_joint(arguments: dict) -> No
         logs = [case.joint(c=np.concatenate((c[:m], [k], case.c[m + 1 :]))) for k in range(C)]
         np.testing.assert_allclose(proba[m], normalised(logs), rtol=1e-9, atol=1e-300)
     np.testing.assert_array_equal(members, np.bincount(c, minlength=C))
+
+
+def test_c_is_drawn_from_its_conditional() -> None:
+    """Of the first annotator, whom no other move of the sweep comes before (20,000 draws, 5 standard errors)."""
+    case = random_case(5)
+    counts, rows, _ = case.counts()
+    C, n, state = len(case.eta), 20_000, rng_state(5)
+    drawn, proba = np.zeros(C), np.zeros((len(case.c), C))
+    for _ in range(n):
+        c = case.c.copy()
+        gibbs.sweep_c(c, case.members(), counts, rows, case.beta, case.eta, case.epsilon_nu / C, state, proba)
+        drawn[c[0]] += 1
+    assert (np.abs(drawn / n - proba[0]) < 5 * np.sqrt(proba[0] * (1 - proba[0]) / n) + 1e-12).all()
+
+
+def test_splits_and_merges_leave_the_posterior_as_it_is() -> None:
+    """Models drawn from the prior, and votes from them: moved by splits and merges, they are as before on average.
+
+    Without votes, and with some: 8 moves of each of 4,000 models, 5 standard errors.
+    """
+    alpha, rate, epsilon, C, L, T, n = np.array([[3.0, 1.0], [1.0, 2.0]]), 0.04, 1.5, 3, 4, 2, 4_000
+    for n_votes in (0, 6):
+        rng, state = np.random.default_rng(n_votes), rng_state(n_votes)
+        seen = np.zeros((n, 2, 4))
+        accepted = {-1: 0, 0: 0, 1: 0}
+        for turn in range(n):
+            _, c, beta, eta = naive.hc_draw_prior(1, L, alpha, rate, epsilon, 1.0, C, T, rng)
+            psi = [[rng.dirichlet(eta[k, t] * beta[k, t] + 1e-9) for t in range(T)] for k in c]
+            counts = np.array([[rng.multinomial(n_votes, p) for p in own] for own in psi], np.int64)
+            rows, members = counts.sum(axis=2), np.bincount(c, minlength=C)
+            for after in (0, 1):
+                for _ in range(8 * after):
+                    arrays, before = (c, members, counts, rows, beta, eta), len(set(c.tolist()))
+                    moved = split_or_merge(*arrays, alpha, rate, epsilon / C, state)
+                    assert len(set(c.tolist())) == before + moved  # an empty cluster is filled, or one is emptied
+                    accepted[moved] += 1
+                np.testing.assert_array_equal(members, np.bincount(c, minlength=C))
+                log_eta = float(np.log(eta[c] + 1e-9).mean())
+                seen[turn, after] = len(set(c.tolist())), c[0] == c[1], log_eta, beta[c, 0, 0].mean()
+        assert min(accepted.values()) > n / 5
+        change = seen[:, 1] - seen[:, 0]
+        assert (np.abs(change.mean(axis=0)) < 5 * change.std(axis=0) / np.sqrt(n)).all(), n_votes
 
 
 @pytest.mark.parametrize("levels", [1, 2])

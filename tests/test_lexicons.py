@@ -14,7 +14,9 @@ import pytest
 
 from lasca import crf
 from lasca.corpus import CrowdCorpus
+from lasca.crf import extract
 from lasca.crf import fields as ready
+from lasca.crf import templates as template
 from lasca.crf.fields import Lexicons, ready_lexicons
 from lasca.crf.templates import Templates, with_lists
 from lasca.errors import ModelError, ParameterError
@@ -118,6 +120,17 @@ def test_only_clusters_that_are_paths_are_cut() -> None:
     assert "cluster:o:" not in with_lists("word", {"o": others}, [])
     assert with_lists("ner", {}, []) == "ner"
     assert Templates.parse(with_lists("ner", {"p": paths}, ["g"]))
+
+
+def test_templates_that_join_more_values_than_a_number_can_tell_apart_are_refused() -> None:
+    parts = [template.Part(field, 0) for field in ("a", "b", "c")]
+    known: Any = {"a": range(1 << 21), "b": range(1 << 21), "c": range(1 << 19)}
+    fields = extract.Fields(extract.Batch(["x"], np.array([0, 1])), Lexicons(), known, grow=False)
+    codes = [np.array([k, -1]) for k in (3, 5, 7)]
+    assert fields.join(codes, parts).tolist() == [((3 << 21) + 5 << 19) + 7, -1]
+    known["c"] = range(1 << 20)
+    with pytest.raises(ModelError, match=r"joins too many different values.*a\|b\|c"):
+        fields.join(codes, parts)
 
 
 def naive_phrases(tokens: list[str], offsets: list[int], phrases: frozenset[tuple[str, ...]]) -> list[str]:

@@ -103,6 +103,8 @@ def test_drawn_rows_have_the_mean_of_their_posterior_also_where_labels_never_occ
     n = 20_000
     for _ in range(n):
         drawn += np.exp(annotators.draw(counts, rng)) / n
+    assert confusion_prior(1, 5.0, 1.0).tolist() == [[5.0]]
+    assert confusion_prior(2, 5.0, 1.0).tolist() == [[5.0, 1.0], [1.0, 5.0]]
     prior = confusion_prior(3, 0.6, 0.8)
     for row, code in enumerate(annotators.rows.code):
         annotator, given = divmod(int(code), 3)

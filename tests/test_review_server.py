@@ -15,7 +15,8 @@ from lasca.cli.commands.review import promise_words
 from lasca.corpus import CrowdCorpus
 from lasca.pipeline.folder import save_truth
 from lasca.review.decisions import Decision
-from lasca.review.finish import _written, card_of
+from lasca.review.finish import LOOKED_AT, _written, card_of
+from lasca.review.items import find_items
 from lasca.review.project import Project
 from lasca.review.promise import Unit
 from lasca.review.server import Address, make_app
@@ -208,6 +209,42 @@ def test_an_item_that_is_audited_as_well_is_asked_once(tmp_path: Path) -> None:
     assert (state["open"], state["waiting"]) == (0, 0)
     page.post("undo", {"who": "a"})
     assert names()
+
+
+def test_an_item_and_its_audit_wait_for_second_opinions_both_and_count_once(tmp_path: Path) -> None:
+    """Ann decided both, from two windows; an audit that was skipped before keeps hers from counting."""
+    people = {"a": [["X"]] * 6 + [["Y"]] * 2, "b": [["X"]] * 4 + [["Y"]] * 4, "c": [["X"], ["Y"]] * 4}
+    corpus = CrowdCorpus.from_sequences([[f"text{i}"] for i in range(8)], people)
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "out")
+    session = Session(Project(tmp_path / "out"), audit_every=1, refit_after=0, rank_after=0)
+    names = [name for name, _ in session._order]
+    skipped, *audits = [name for name, item in session._order if item.reason == "audit"]
+    audit = next(name for name in audits if name.removeprefix("audit ") in names)
+    both = {audit, audit.removeprefix("audit ")}
+    session.decide("ann", skipped, [])
+    for name in both:
+        item = session.item(name)
+        session.decide("ann", name, [tuple(map(tuple, item["candidates"][0]["spans"]))])
+    assert session.state("ann")["waiting"] == 1
+    assert not both & {row["item"] for row in session.part("bob", 0, 1000)["items"]}
+    assert {row["item"] for row in session.part("bob", 0, 1000, second=True)["items"]} == both
+    assert session.part("ann", 0, 1000, second=True)["items"] == []
+
+
+def test_errors_are_expected_in_an_area_until_all_of_it_was_looked_at(folder: Path) -> None:
+    project = Project(folder)
+    fit = project.fit(again=False)
+    found = find_items(fit.corpus, fit.truth, everything=True)
+    area = max(found, key=lambda a: (a.stop - a.start > 1, a.errors))
+    first = int(fit.corpus.offsets[area.sequence])
+    source = fit.known.source.copy()
+    cards = []
+    for looked_at in (0, 1, area.stop - area.start):
+        source[first + area.start : first + area.start + looked_at] = LOOKED_AT[0]
+        cards.append(card_of(project, fit, source))
+    assert [card["spans_and_areas"] for card in cards] == [len(found), len(found), len(found) - 1]
+    assert cards[0]["expected_errors"] == cards[1]["expected_errors"]
+    assert cards[0]["expected_errors"] - cards[2]["expected_errors"] == pytest.approx(area.errors, abs=0.02)
 
 
 def test_a_refit_is_the_fit_of_finish_whatever_was_fitted_before(tmp_path: Path) -> None:

@@ -99,6 +99,19 @@ def test_words_written_in_small_letters_elsewhere_are_seen() -> None:
     assert shut != rome
 
 
+def test_columns_tell_names_that_only_begin_sequences_and_headings_in_capitals() -> None:
+    words = [["Zed", "ran"], ["the", "cat"], ["ROME", "1996"], ["BIG", "ran"]]
+    corpus = CrowdCorpus.from_sequences(words, {"p": [["x"] * len(w) for w in words]})
+    documents = np.zeros(4, dtype=np.int64)
+    columns = [codes.tolist() for codes, _ in Columns(corpus, documents).of(corpus, documents)]
+    usage, in_capitals = columns[0], columns[6]
+    zed, the, big = usage[0], usage[2], usage[6]  # of none is it known how it is written inside a sequence
+    assert min(zed, the, big) >= 0
+    assert len({zed, the, big}) == 3
+    assert [code >= 0 for code in in_capitals] == [False] * 4 + [True] * 2 + [False] * 2
+    assert in_capitals[4] != in_capitals[5]  # a word, a number
+
+
 def test_text_corrects_what_the_crowd_misses() -> None:
     corpus = crowd(n_sequences=150, n_annotators=2, accuracy=0.6, seed=7)
     gold = corpus.golds["gold"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.errors import CorpusError, FormatError, LascaError, ModelError, StoreError
-from lasca.formats.stream import read_pieces
+from lasca.formats.base import SourceFile
+from lasca.formats.stream import _text_pieces, read_pieces
 from lasca.pipeline.sharded import aggregate_shards
 from lasca.records import read_record, write_record
 from lasca.truth import MODEL_NAMES, Truth, model_class, supporting
@@ -432,3 +434,16 @@ def test_simulated_shards_share_their_annotators(tmp_path: Path) -> None:
     again = write_shards(simulate.big_shards(3, 3000, n_annotators=400, seed=1), tmp_path / "d", votes=1000)
     assert (again.folder / "SHA256SUMS").read_text() == (sharded.folder / "SHA256SUMS").read_text()
     assert json.loads((sharded.folder / "corpus.json").read_text())["lasca"] == "shards"
+
+
+def test_pieces_of_text_end_behind_the_last_border_and_say_which_they_are() -> None:
+    data = b"a\n\nbb\n\r\nc\n\nd"
+    head = SourceFile("x.conll", "in/x.conll", data)
+    for size, expected in ((12, [b"a\n\nbb\n\r\nc\n\n", b"d"]), (9, [b"a\n\nbb\n\r\n", b"c\n\n", b"d"]), (99, None)):
+        found = list(_text_pieces(io.BytesIO(data), head, size, (b"\n\n", b"\n\r\n")))
+        assert b"".join(piece.data for piece in found) == data
+        if expected:
+            assert [piece.data for piece in found] == expected
+        assert [piece.shown for piece in found] == ["in/x.conll", "in/x.conll (piece 2)", "in/x.conll (piece 3)"][
+            : len(found)
+        ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from lasca.truth import Votes, model_class
 from lasca.truth.annotator_models import VoteRows
 from lasca.truth.chain import StateSpace
 from lasca.truth.evidence import RowCounts
-from lasca.truth.families import declared_families, find_families
+from lasca.truth.families import _agreement, declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
 from lasca.truth.robust import MEMBERS, RobustSequence, _Average, _judged, _say
 from lasca.truth.robust_chain import MOST_HEARD, LearnedMatrices, Structure, member
@@ -193,6 +194,13 @@ def test_families_are_those_of_plain_sums_over_pairs(spans: bool, declared: bool
         np.testing.assert_allclose(found.repeats, repeats, rtol=1e-9)
         sizes |= {len(found.members())}
     assert sizes >= ({1} if declared else {0, 1})
+
+
+def test_agreement_of_pairs_says_nothing_of_one_with_themselves() -> None:
+    same, marks = pairs_that_met(np.random.default_rng(3))
+    same[0, 0] = marks[0, 0] = 50.0
+    for got, expected in zip(_agreement(same, marks), naive.pair_agreement(same, marks)):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
 def test_a_family_of_exact_copies_weighs_as_one() -> None:
@@ -426,6 +434,26 @@ def test_soft_votes_are_heard() -> None:
     heard = RobustSequence(text=False, words=False).fit(replace(base, soft=soft))
     deaf = RobustSequence(text=False, words=False).fit(plain)
     assert (heard.labels == gold).mean() > (deaf.labels == gold).mean() + 0.05
+
+
+@pytest.mark.parametrize(("agreements", "told"), [([0.9, 0.9], True), ([0.1], False), ([0.9, 0.1], False)])
+def test_what_the_text_may_overrule_is_asked_once_it_was_heard(
+    agreements: list[float], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, done = iter(agreements), list[str]()
+    run: Any = SimpleNamespace(
+        progress=lambda share, words: done.append(words),
+        hear=lambda number, crossfit: done.append(f"hear {number}"),
+        agreement=lambda: next(left),
+        release=lambda: done.append("release"),
+        members=lambda number, begin, end: done.append(f"members {number} from {begin:.4g} to {end:.4g}"),
+    )
+    reader: Any = object()
+    monkeypatch.setattr(RobustSequence, "_crossfit", lambda self, run, reader: reader)
+    assert RobustSequence(rounds=2)._told(run, reader) == (told, agreements[-1])
+    expected = ["text", "text, round 1", "hear 1", "release", "members 1 from 0.5375 to 0.675"]
+    expected += ["text, round 2", "hear 2", "members 2 from 0.8125 to 0.95"]
+    assert done == {(0.9, 0.9): expected, (0.1,): expected[:3], (0.9, 0.1): expected[:-1]}[tuple(agreements)]
 
 
 def test_the_text_must_earn_its_say() -> None:

@@ -12,7 +12,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import read
 from lasca.formats.shapes import known_shape
-from lasca.formats.unclaimed import dresses
+from lasca.formats.unclaimed import _mostly_one_width, _named, dresses
 from mutations import MANY, assert_only_lasca_errors, source
 
 
@@ -98,6 +98,23 @@ def test_a_record_is_not_taken_for_a_list_of_its_entities(tmp_path: Path) -> Non
 def test_objects_by_numbers_that_hold_numbers_are_no_columns() -> None:
     said = [words for words, _ in dresses(source("x.json", b'{"7": {"0": "a", "1": "b"}, "9": {"0": "c", "1": "d"}}'))]
     assert not any("rows of a table" in words for words in said)
+
+
+def test_columns_with_other_rows_are_no_table() -> None:
+    for data in (b'{"a": {"0": "x", "1": "y"}, "b": {"0": "z"}}', b'{"a": {"0": "x"}, "b": {"1": "z"}}'):
+        assert not any("rows of a table" in words for words, _ in dresses(source("x.json", data)))
+
+
+def test_text_without_delimiters_is_not_a_table_of_one_column() -> None:
+    assert not _mostly_one_width("ann\nben\neve\n", ",")
+    assert not _mostly_one_width("a,b\nc,d\n", ",")  # two lines tell nothing
+    assert _mostly_one_width("a,b\nc,d\ne,f\n", ",")
+    assert not _mostly_one_width("a,b\nc,d\ne\n", ",")
+
+
+def test_half_a_character_in_another_dress_is_named() -> None:
+    with pytest.raises(FormatError, match=r"x\.json: .*half a character"):
+        _named(source("x.json", b"[]")[0], ".csv", "\ud800")
 
 
 @pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])

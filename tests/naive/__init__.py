@@ -15,7 +15,7 @@ from naive.crf import (
     sembler,
     weighed_perceptron,
 )
-from naive.families import find_families
+from naive.families import find_families, pair_agreement
 from naive.hmm import PlainHmm, hmm_counts, hmm_step
 from naive.joint import crf_ma, raykar
 from naive.sequences import bayesian_sequence, bayesian_sequence_evidence, hmm_crowd
@@ -63,6 +63,7 @@ __all__ = [
     "incremental_ds",
     "mace",
     "mace_e_step",
+    "pair_agreement",
     "rank1_error",
     "rank1_matrix",
     "rank1_svd",
