@@ -235,6 +235,10 @@ def test_the_same_type_begun_and_gone_on_with_is_in_common() -> None:
 def test_a_second_copy_of_a_file_is_no_annotator(tmp_path: Path) -> None:
     for name in ("ada", "ada (1)", "ben"):
         doccano(tmp_path / f"{name}.jsonl", 2)
+    same = lasca.read(tmp_path)  # byte for byte: nothing is lost with it
+    assert same.annotators == ("ada", "ben")
+    assert same.load_report.counts["copies of other files left out"] == 1
+    doccano(tmp_path / "ada (1).jsonl", 1)  # another state of the file: which one counts?
     with pytest.raises(lasca.errors.FormatError, match="second copy of the file of 'ada'"):
         lasca.read(tmp_path)
     assert lasca.read(tmp_path, skip_bad=True).annotators == ("ada", "ben")
