@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from lasca.engine import added, chunks, run_ordered
-from lasca.errors import FormatError, LascaError, ParameterError, StoreError, excerpt
+from lasca.errors import FormatError, LascaError, ModelError, ParameterError, StoreError, excerpt
 from lasca.estimator import Estimator, check_choice, check_int, check_number, generator, number, other, whole
 from lasca.files import whole_file, whole_folder
 from lasca.truth import MODEL_NAMES, TruthModel, model_class
+from lasca.truth.base import _check_proba
 
 
 def test_a_message_says_what_where_got_and_what_to_do() -> None:
@@ -158,3 +159,11 @@ def test_no_parameter_hides_what_all_models_share() -> None:
     assert {"engine", "place"} <= shared
     for name in MODEL_NAMES:
         assert not shared & set(model_class(name)().get_params()), name
+
+
+def test_probabilities_may_be_zero_but_not_less_and_have_a_row_for_each_token() -> None:
+    _check_proba("mine", [[0.0, 1.0], [0.5, 0.5]], (2, 2))
+    with pytest.raises(ModelError, match="mine gave a probability below 0"):
+        _check_proba("mine", [[-0.1, 1.1], [0.5, 0.5]], (2, 2))
+    with pytest.raises(ModelError, match=r"mine must give \(2, 2\) probabilities"):
+        _check_proba("mine", [[0.0, 1.0]], (2, 2))

@@ -11,7 +11,7 @@ import naive
 from crf_cases import from_csr
 from lasca import crf
 from lasca.crf.features import ParameterSpace, Weights
-from lasca.crf.objective import Objective, allowed_labels
+from lasca.crf.objective import Objective, allowed_labels, chunks_of
 
 KINDS = ("hard", "partial", "allowed", "soft")
 OBJECTIVES = ("likelihood", "cost-sensitive", "softmax-margin")
@@ -163,3 +163,10 @@ def test_labels_that_are_allowed_by_hand() -> None:
     assert allowed_labels(some, 3).tolist() == [[yes, yes, no], [no, no, no], [no, no, yes]]
     shares = np.array([[0.2, 0.8], [0.01, 0.99]])
     assert allowed_labels(shares, 2, 0.05).tolist() == [[yes, yes], [no, yes]]
+
+
+def test_chunks_have_about_as_many_tokens_each() -> None:
+    offsets = np.array([0, 10, 10, 20, 50, 60, 70, 80])
+    assert [c.tolist() for c in chunks_of(np.arange(7), offsets, 2)] == [[0, 1, 2], [3, 4, 5, 6]]
+    assert [c.tolist() for c in chunks_of(np.array([6, 0, 3]), offsets, 2)] == [[6, 0], [3]]
+    assert [c.tolist() for c in chunks_of(np.array([], int), offsets, 2)] == [[], []]

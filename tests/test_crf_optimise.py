@@ -315,6 +315,7 @@ def test_the_time_left_is_what_the_fall_of_the_improvement_promises(monkeypatch:
     now[0] = 2.5
     few = np.log2(optimise.improvement(trace[:6]) / 1e-9)
     assert clock.left(trace[:6]) == pytest.approx(0.5 * few, rel=0.2)  # as soon as there are two to compare
+    now[0] = 6.0
     flat = [1000.0 - k for k in range(13)]  # no end in sight: all that is allowed
     assert clock.left(flat) == pytest.approx(0.5 * (100 - 12))
     assert clock.left([1000.0 + 0.01**k for k in range(13)]) == pytest.approx(0.5 * 88)  # it is there already

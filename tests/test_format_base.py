@@ -26,6 +26,7 @@ from lasca.formats.base import (
     text_id,
     unwrapped,
 )
+from lasca.formats.documents import Verdict, document_corpus
 from lasca.formats.sources import loads
 from mutations import source, sources
 
@@ -52,6 +53,7 @@ def test_items_of_arrays_lines_and_single_objects_have_lines() -> None:
         ('[{"a": 1},\n3]', 2, "object was expected"),
         ('[{"a": 1}]\nx', 2, "more after"),
         ('{"a": 1}\n{"a": }', 2, "not JSON"),
+        ('{"a": 1},\n{"a": 2}', 1, "Take the commas off"),
         ('[{"a": 1}', 1, "comma"),
         ('[{"a":\n\n }]', 3, "not JSON"),
         ('{"a": "\\ud800"}', 1, "half a character"),
@@ -196,3 +198,18 @@ def test_time_stamps_sort_as_strings() -> None:
 def test_texts_without_ids_have_the_same_id_everywhere() -> None:
     assert text_id("a") == text_id("a") != text_id("b")
     assert json.dumps(text_id("😊")).startswith('"text-')
+
+
+def test_long_labels_are_labels_where_documents_share_them() -> None:
+    files = source("x.jsonl", b"")
+
+    def verdicts(said: list[str]) -> list[Verdict]:
+        return [Verdict(str(k), f"text {k}", "x.jsonl", "ann", (label,)) for k, label in enumerate(said)]
+
+    shared = ["not good at all", "good as it is", "not good at all", "good as it is", "good"]
+    corpus = document_corpus(verdicts(shared), "", Collector(files, "x"))
+    assert [corpus.labels[code] for code in corpus.annotation_label] == shared
+    with pytest.raises(FormatError, match="written answers"):
+        document_corpus(
+            verdicts(["it is not good", "it was so good", "good as it is", "good"]), "", Collector(files, "x")
+        )

@@ -492,3 +492,10 @@ def test_a_quote_ends_behind_the_marks_of_its_last_letter() -> None:
     for quote, place in (("\u1ed1", (0, 3)), ("caf\u00e9", (4, 9)), ("Cafe\u0301", (4, 9)), ("l\u00e0", (10, 13))):
         found, _ = text.find(quote)
         assert found == [place], quote
+
+
+def test_a_quote_that_ends_with_two_marks_ends_behind_both() -> None:
+    for marks in ("''", "``"):
+        text = PlainText(f"he said {marks} no", [(0, 2), (3, 7), (8, 10), (11, 13)])
+        assert text.find('said "') == ([(3, 10)], False)
+        assert text.find("no") == ([(11, 13)], False)

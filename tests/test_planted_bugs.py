@@ -219,6 +219,8 @@ def test_draws_with_other_names_of_clusters_add_up_to_the_same_clusters() -> Non
     for name in ("c_proba", "beta", "eta", "confusion"):
         np.testing.assert_allclose(getattr(twice, name), 2 * getattr(once, name), rtol=1e-12, err_msg=name)
     assert twice.draws[0] == pytest.approx(twice.draws[1])
+    once.add(replace(state, c=np.zeros_like(state.c), members=np.array([7, 0, 0, 0])))
+    assert once.draws[1][:2] == (1, 7)  # clusters in use, the size of the largest
 
 
 # --- truth models of sequences ----------------------------------------------------------------------------------------

@@ -141,6 +141,19 @@ def test_sampling_and_variational_bayes_agree_on_a_small_crowd(changes: dict[str
     assert np.isfinite(draws.trace).all()
 
 
+def test_the_mean_is_of_the_draws_that_are_kept_and_of_no_other() -> None:
+    fit = fitted(crowd(n_sequences=15, n_annotators=3, seed=2), n=5)
+
+    def mean(n_warmup: int, n_samples: int) -> Any:
+        rng = np.random.default_rng(0)
+        draws = sample_states(fit, rng=rng, n_chains=1, n_warmup=n_warmup, n_samples=n_samples, n_threads=1)
+        return draws.fit.labels.astype(float)
+
+    first, second = mean(0, 1), mean(1, 1)
+    assert np.abs(first - second).max() > 0.1
+    np.testing.assert_allclose(mean(0, 2), (first + second) / 2, atol=1e-6)
+
+
 def test_draws_are_the_same_on_every_engine() -> None:
     corpus = crowd(n_sequences=60, n_annotators=4, seed=3)
     votes = fitted(corpus, n=2, words=False).blocks[0].votes

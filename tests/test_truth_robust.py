@@ -456,6 +456,12 @@ def test_what_the_text_may_overrule_is_asked_once_it_was_heard(
     assert done == {(0.9, 0.9): expected, (0.1,): expected[:3], (0.9, 0.1): expected[:-1]}[tuple(agreements)]
 
 
+def test_the_trace_is_that_of_the_member_that_took_longest() -> None:
+    truth = RobustSequence(text=False).fit(crowd(40, seed=1))
+    iterations = [member["iterations"] for member in truth.diagnostics["members"]]
+    assert min(iterations) < max(iterations) == truth.diagnostics["iterations"] == len(truth.trace)
+
+
 def test_the_text_must_earn_its_say() -> None:
     corpus = crowd(40, seed=1)
     assert RobustSequence().fit(corpus).diagnostics["text"] is False  # too few spans to learn from
