@@ -19,7 +19,7 @@ from lasca.truth.families import Families
 from lasca.truth.guards import Crowd, Look, Rates, unanimous
 from lasca.truth.robust import RobustSequence
 from lasca.truth.robust_chain import LEAST_PSEUDO, LearnedMatrices, Structure, member
-from lasca.truth.starts import DawidSkeneStart, LevelStart, Thirds, WeighedStart, judged_start
+from lasca.truth.starts import DawidSkeneStart, LevelStart, Meeting, WeighedStart, judged_start
 from lasca.truth.tempering import advised, tempered
 
 IN_MEMORY = Keep(None, "said")
@@ -177,7 +177,7 @@ def test_members_begin_at_hard_votes_and_families_tell_what_is_easy() -> None:
 
 def test_votes_are_judged_where_they_have_two_beside_them() -> None:
     some, all_three = corpus_of("XXX", ".XX", "..O"), corpus_of("XXX", "OXX", "OOO")
-    assert Thirds().summarise(block_of(some)) == (3.0, 6.0)
+    assert Meeting().summarise(block_of(some)) == (5, 3, 6, 3)
     begins = judged_start(RobustSequence(), Votes.of(some))
     assert isinstance(begins, LevelStart)
     assert begins.meet == pytest.approx(0.5)
