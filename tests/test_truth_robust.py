@@ -657,7 +657,7 @@ def test_documents_of_two_are_not_one_annotators() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "words"), [(-0.06, "hardly any of this"), (-0.04, None), (0.6, None), (0.8, "most annotators miss")]
+    ("weight", "words"), [(-0.06, "drop nearly all of it"), (-0.04, None), (0.6, None), (0.8, "far more of this")]
 )
 def test_what_was_held_is_told(weight: float, words: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = _Average._fitted
