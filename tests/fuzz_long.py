@@ -30,7 +30,9 @@ import numpy as np
 
 from lasca import formats, simulate
 from lasca.corpus import CrowdCorpus
+from lasca.corpus.sharding import write_shards
 from lasca.errors import LascaError
+from lasca.files import write_sums
 from lasca.formats import READERS, WRITERS, SourceFile
 from mutations import SNIPPETS, VALUES, _places, samples
 
@@ -55,6 +57,16 @@ def seeds(name: str) -> list[Files]:
                     continue
                 paths = [target] if target.is_file() else [p for p in sorted(target.rglob("*")) if p.is_file()]
                 found.append({str(p.relative_to(scratch)): p.read_bytes()[:LARGEST] for p in paths})
+    if name == "lasca":
+        known = np.resize([0, -1, -1], corpus.n_tokens)
+        soft = np.resize(np.eye(corpus.n_labels)[0], (corpus.n_tokens, corpus.n_labels))
+        with tempfile.TemporaryDirectory() as scratch:
+            corpus.with_soft("llm", soft).with_known(known).save(Path(scratch) / "all", format="parquet")
+            write_shards([corpus.select(sequences=[0]), corpus.select(sequences=[1])], Path(scratch) / "cut", votes=20)
+            for folder in (Path(scratch) / "all", Path(scratch) / "cut"):
+                paths = sorted(p for p in folder.rglob("*") if p.is_file())
+                found.append({str(p.relative_to(scratch)): p.read_bytes() for p in paths})
+        return [{path: data for path, data in files.items() if "SHA256SUMS" not in path} for files in found]
     module = import_module(READERS[name].module)
     if name == "conll-folder":  # its docstring shows files side by side
         return [
@@ -69,13 +81,29 @@ def seeds(name: str) -> list[Files]:
 
 
 def reader_of(name: str) -> Callable[[list[SourceFile]], object]:
-    """Return the function that reads files; answers of language models are read beside the texts they are about."""
+    """Return the function that reads files; answers of language models are read beside the texts they are about.
+
+    Saved corpora are read from a folder, whose sums are right: whoever changes a file by hand can write them anew.
+    """
     read = import_module(READERS[name].module).read
+    if name == "lasca":
+        return lambda files: _read_folder(read, files)
     if name == "llm-batch":
         words = ["Ada", "Lovelace", "ran"]
         corpus = CrowdCorpus.from_sequences([words], {"ann": [["B-PER", "I-PER", "O"]]}, sequence_ids=["s1"])
         return lambda files: read(files, data=corpus)
     return read
+
+
+def _read_folder(read: Callable[[list[SourceFile]], object], files: list[SourceFile]) -> object:
+    with tempfile.TemporaryDirectory() as scratch:
+        for file in files:
+            place = Path(scratch, file.name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(file.read())
+        for folder in {Path(scratch, file.name).parent for file in files}:
+            write_sums(folder)
+        return read([SourceFile(file.name, file.shown, Path(scratch, file.name)) for file in files])
 
 
 def mutate(rng: random.Random, data: bytes) -> bytes:

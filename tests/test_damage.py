@@ -19,6 +19,7 @@ from lasca.confusion import LabelConfusion
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, StoreError
 from lasca.files import check_sums, sums_of, whole_folder, write_sums
+from lasca.pipeline.checkpoints import Checkpoints
 from lasca.pipeline.way import Run, _load_models, _save_models, run
 from lasca.tagger import CrfTagger
 from lasca.truth import Truth
@@ -161,6 +162,18 @@ def test_a_damaged_step_is_done_again(
     with pytest.warns(LascaWarning, match=f"step '{name.split('/')[0]}' .* done again: .*{name.split('/')[1]}"):
         run(small, output=tmp_path / "out", resume=True, **QUICK)
     assert files_below(tmp_path / "out") == files_below(saved)
+
+
+def test_a_run_that_asks_for_more_is_another_run(tmp_path: Path) -> None:
+    steps = Checkpoints(tmp_path / "out", {"title": "a"}, resume=False)
+    steps.step("one", lambda: 1, lambda _: 1, lambda _, path: path.mkdir())
+    steps.close()
+    for key, name in (({"title": "a", "seed": 1}, "seed"), ({"title": "b"}, "title"), ({}, "title")):
+        with pytest.raises(StoreError, match=rf"differs in {name}\."):
+            Checkpoints(tmp_path / "out", key, resume=True)
+    steps = Checkpoints(tmp_path / "out", {"title": "a"}, resume=True)
+    assert list(steps.steps) == ["one"]
+    steps.close()
 
 
 @pytest.mark.parametrize("name", ["key.json", "steps.json"])

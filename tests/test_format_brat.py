@@ -140,3 +140,9 @@ def test_files_that_end_in_ann_and_are_something_else_are_not_claimed() -> None:
     assert brat.sniff(sources(right)) > 0.9
     assert brat.sniff(sources(right | other)) == 0
     assert brat.sniff(sources({"a.ann": ANN})) == 0
+
+
+def test_a_folder_called_final_beside_people_is_a_gold() -> None:
+    corpus = read(folder(ann=ANN, ben=b"", final=ANN))
+    assert (corpus.annotators, list(corpus.golds)) == (("ann", "ben"), ["final"])
+    assert read(folder(ann=ANN, final=ANN)).annotators == ("ann", "final")

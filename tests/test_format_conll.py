@@ -598,3 +598,49 @@ def test_tags_in_other_letters_are_another_annotators_all_the_same(tmp_path: Pat
     with pytest.warns(LascaWarning, match="lower case: Anna"):
         corpus = lasca.read(path)
     assert (corpus.annotators, list(corpus.golds)) == (("Anna", "Ben"), [])
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
+def test_columns_of_counts_are_asked_about(name: str) -> None:
+    text = "word\tNOUN\tVERB\tX\n" + "".join(f"w{k}\t{k % 5}\t{k % 3}\t0\n" for k in range(20))
+    files = source(name, (text if name == "x.tsv" else text.replace("\t", ",")).encode())
+    with pytest.raises(FormatError, match=r"NOUN, VERB, X hold numbers.*columns=token,NOUN,VERB,X"):
+        read_any(files, name)
+    assert conll_columns.read(files, columns="token,NOUN,VERB,X", header=True).n_annotators == 3
+
+
+def test_comments_that_name_annotators_are_heard_where_texts_stand_twice() -> None:
+    text = "".join(
+        f"# sent_id = s{k}\n# annotator = {w}\nAda\t{t}\nran\tO\n\n"
+        for k in range(3)
+        for w, t in (("ann", "B-PER"), ("ben", "O"))
+    )
+    corpus = read_any(source("x.conll", text.encode()), "x.conll")
+    assert corpus.annotators == ("ann", "ben")
+    assert corpus.n_sequences == 3
+    assert not corpus.golds
+    alone = "".join(f"# annotator = {w}\nAda{k}\tB-PER\nran\tO\n\n" for k, w in enumerate("ab"))
+    assert read_any(source("x.conll", alone.encode()), "x.conll").metadata["annotator"] == ("a", "b")
+
+
+def test_other_dresses_of_tags_are_told(tmp_path: Path) -> None:
+    for tags in ("B:PER I:PER", "B-PER M-PER E-PER W-PER"):
+        path = tmp_path / "x.txt"
+        path.write_text("".join(f"Ada {tag}\n" for tag in tags.split()) + "ran O\n\n" + "it O\n" * 9)
+        assert any("written in another way" in note for note in lasca.read(path).load_report.notes)
+
+
+def test_a_header_with_a_hash_is_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("#word\tannotator1\tannotator2\nAda\tB-PER\tO\nran\tO\tO\n\nBo\tB-PER\tB-PER\n")
+    assert lasca.read(path).sequence(0) == ["Ada", "ran"]
+
+
+def test_numbers_of_sentences_without_a_header_are_asked_about(tmp_path: Path) -> None:
+    rows = "".join(f"{k // 4}\t{k % 4}\tw{k}\tO\tB-PER\n" for k in range(12))
+    path = tmp_path / "x.tsv"
+    path.write_text(rows)
+    with pytest.raises(FormatError, match=r"first line that names the columns.*sentence_id"):
+        lasca.read(path)
+    path.write_text("sentence_id\ttoken_id\ttoken\tann\tben\n" + rows)
+    assert lasca.read(path).n_sequences == 3

@@ -213,3 +213,30 @@ def test_answers_that_never_repeat_are_asked_about() -> None:
         read({"a.jsonl": lines(*rows)})
     assert len(read({"a.jsonl": lines(*rows)}, unit="document").labels) == 9
     assert read({"a.jsonl": lines(*(r | {"label": [f"c{r['id'] % 4}"]} for r in rows))}).n_annotations == 9
+
+
+def test_spans_called_o_mark_nothing_and_spans_called_as_tags_are_asked_about() -> None:
+    text = {"id": 1, "text": "Ada Lovelace ran"}
+    corpus = read({"ann.jsonl": lines({**text, "label": [[0, 12, "PER"], [13, 16, "O"]]})})
+    assert table(corpus) == {"ann": {"1": ["B-PER", "I-PER", "O"]}}
+    assert corpus.load_report.counts["spans called O, nothing marked"] == 1
+    tags = {"ann.jsonl": lines({**text, "label": [[0, 3, "B-PER"], [4, 12, "I-PER"]]})}
+    with pytest.raises(FormatError, match=r"called as tags of tokens are: B-PER, I-PER.*-r tagging=plain"):
+        read(tags)
+    assert table(read(tags, tagging="plain")) == {"ann": {"1": ["B-PER", "I-PER", "O"]}}
+
+
+def test_files_called_as_parts_are_no_people_and_one_called_final_beside_people_is_a_gold() -> None:
+    row, other = {"id": 1, "text": "Ada ran", "label": [[0, 3, "PER"]]}, {"id": 2, "text": "It rained", "label": []}
+    corpus = read({"batch_1.jsonl": lines(row), "batch_2.jsonl": lines(other)}, empty="all-O")
+    assert table(corpus) == {"annotator": {"1": ["B-PER", "O"], "2": ["O", "O"]}}
+    names = ("ann", "ben", "final")
+    corpus = read({f"{name}.jsonl": lines(row) for name in names})
+    assert (corpus.annotators, list(corpus.golds)) == (names[:2], ["final"])
+    for same in (names[1:], ("final_ann", "final_ben", "final_cat"), ("ann", "ben", "final_ann", "final_ben")):
+        assert read({f"{name}.jsonl": lines(row) for name in same}).annotators == tuple(sorted(same))
+
+
+def test_an_annotator_may_be_named_in_what_is_said_about_a_line() -> None:
+    rows = ({**ADA, "id": k, "text": TEXT + who, "meta": {"annotator": who}} for k, who in enumerate("ab"))
+    assert set(table(read({"all.jsonl": lines(*rows)}))) == {"a", "b"}

@@ -119,13 +119,48 @@ def test_which_value_is_the_text() -> None:
     assert labels_of(read(unclear, text="body"), "1") == ONE
 
 
+def about(name: str, who: Any, *spans: dict[str, Any]) -> dict[str, Any]:
+    return {"completed_by": who, "result": [{**result(**span), "to_name": name} for span in spans]}
+
+
+def test_a_text_called_text_is_not_the_text_of_spans_that_name_or_quote_another() -> None:
+    data = {"text": "A headline here", "body": "Ada met Bob"}
+    quoted, bare = ({"start": 0, "end": 3, "labels": ["PER"], **more} for more in ({"text": "Ada"}, {}))
+    silent = {"id": 2, "data": {"text": "Another headline", "body": "It rained"}, "annotations": [by(1)]}
+    for said in (about("b", 1, quoted), about("body", 1, bare)):
+        corpus = read(silent, {"id": 1, "data": data, "annotations": [said]})  # nobody marked a headline in either
+        assert list(corpus.tokens) == ["Ada", "met", "Bob", "It", "rained"]
+        assert labels_of(corpus, "1") == ["B-PER", "O", "O", "O", "O"]
+    both = {"id": 1, "data": data, "annotations": [about("body", 1, bare), about("text", 2, bare)]}
+    assert labels_of(read(both, text="body"), "1") == ["B-PER", "O", "O"]
+    assert read(both, text="body").load_report.counts["results of other controls or texts"] == 1
+    here = {"start": 0, "end": 3, "text": "Bob", "labels": ["PER"]}
+    two = {"id": 1, "data": {**data, "text": "Bob Ada"}, "annotations": [about("body", 1, quoted)]}
+    two["annotations"].append(about("text", 2, here))  # both quotes stand in both texts, but not at their offsets
+    with pytest.raises(FormatError, match="spans in several texts"):
+        read(two)
+
+
+def test_spans_of_sounds_and_files_are_none_of_the_text_beside_them() -> None:
+    seconds = [{"start": start, "end": 7, "labels": ["speech"]} for start in (0, 3, 4.5)]
+    for name, data in (("audio", {"audio": "/data/a.wav", "text": TEXT}), ("a", {"text": TEXT})):
+        with pytest.raises(FormatError, match="no span of text in this export"):
+            read({"id": 1, "data": data, "annotations": [about(name, 1, *seconds)]})
+    corpus = read({"id": 1, "data": data, "annotations": [about("a", 1, *seconds), by(2, PER)]})
+    assert labels_of(corpus, "2") == ONE
+    assert corpus.load_report.counts["results that are no spans of text (labels of sounds)"] == 3
+    for name in ("text", "t"):
+        with pytest.raises(FormatError, match="only refer to files"):
+            read({"id": 1, "data": {"text": "s3://bucket/a.txt"}, "annotations": [about(name, 1, PER)]})
+
+
 def test_several_controls_and_other_results() -> None:
     other = {**result(**LOC), "from_name": "place"}
     choice = {"from_name": "tone", "type": "choices", "value": {"choices": ["good"]}}
     given = {**by(1, PER), "result": [result(**PER), other, choice]}
     corpus = read(task(given), control="label")
     assert labels_of(corpus, "1") == ONE
-    assert corpus.load_report.counts["results of other controls"] == 1
+    assert corpus.load_report.counts["results of other controls or texts"] == 1
     assert corpus.load_report.counts["labels of whole documents left out"] == 1
     assert any("unit=document" in note for note in corpus.load_report.notes)
     assert labels_of(read(task(given)), "1") == BOTH
@@ -591,3 +626,28 @@ def test_annotations_in_a_storage_hold_their_tasks(tmp_path: Path, suffix: str) 
     corpus = lasca.read(tmp_path)
     assert (corpus.annotators, corpus.sequence_ids) == (("ada@x.org", "ben@x.org"), ("6",))
     assert corpus.load_report.format == "label-studio"
+
+
+def test_plain_values_that_differ_within_a_task_of_json_min_are_answers() -> None:
+    said = [(k, who, "good" if who == 1 or k % 2 else "bad") for k in range(9) for who in (1, 2)]
+    rows = [{"id": k, "text": f"{TEXT} {k}", "tone": tone, "source": "web", "annotator": who} for k, who, tone in said]
+    corpus = read(*rows)
+    assert labels_of(corpus, "2") == ["bad", "good"] * 4 + ["bad"]
+    assert "tone" not in corpus.metadata
+    assert corpus.metadata["source"][0] == "web"
+    with pytest.raises(FormatError, match="several questions: tone: 18, topic: 18"):
+        read(*({**row, "topic": {"choices": ["a", "b"]}} for row in rows))
+    corpus = read(*({**row, "label": [PER]} for row in rows))
+    assert corpus.load_report.counts["labels of whole documents left out"] == 18
+    again = json.dumps([{**row, "text": f"Another {TEXT}", "annotator": 3} for row in rows[::2]]).encode()
+    files = sources({"a.json": json.dumps(rows).encode(), "b.json": again})
+    assert label_studio.read(files, link="text", unit="document").n_sequences == 10  # other tasks of the same numbers
+
+
+def test_people_in_folders_of_their_own_may_have_files_of_one_name() -> None:
+    both = {
+        f"{who}/export.json": json.dumps([task(by(1, *spans))]).encode() for who, spans in (("a", [PER]), ("b", []))
+    }
+    corpus = label_studio.read(sources(both), annotator="file")
+    assert labels_of(corpus, "a") == ONE
+    assert labels_of(corpus, "b") == ["O"] * 7

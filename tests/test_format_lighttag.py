@@ -78,3 +78,8 @@ def test_classifications_are_labels_of_documents() -> None:
 def test_messages(broken: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         load({**example(), **broken})
+
+
+def test_spans_that_name_one_annotator_directly_are_theirs() -> None:
+    spans = [{**span(0, 3, "PER"), "annotated_by": [], "annotator": name} for name in ("ann", "ben")]
+    assert set(votes(load(example(*spans)))) == {"ann", "ben"}

@@ -8,7 +8,8 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, StoreError
-from lasca.formats import mace_csv, read, write
+from lasca.formats import READERS, mace_csv, read, write
+from lasca.formats.choose import choose
 from mutations import MANY, assert_only_lasca_errors, source, sources
 
 SAMPLE = (mace_csv.__doc__ or "").split("```")[1].strip() + "\n"
@@ -59,7 +60,7 @@ def test_what_is_wrong_is_said_with_its_line(text: str, message: str) -> None:
 
 
 def test_wrong_options_are_named() -> None:
-    with pytest.raises(ParameterError, match="delimiter must be one character"):
+    with pytest.raises(ParameterError, match="delimiter must be"):
         load(SAMPLE, delimiter="ab")
     with pytest.raises(ParameterError, match="header must be"):
         load(SAMPLE, header="yes")
@@ -111,3 +112,12 @@ def test_golds_and_models_by_their_names() -> None:
     corpus = load("token,ann,gold,gpt-4\nAda,B-PER,B-PER,O\nran,O,O,O\n")
     assert dict(zip(corpus.annotators, corpus.roles)) == {"ann": "annotator", "gpt-4": "model"}
     assert list(corpus.golds) == ["gold"]
+
+
+def test_the_delimiter_is_found() -> None:
+    """A first row with an empty cell made the labels of the first annotator the tokens of a CoNLL file."""
+    rows = ["B-PER,,O", "I-PER,I-PER,O", ",O,B-LOC", "O,O,O", "B-LOC,B-LOC,", "O,,O"]
+    for delimiter in ",;\t":
+        files = source("x.csv", "\n".join(rows).replace(",", delimiter).encode())
+        assert choose(READERS, files, "x.csv") == "mace"
+        assert mace_csv.read(files).n_annotators == 3

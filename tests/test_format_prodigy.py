@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import prodigy
@@ -303,3 +305,31 @@ def test_parts_of_files_are_no_spans_of_text(media: str, view: str, marks: dict[
         read({**line, **marks})
     asked = {"options": [{"id": "cat", "text": "Cat"}, {"id": "dog", "text": "Dog"}], "accept": ["cat"]}
     assert read({**line, **asked}).labels == ("cat",)  # an answer about the whole is a label of its text
+
+
+@pytest.mark.parametrize("source_of", ["score", "pattern"])
+def test_answers_to_single_suggestions_are_refused_if_all_are_yes_or_come_from_patterns(source_of: str) -> None:
+    span = {"start": 2, "end": 14, "label": "PER", source_of: 1}
+    rows = [{"text": TEXT + end, "spans": [span], "answer": "accept", "_input_hash": k} for k, end in enumerate("ab")]
+    with pytest.raises(FormatError, match="about single spans"):
+        read(*rows)
+    assert read(*({**row, "spans": [{**span, "token_start": 1}]} for row in rows)).n_annotators == 1  # by hand
+
+
+def test_passes_over_the_labels_are_layers_and_no_annotators(tmp_path: Path) -> None:
+    words = ["Ada"] * 8 + ["Rome"] * 8
+    text = " ".join(words)
+    for name, word in (("per", "Ada"), ("loc", "Rome")):
+        places = [(k, k + len(word)) for k in range(len(text)) if text.startswith(word, k)]
+        spans = [{"start": a, "end": b, "label": name.upper()} for a, b in places]
+        row = {"text": text, "spans": spans, "answer": "accept", "_input_hash": 1}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+    with pytest.raises(FormatError, match="may be layers of one annotation"):
+        lasca.read(tmp_path)
+
+
+def test_an_annotator_in_meta_counts_and_no_tokens_are_not_an_empty_text() -> None:
+    bare = {"text": "Ada ran", "tokens": [], "_input_hash": 1, "answer": "accept"}
+    spans = {"ann": [{"start": 0, "end": 3, "label": "PER"}], "ben": []}
+    corpus = read(*({**bare, "spans": own, "meta": {"annotator": who}} for who, own in spans.items()))
+    assert table(corpus) == {"ann": ["B-PER", "O"], "ben": ["O", "O"]}

@@ -125,6 +125,46 @@ def test_most_records_must_say_who_said_what() -> None:
         assert (records.sniff(source("x.jsonl", data)) > 0) == sure
 
 
+STATES = [{"status": "Skipped"}, {"cancelled": True}, {"is_draft": "true"}, {"annotation_status": "in progress"}]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_was_skipped_or_is_a_draft_is_missing_and_not_all_o(state: dict[str, Any]) -> None:
+    given = [{"annotator": "ann", "spans": [PER], "status": "done"}, {"annotator": "ben", "spans": [], **state}]
+    rows = [{"id": 1, "text": TEXT, **said} for said in given]
+    for corpus in (load({"id": 1, "text": TEXT, "annotations": given}), load(*rows)):
+        assert votes(corpus) == {"ann": ["B-PER", "O", "O"]}
+        (why,) = (kind for kind in corpus.load_report.counts if kind.startswith("annotations that do not count"))
+        assert corpus.load_report.counts[why] == 1
+    span = {"start": 0, "end": 3, "label": "PER", "annotator": "ann", **state}
+    with pytest.raises(FormatError, match="a span is said to be"):
+        load({"id": 1, "text": TEXT, "spans": [span]})
+
+
+def test_authors_are_read_where_many_texts_have_no_span_at_all() -> None:
+    spans = [{"start": 0, "end": 3, "label": "PER", "annotator_id": who} for who in (7, 8)]
+    rows = ({"id": 1, "text": TEXT, "labels": spans}, *({"id": k, "text": TEXT + "!", "labels": []} for k in (2, 3, 4)))
+    assert set(votes(load(*rows))) == {"7", "8"}  # and not one person, whom the file is called by
+    seen = {"annotators": ["7", "8", "9"]}
+    corpus = load({"id": 1, "text": TEXT, "spans": spans, **seen}, {"id": 2, "text": "It rained", "spans": [], **seen})
+    assert (votes(corpus)["9"], votes(corpus)["7"]) == (["O"] * 5, ["B-PER", *["O"] * 4])
+
+
+def test_nothing_under_a_name_is_no_vote() -> None:
+    rows = ({"id": k, "text": TEXT, "annotations": {"ann": [PER], "ben": ben}} for k, ben in ((1, None), (2, [])))
+    assert votes(load(*rows)) == {"ann": ["B-PER", "O", "O"] * 2, "ben": ["O", "O", "O"]}
+
+
+def test_places_that_may_count_tokens_are_asked_about() -> None:
+    row = {"id": 1, "text": TEXT, "tokens": WORDS}
+    assert votes(load({**row, "annotations": {"ann": [PER], "ben": [LOC]}}))["ben"] == ["O", "O", "B-LOC"]
+    for spans in ([[0, 1, "PER"]], [[0, 3, "PER"], [2, 3, "LOC"]]):
+        with pytest.raises(FormatError, match="not clear whether they count tokens"):
+            load({**row, "annotations": {"ann": spans, "ben": []}})
+    with pytest.raises(FormatError, match="one start and one end, in characters"):
+        load({"id": 1, "text": TEXT, "annotator": "ann", "spans": [{"token_start": 0, "token_end": 0, "label": "PER"}]})
+
+
 def test_a_list_of_one_label_is_a_label_and_an_empty_label_is_none() -> None:
     span = {"start": 0, "end": 3, "labels": ["PER"], "annotator": "ann"}
     assert votes(load({"id": 1, "text": TEXT, "spans": [span]})) == {"ann": ["B-PER", "O", "O"]}

@@ -386,3 +386,10 @@ def test_offsets_that_cut_most_words_are_asked_about(tmp_path: Path) -> None:
     whole = [{"id": f"b{k}", "text": "Ada visited Rome", "label": [[0, 3, "PER"], [12, 16, "LOC"]]} for k in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *whole]))
     assert lasca.read(path, overlap="longest").load_report.counts["expanded"] > 0, "half of them cut nothing"
+
+
+def test_labels_that_differ_only_in_case_or_spaces_are_told(tmp_path: Path) -> None:
+    text = "text,annotator,label\nso nice,ann,Very good\nso nice,ben,very_good\nso bad,ann,bad\nso bad,ben,bad\n"
+    (tmp_path / "x.csv").write_text(text)
+    note = "Labels that differ only in case, spaces or a stop are different ones: 'Very good' and 'very_good'."
+    assert note in lasca.read(tmp_path / "x.csv").load_report.notes

@@ -46,6 +46,22 @@ def test_columns_in_any_order_under_other_names(order: tuple[int, ...], delimite
     assert votes(span_table.read(source(name, data))) == {"ann": {"so": "O", "Ada": "B-PER", "left": "O"}}
 
 
+def test_rows_that_do_not_count_and_columns_that_say_who_are_asked_about() -> None:
+    header, row = "id,text,start,end,label,annotator", "1,Ada left,0,3,PER,ann"
+    skipped = f"{header},state\n{row},done\n1,Ada left,,,,ben,skipped\n"
+    corpus = span_table.read(source("x.csv", skipped.encode()))
+    assert votes(corpus) == {"ann": {"Ada": "B-PER", "left": "O"}}  # and ben did not say O
+    assert corpus.load_report.counts["annotations that do not count (skipped)"] == 1
+    with pytest.raises(FormatError, match="said to be rejected"):
+        span_table.read(source("x.csv", f"{header},state\n{row},rejected\n".encode()))
+    table = f"{header}\n{row}\n".replace("annotator", "source") + "1,Ada left,4,8,PER,{}\n"
+    for other in ("gpt-4", "annotator 2"):
+        with pytest.raises(FormatError, match="-r annotator=source"):
+            span_table.read(source("x.csv", table.format(other).encode()))
+    where = table.replace(",ann\n", ",blog\n").format("web")
+    assert set(span_table.read(source("x.csv", where.encode())).golds) == {"gold"}
+
+
 def test_of_two_answers_the_later_one_counts() -> None:
     header = b"id,text,start,end,label,annotator,timestamp\n"
     files = {

@@ -431,3 +431,35 @@ def test_golds_in_a_file_of_their_own(tmp_path: Path, answers: str, gold: str) -
     (tmp_path / name).rename(tmp_path / "more.csv")
     with pytest.raises(FormatError):
         read(tmp_path)
+
+
+QUESTIONS = "worker,item,question,answer,timestamp\n" + "".join(
+    f"{w},{k},{q},{a},{t}\n" for k in range(3) for w in "ab" for q, a, t in (("mood", "glad", 1), ("toxic", "no", 2))
+)
+
+
+def test_rows_about_several_questions_are_asked_about() -> None:
+    """The last by time used to win: all answers to the first question were superseded."""
+    for text in (QUESTIONS, QUESTIONS.replace(",timestamp", ",x")):
+        with pytest.raises(FormatError, match=r"each time with another question.*Keep the rows of one question"):
+            load(text)
+    one = "\n".join(line for line in QUESTIONS.splitlines() if "toxic" not in line)
+    assert load(one + "\na,0,toxic,sad,2\n").load_report.counts["superseded"] == 1
+
+
+def test_rows_of_marked_tokens_alone_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "sentence_id,token_id,token,annotator,tag\n"
+        + "".join(f"1,{k},w{k},{w},B-PER\n" for k in (0, 3, 5) for w in "ab")
+    )
+    with pytest.raises(FormatError, match="no token is O, and 3 cells are empty, or rows left out"):
+        read(path)
+
+
+def test_minus_one_and_a_question_mark_are_asked_about() -> None:
+    for sign, other in (("-1", "1"), ("?", "good")):
+        text = f"task,worker,label\na,w,{sign}\na,v,{other}\nb,w,{other}\n"
+        with pytest.raises(FormatError, match="it may be an answer, or say that there is none"):
+            load(text)
+        assert load(text, missing=sign).n_annotations == 2

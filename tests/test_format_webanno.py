@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,24 @@ def test_sentences_are_sequences_and_the_curator_is_a_gold() -> None:
     assert corpus.label_names(corpus.golds["curation"]) == [BOTH, ["O", "O"]]
     assert corpus.load_report.counts["initial documents"] == 1
     assert corpus.load_report.counts["other files"] == 1
+
+
+STATES = {"FINISHED": "O", "IN_PROGRESS": None, "INPROGRESS": None, "IGNORE": None, "NEW": None}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_was_not_done_in_a_project_is_missing(state: str) -> None:
+    done = {"name": "doc1.txt", "user": "bob", "state": state}
+    files = {"annotation/doc1.txt/ada.tsv": tsv(), "annotation/doc1.txt/bob.tsv": tsv(["_"] * 7)}
+    files |= {"curation/doc1.txt/CURATION_USER.tsv": tsv()}
+    curated = [{"name": "doc1.txt", "state": "CURATION_IN_PROGRESS"}]
+    project = {"annotation_documents": [done, {**done, "user": "ada"}], "source_documents": curated}
+    corpus = read({**files, "exportedproject12.json": json.dumps(project).encode()})
+    assert table(corpus).get("bob", {}).get("doc1.txt/1", [None])[0] == STATES[state]
+    assert ("ada" in table(corpus)) == (state not in ("NEW", "IGNORE"))  # what is in work is a vote, and is counted
+    begun = 1 + (state in ("IN_PROGRESS", "INPROGRESS"))
+    assert corpus.load_report.counts["files in work, read as they are"] == begun
+    assert set(corpus.golds) == {"curation"}
 
 
 def test_layouts_of_folders() -> None:

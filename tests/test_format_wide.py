@@ -102,10 +102,11 @@ def test_ids_alone_will_do_where_columns_are_called_as_people() -> None:
     assert list(load(data).tokens) == ["q1", "q2", "q3", "q4"]
 
 
-def test_minus_one_is_noted_and_may_be_missing() -> None:
+def test_minus_one_is_asked_about_and_may_be_missing() -> None:
     data = made(text=TEXTS, lf_a=["1", "-1", "0", "0"], lf_b=["1", "0", "-1", "0"])
-    corpus = load(data, annotators="lf_a,lf_b")
-    assert any("missing=-1" in note for note in corpus.load_report.notes)
+    with pytest.raises(FormatError, match=r"-1 stands where .*missing=-1"):
+        load(data, annotators="lf_a,lf_b")
+    assert load(data, annotators="lf_a,lf_b", missing="").n_annotations == 8
     assert load(data, annotators="lf_a,lf_b", missing="-1").n_annotations == 6
 
 
@@ -287,3 +288,35 @@ def test_how_sure_each_was_is_no_annotator() -> None:
     with pytest.raises(FormatError, match=r"rater1, rater2; rater1_conf, rater2_conf.*-r annotators=rater1,rater2"):
         load(made(text=TEXTS, **columns, **sure))
     assert list(load(made(text=TEXTS, **columns, **sure), annotators="rater1,rater2").annotators) == [*columns]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        ("text,Annotator 1,,Annotator 2,", [["text", "mood", "topic", "mood", "topic"]], "column 3 has no name"),
+        ("id,text,label,label", [], "column 4 has the name of another, 'label'"),
+        ("id,text,ann1,ann2", [["", "Total good", "12", "11"]], "it may be a total"),
+    ],
+)
+def test_lines_around_the_table_are_asked_about(header: str, rows: list[list[str]], message: str) -> None:
+    wide = header.startswith("text")
+    body = [[f"it is {k}", *["good"] * 4] if wide else [str(k), f"it is {k}", "good", "bad"] for k in range(30)]
+    lines = [*rows, *body] if wide else [*body, *rows]
+    data = "\n".join([header, *map(",".join, lines)]) + "\n"
+    with pytest.raises(FormatError, match=message):
+        load(data.encode(), annotators=() if wide else header.split(",")[2:])
+
+
+def test_columns_of_one_name_that_pandas_numbered_are_alike() -> None:
+    corpus = load(made(text=TEXTS, label=ANN, **{"label.1": BEN, "label.2": ANN}), annotators="label,label.1,label.2")
+    assert corpus.annotators == ("label", "label.1", "label.2")
+    assert not corpus.golds
+    with pytest.raises(FormatError, match=r"annotators=label,label\.1,label\.2"):
+        load(made(text=TEXTS, label=ANN, **{"label.1": BEN, "label.2": ANN}))
+
+
+@pytest.mark.parametrize("names", ["annotator_{}_id annotator_{}_label", "coder_id_{} code_{}", "worker{} vote{}"])
+def test_who_gave_each_label_stands_beside_it_whatever_it_is_called(names: str) -> None:
+    who, said = names.split()
+    columns = {who.format(1): ["a", "b"] * 2, said.format(1): ANN, who.format(2): ["b", "c"] * 2, said.format(2): ANN}
+    assert load(made(text=TEXTS, **columns)).annotators == ("a", "b", "c")

@@ -28,12 +28,41 @@ from lasca.formats.sources import (
     unwrapped,
 )
 
-__all__ = ["SCORES", "Collector", "Counts", "SourceFile", "as_label", "as_name", "as_offset", "as_score", "as_time",
-           "elsewhere", "files_of", "first", "id_of", "listed", "natural_key", "owners", "parse_json",
-           "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "text_id", "unwrapped"]  # fmt: skip
+__all__ = ["SCORES", "Collector", "Counts", "SourceFile", "annotator_in", "as_label", "as_name", "as_offset",
+           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "natural_key", "owners",
+           "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone", "text_id",
+           "undone", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file
+
+
+UNDONE = {"skipped", "skip", "cancelled", "canceled", "discarded", "discard", "ignored", "ignore", "rejected", "reject",
+          "draft", "pending", "invalid", "deleted", "aborted", "expired", "timed_out", "returned", "abandoned", "todo",
+          "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
+"""States of what somebody did not do, or of what does not count."""
+
+
+def undone(row: Mapping[str, Any]) -> str:
+    """Return why what is said in a row or an object does not count (it was skipped, it is a draft), or ""."""
+    for key, value in row.items():
+        name = re.sub("^(?:is|was)_", "", plain_name(key))
+        if name in UNDONE and str(value).lower() in ("true", "yes", "1"):
+            return name
+        if name.endswith(("status", "state")) and plain_name(str(value)) in UNDONE:
+            return plain_name(str(value))
+    return ""
+
+
+def refuse_undone(span: Mapping[str, Any], where: str) -> None:
+    """Refuse a span that is said not to count: by who marked it, or by another, who had no say in that."""
+    if why := undone(span):
+        raise FormatError(
+            f"a span is said to be {why}: it may have been taken back, or judged by another",
+            path=where,
+            got=str(dict(span)),
+            hint="Take such spans out, or, if they are votes as all others are, take out what says so",
+        )
 
 
 def pick(files: Sequence[SourceFile], suffixes: tuple[str, ...], collector: Collector) -> list[SourceFile]:
@@ -332,6 +361,12 @@ def id_of(known: object, text: str, what: str, where: str) -> str:
 def first(row: Mapping[str, Any], keys: Iterable[str], but: Sequence[object] = (None,)) -> Any:
     """Return what stands under the first of these keys that holds anything (`but` is nothing); None if none does."""
     return next((row[key] for key in keys if row.get(key) not in but), None)
+
+
+def annotator_in(row: Mapping[str, Any]) -> Any:
+    """Return who labelled a row, if what is said about it (`meta`) names an annotator; None if it does not."""
+    meta: Any = next((row[key] for key in ("meta", "metadata") if isinstance(row.get(key), dict)), {})
+    return first(meta, ("annotator", "annotator_id", "annotator_name", "annotated_by", "worker", "worker_id"))
 
 
 def listed(row: Mapping[str, Any], key: str, where: str) -> list[Any]:

@@ -18,6 +18,7 @@ from lasca.corpus import CrowdCorpus, LoadReport, free_text
 from lasca.errors import CorpusError, FormatError, LascaWarning, ParameterError, PluginError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile, files_of
+from lasca.formats.doubts import refuse_doubtful, twins
 from lasca.formats.layers import Layers
 from lasca.formats.outcome import Sheet, outcome, sheets_of
 from lasca.formats.sources import data_of
@@ -38,13 +39,15 @@ SIGNS = ("-", "_", "NA", "N/A", "n/a", "None", "none", "null", "NULL")  # of som
 OUTSIDES = ("0", "o", "OTHER", "Other", "other", "OUT", "OUTSIDE", "Outside", "outside")  # what some write for O
 BY_NAMES = ("auto", "brat", "webanno", "conll-folder", "doccano", "prodigy", "huggingface")  # see `file_names`
 SAME, ASKED = 5, 100_000  # items, each with a label of its own, that are no chance; votes up to which that is asked
+WHOLE = 200  # tokens above which one sequence is rather several
 HOLES = 3  # empty cells that are no chance
 LEAD = 0.04  # two readers closer than this are both candidates
 NEVER_AGAIN = 20  # labels above which most should stand more than once
 ODD_TAGS = (
-    re.compile(r"(?P<part>[BIESLUM])[_\u2010-\u2015].+"),
+    re.compile(r"(?P<part>[BIESLUM])[_:\u2010-\u2015].+"),
+    re.compile(r"(?P<part>[BMEW])-.+"),
     re.compile(r"(?P<part>[bieslum])[-_].+"),
-    re.compile(r".+[-_](?P<part>[BIESLUMbieslum])"),
+    re.compile(r".+[-_:](?P<part>[BIESLUMbieslum])"),
 )
 """Tags of spans as others write them: B_PER, b-per, PER-B."""
 PARTS = ("labels", "proba", "ambiguous", "candidates", "legal")  # what every writer takes: see `lasca.formats.outcome`
@@ -267,17 +270,19 @@ def _finished(
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
     note += f" {dress}" if dress else ""
     _refuse_free_text(corpus, str(source))
+    refuse_doubtful(corpus, str(source))
     told = [note, *corpus.load_report.notes]
     who = zip(corpus.annotators, corpus.kinds, corpus.votes)
     silent = ", ".join(name for name, kind, votes in who if kind == "model" and not votes)
     if silent:
         said = f"Models do not vote unless asked (voters=all; on the command line: -r voters=all): {silent}"
         told.append(excerpt(said, 300))
-    alike: dict[str, list[str]] = {}
-    for name in corpus.annotators:
-        alike.setdefault(" ".join(name.casefold().split()), []).append(repr(excerpt(name, 40)))
-    if twins := [" and ".join(names) for names in alike.values() if len(names) > 1]:
-        told.append(f"Annotators whose names differ only in case or spaces are different ones: {'; '.join(twins[:4])}.")
+    types = {label if parts_of(label) is None else label[2:] for label in corpus.labels}
+    for what, names in (("Annotators whose names", corpus.annotators), ("Labels that", sorted(types))):
+        if alike := twins(names):
+            told.append(f"{what} differ only in case, spaces or a stop are different ones: {alike}.")
+    if corpus.n_sequences == 1 and corpus.n_tokens > WHOLE:
+        told.append("All tokens are one sequence: nothing in the file divides them.")
     report = corpus.load_report
     named = LoadReport(
         report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(told)
@@ -309,14 +314,15 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
         sequences = corpus.token_sequence[tokens]
         own = np.unique(np.stack([who[: len(tokens)], sequences]), axis=1)[1]
         given, there = given + len(tokens), there + int(lengths[own].sum())
-    if there - given >= max(given, HOLES):
+    absent = corpus.load_report.counts.get("positions nobody mentions", 0)
+    if there - given >= max(given, HOLES) or absent >= HOLES:
         raise FormatError(
-            f"no token is O, and {there - given:,} cells are empty in sequences of which others are labelled: they may "
-            "say that there is nothing to mark, or that there is no label",
+            f"no token is O, and {there - given + absent:,} cells are empty, or rows left out, in sequences of which "
+            "others are labelled: they may say that there is nothing to mark, or that there is no label",
             path=excerpt(shown, 200),
             got=", ".join(corpus.labels[:4]),
-            hint="Write O where there is nothing to mark; if there is no label, say so with missing=? (on the command "
-            "line: -r 'missing=?')",
+            hint="Write a row for each token, and O where there is nothing to mark; if there is no label, say so with "
+            "missing=? (on the command line: -r 'missing=?')",
         )
 
 
@@ -500,7 +506,7 @@ def _told_odd(corpus: CrowdCorpus) -> CrowdCorpus:
     labels = [label for label in corpus.labels if label not in ("O", "o")]
     for odd in ODD_TAGS:
         parts = {match["part"].upper() for label in labels if (match := odd.fullmatch(label))}
-        if {"B", "I"} <= parts and all(map(odd.fullmatch, labels)):
+        if "B" in parts and parts & {"I", "M"} and all(map(odd.fullmatch, labels)):
             note = (
                 f"The labels look like tags of spans that are written in another way ({_few(labels)}), and are read as "
                 "labels of tokens. Write them as B-PER, I-PER and O to have spans kept whole and counted."

@@ -26,7 +26,8 @@ chunks in the last one, the parts of speech of CoNLL-U, or the one that `column`
 "xpos", …, or a key inside one, "misc:name"); `_` is O there if the column has tags and no O. Lines of CoNLL-U that are
 no tokens (3-4, 3.1) are counted.
 A language that stands before every token (PAN-X: `en:Ada`) is taken off.
-Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata.
+Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata,
+except `# annotator = …` where texts stand several times.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
 
@@ -61,6 +62,7 @@ from lasca.formats.names import (
     are_people,
     by_question,
     is_person,
+    may_count,
     plain_name,
     role_of,
     speaker,
@@ -137,6 +139,7 @@ def read(
         before = next(k for k, (role, _) in enumerate(named) if role == "token") if table.header else 0
         left_out = sum(role == "" for role, _ in named[before:])
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
+        named = _with_comments(table, named)
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
         seen: dict[tuple[str, str, int], str] = {}
         for number, block in enumerate(table.blocks):
@@ -167,6 +170,22 @@ def _by_whom(
     seen[words, name, times] = seen.setdefault((words, "", times), id)
     given = (speaker(name), name)
     return seen[words, name, times], [given if role in ROLES else (role, _) for role, _ in columns]
+
+
+def _with_comments(table: Table, columns: list[Column]) -> list[Column]:
+    """Make a column of comments that name annotators (`# annotator = ann`), if texts stand under several of them."""
+    key = next((key for key in table.blocks[0].comments if plain_name(key) in WHO), "")
+    one = sum(role in ROLES for role, _ in columns) == 1
+    if not key or not one or not all(key in block.comments for block in table.blocks):
+        return columns
+    for block in table.blocks:
+        for _, cells in block.rows:
+            cells.append(block.comments[key])
+    if not _names_annotators(table, columns.index(("token", "")), len(columns)):
+        return columns
+    for block in table.blocks:
+        del block.comments[key]
+    return [*columns, ("who", "")]
 
 
 def _without_language(table: Table, column: int, file: SourceFile, collector: Collector) -> None:
@@ -401,6 +420,14 @@ def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: 
             table.blocks[0].line,
             hint=f"Choose those of one: {columns} (on the command line: {typed(columns)})",
         )
+    if len(plain) > 1 and may_count(called, {c for b in table.blocks for k in plain for c in b.column(k)} - {"", "?"}):
+        columns = f"columns={','.join([*['_'] * token, 'token', *names[token + 1 :]])}"
+        raise file.error(
+            f"the columns {', '.join(excerpt(name, 30) for name in called)} hold numbers, or yes and no: they may be "
+            "counts or questions, and not annotators",
+            table.blocks[0].line,
+            hint=f"If they are annotators, say so: {columns} (on the command line: {typed(columns)}); _ leaves one out",
+        )
     layers = all(set(plain_name(name).split("_")) & set(LAYERS) for name in called) and not are_people(called)
     if len(plain) > 1 and layers and overlapping(table, plain):  # else it is asked elsewhere
         raise file.error(
@@ -490,7 +517,7 @@ def _like_csv(table: Table, rows: list[list[str]]) -> float:
     """Say how much a CSV file looks like a row per token: a header that names the tokens, or tags behind words."""
     if table.header is None:
         tags = detect({cells[-1] for cells in rows} - {"?", ""})
-        first = {cells[0] for cells in rows}
+        first = {cells[0] for cells in rows} - {"?", ""}
         return 0.75 if tags not in (None, "IO") and detect(first) is None else 0.0
     names = {plain_name(name) for name in table.header}
     token = _token_column(table.header)
@@ -512,7 +539,8 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
         labels = first
     if any(cells[0].startswith(("{", "[")) for cells in rows[:3]):
         return 0.1
-    tags = detect(labels) is not None
+    tags = any(detect({cells[k] for cells in rows} - {"?", ""}) is not None for k in range(1, table.n_columns))
+    tags |= detect(labels) is not None
     named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN
     named |= len(table.blocks) > 1 and numbered(table)
     if not tags and 2 * len(labels) > len(rows) and not named:

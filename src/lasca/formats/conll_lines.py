@@ -361,7 +361,10 @@ def layout_of(
             got=" ".join(table.blocks[0].rows[0][1]),
             hint="Name the columns: columns=_,token,gold:ner (on the command line: -r columns=_,token,gold:ner), or "
             "annotator,token,label if they are annotators"
-            + ("; if it is a table, give it a header such as item,worker,label" if _is_bare(table) else ""),
+            + ("; if it is a table, give it a header such as item,worker,label" if _is_bare(table) else "")
+            if table.n_columns == 3
+            else "Write a first line that names the columns, for example sentence_id, token_id, token and the names of "
+            "the annotators (gold for a gold, _ for what is neither): rows are then put together by sentence_id",
         )
     if len(rest) == 1 and not ids:
         if table.header is None and _tagged(_labels(table, 0)) and not _tagged(_labels(table, 1)):

@@ -34,6 +34,7 @@ from lasca.estimator import check_choice
 from lasca.formats.base import (
     Collector,
     SourceFile,
+    annotator_in,
     as_label,
     as_name,
     first,
@@ -165,6 +166,7 @@ class _Lines:
     def _who(self, row: dict[str, Any], where: str) -> tuple[str, str]:
         """Return name and role of whoever speaks in a line: its user, its model, or whom the file is called by."""
         user = first(row, USER)
+        user = annotator_in(row) if user is None else user
         if user is None and isinstance(row.get("model"), str) and speaker(row["model"]) == "model":
             user = row["model"]
         if user is None:

@@ -37,9 +37,9 @@ from typing import Any, Unpack
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt, typed
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, parse_json_items, pick
+from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict
-from lasca.formats.label_studio_task import Tally, Task, is_minimal, kind_of
+from lasca.formats.label_studio_task import ONLY_FILES, OWN, Tally, Task, control_of, is_minimal, kind_of
 from lasca.formats.sources import loads
 from lasca.formats.tabular import csv_rows, is_table
 from lasca.formats.texts import Said, Spans, TextPool
@@ -97,14 +97,19 @@ def read(
         file.shown: [(n, _turned(t)) for n, t in (_table_rows(file) if is_table(file) else parse_json_items(file))]
         for file in pick(_suffixed(files), SUFFIXES, pool.collector)
     }
-    export.pages = any(_on_page(task) for given in tasks.values() for _, task in given)
+    results = [r for given in tasks.values() for _, task in given for r in _results(task)]
+    export.pages = any(_on_page(result) for result in results)
+    export.objects = {str(result.get("to_name")) for result in results}
+    export.timed = {control_of(r) for r in results if kind_of(r) == "labels of sounds"}
     export.nameless = annotator == "name"
-    export.choices = _choices(task for given in tasks.values() for _, task in given)
-    said = {
-        shown: [s for line, t in own for s in Task(export, f"{shown}:{line}", t).given()]
-        for shown, own in tasks.items()
-    }
-    said = _named(said, annotator, pool.collector)
+    export.choices = {key for given in tasks.values() for key in _choices(task for _, task in given)}
+    rows = [(shown, f"{shown}:{line}", task) for shown, own in tasks.items() for line, task in own]
+    silent = [not any(kind_of(result) == "span" for result in _results(task)) for _, _, task in rows]
+    made = {k: Task(export, *rows[k][1:]) for k in sorted(range(len(rows)), key=silent.__getitem__)}
+    said: dict[str, list[Said]] = {shown: [] for shown in tasks}
+    for k, (shown, _, _) in enumerate(rows):
+        said[shown] += made[k].given()
+    said = _named(said, annotator, owners(files), pool.collector)
     export.check(any(tasks.values()), [s for given in said.values() for s in given if isinstance(s, Verdict)])
     found = pool.documents(said, "control", control, export.n_spans)
     return pool.corpus() if found is None else found
@@ -161,6 +166,7 @@ class _Export(Tally):
             found.append(f"labels of whole documents: {n_labels:,}")
         if self.n_given or not self.n_texts:
             hint = "LASCA reads spans of text (labels, hypertextlabels, paragraphlabels) and labels of whole documents"
+            hint = ONLY_FILES if "labels of files" in self.others else hint
             if n_labels:
                 hint = "To read the labels of whole documents set unit=document (on the command line: -r unit=document)"
             nothing = f"{self.n_given:,} annotations and predictions without any result"
@@ -178,20 +184,31 @@ class _Export(Tally):
         self.collector.note("Nobody labelled anything here: these are texts without annotations.")
 
 
-def _on_page(task: dict[str, Any]) -> bool:
-    """Say whether any span of a task is given by a path into the markup of a page."""
-    entries = [e for key in GIVEN if isinstance(task.get(key), list) for e in task[key] if isinstance(e, dict)]
-    results = [r for e in entries if isinstance(e.get("result"), list) for r in e["result"] if isinstance(r, dict)]
-    starts = [r["value"].get("start") for r in results if isinstance(r.get("value"), dict)]
-    return any(isinstance(start, str) and start.startswith("/") for start in starts)
+def _results(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield all results of a task."""
+    for entry in (e for key in GIVEN if isinstance(task.get(key), list) for e in task[key] if isinstance(e, dict)):
+        if isinstance(entry.get("result"), list):
+            yield from (result for result in entry["result"] if isinstance(result, dict))
+
+
+def _on_page(result: dict[str, Any]) -> bool:
+    """Say whether a span is given by a path into the markup of a page."""
+    start = result["value"].get("start") if isinstance(result.get("value"), dict) else None
+    return isinstance(start, str) and start.startswith("/")
 
 
 def _choices(tasks: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the keys of JSON-MIN rows that hold choices: one alone is written plainly, several as {"choices": […]}."""
+    """Return the keys of a file's JSON-MIN rows that hold choices: what differs between the rows of a task is one.
+
+    One choice is written plainly, several as {"choices": […]}.
+    """
     found = set[str]()
-    for task in tasks:
-        for key, value in task.items() if is_minimal(task) else ():
-            if isinstance(value, dict) and kind_of({"value": value}) == "document":
+    known: dict[tuple[str, str], object] = {}
+    for task in filter(is_minimal, tasks):
+        for key, value in task.items():
+            chosen = isinstance(value, dict) and kind_of({"value": value}) == "document"
+            plain = isinstance(value, str | int) and key not in OWN and task.get("id") is not None
+            if chosen or (plain and known.setdefault((str(task["id"]), key), value) != value):
                 found.add(key)
     return found
 
@@ -213,7 +230,9 @@ def _table_rows(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
         yield line, row
 
 
-def _named(said: dict[str, list[Said]], annotator: str, collector: Collector) -> dict[str, list[Said]]:
+def _named(
+    said: dict[str, list[Said]], annotator: str, files: dict[str, tuple[str, str]], collector: Collector
+) -> dict[str, list[Said]]:
     """Name people across files, as they are or by file; the same number in several files is asked about."""
     people: dict[str, set[str]] = {}
     texts: dict[str, set[str]] = {}
@@ -237,7 +256,7 @@ def _named(said: dict[str, list[Said]], annotator: str, collector: Collector) ->
         return said
     named = {}
     for shown, given in said.items():
-        stem = PurePosixPath(shown.replace("\\", "/").split("!")[-1]).stem.strip() or "unknown"
+        stem, _ = files[shown]
         names = {name: stem if len(people[shown]) < 2 else f"{stem}/{name}" for name in people[shown]}
         named[shown] = [replace(s, name=names[s.name]) if s.role == "annotator" and s.name else s for s in given]
     return named

@@ -19,13 +19,14 @@ from lasca.formats.base import Collector, as_name, as_offset, as_score, as_time,
 from lasca.formats.documents import Verdict
 from lasca.formats.texts import Answer, Mark, Said
 
-__all__ = ["Tally", "Task", "is_minimal", "kind_of"]
+__all__ = ["ONLY_FILES", "OWN", "Tally", "Task", "control_of", "is_minimal", "kind_of"]
 
 OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")  # of a JSON-MIN row
 GOLD = "gold:"
 SHORT = 60  # characters of a value that may be a choice
 TEXT_KEYS = ("labels", "hypertextlabels", "paragraphlabels")
 DOCUMENT_KEYS = ("choices", "taxonomy", "rating", "selected")
+ONLY_FILES = "The tasks only refer to files: put the text itself into their data"
 TIMED = ("timeserieslabels", "videorectangle", "timelinelabels")
 REFERENCE = re.compile(r"(?:[a-z][a-z0-9+.-]*://|/data/|data:[a-z]+/)\S+|\S+\.(?:jpe?g|png|gif|bmp|webp|svg|tiff?|pdf|"
                        r"wav|mp3|ogg|flac|m4a|mp4|avi|webm|mov|csv)", re.IGNORECASE)  # fmt: skip
@@ -53,6 +54,12 @@ class Tally:
     """Whether offsets count the text of pages (HyperText): so do those of tasks in which nobody marked anything."""
     nameless: bool = False
     """Whether annotations that do not say whose they are may be one person's, of which the last counts."""
+    timed: set[tuple[object, object]] = field(default_factory=set)
+    """Controls, with what they are about, of which some place is a fraction: they mark seconds of sounds."""
+    objects: set[object] = field(default_factory=set)
+    """What results are about, by name: often the key of the text."""
+    keys: set[str] = field(default_factory=set)
+    """Under which keys the texts with spans were found so far, where tasks have several texts."""
     markup: str = ""
     without_text: str = ""
 
@@ -79,14 +86,27 @@ class Task:
         self.results = [r for _, e in self.entries if isinstance(e, dict) for r in listed(e, "result", self.where)]
         if self.minimal:
             self.results = list(self._minimal_results())
-        self.spans = [r["value"] for r in self.results if kind_of(r) == "span" and self._wanted(r)]
+        self.marked = [r for r in self.results if self._kind(r) == "span" and self._wanted(r)]
+        self.spans = [r["value"] for r in self.marked]
         self.starts: list[int] | None = None  # where each paragraph of a dialogue begins
         self.key, self.text = self._text()
         self._refuse_other_texts()
         self.id = self.id or text_id(self.text)
 
     def _wanted(self, result: dict[str, Any]) -> bool:
-        return self.tally.control is None or result.get("from_name") == self.tally.control
+        """Say whether a result is of the control, and about the text, that is asked for."""
+        key, of = self.tally.text_key, result.get("to_name")
+        other = key in self.tally.objects and of != key
+        return not other and self.tally.control in (None, result.get("from_name"))
+
+    def _kind(self, result: object) -> str:
+        """Return what a result is (see `kind_of`); what is about a part of the task that is no text is no span."""
+        kind = kind_of(result)
+        if kind != "span" or not isinstance(result, dict):
+            return kind
+        of = result.get("to_name")
+        other = isinstance(of, str) and of in self.data and not self._is_text(of)
+        return "labels of files" if other else "labels of sounds" if control_of(result) in self.tally.timed else kind
 
     # --- the text ---------------------------------------------------------------------------------------------
 
@@ -135,14 +155,13 @@ class Task:
             return named
         own = {*OWN, *filter(self._is_choice, self.data)} if self.minimal else ()
         found = [key for key in self.data if self._is_text(key) and key not in own]
-        if "text" in found:
-            fit = [key for key in found if self.tally.control is not None and self._quotes_fit(self.data[key])]
-            return fit[0] if len(fit) == 1 else "text"
-        sources = {r.get("source") for r in self.results if isinstance(r, dict) and kind_of(r) in ("span", "document")}
-        hinted = [key for key in found if f"${key}" in sources]
-        found = hinted if len(hinted) == 1 else found
-        if len(found) > 1 and self.spans:
-            found = [key for key in found if self._quotes_fit(self.data[key])] or found
+        if not found and self.spans and any(isinstance(v, str) and is_reference(v) for v in self.data.values()):
+            shown = ", ".join(f"{key}: {excerpt(value, 60)}" for key, value in self.data.items() if key not in OWN)
+            what = "there are spans in this task, and not the text they stand in"
+            raise FormatError(what, path=self.where, got=shown, hint=ONLY_FILES)
+        found = self._meant(found)
+        if "text" in found and len(found) > 1:
+            found = ["text"]
         if self.minimal and len(found) == 1 and self.spans and not self._quotes_fit(self.data[found[0]]):
             found = []
         if len(found) == 1:
@@ -158,11 +177,32 @@ class Task:
             hint=f"Name its key: text=… (on the command line: {typed(f'text={longest}')})",
         )
 
+    def _meant(self, found: list[str]) -> list[str]:
+        """Return those of several texts that results name, in which all quotes stand, or that other tasks are about."""
+        if len(found) < 2:
+            return found
+        asked = [*self.marked, *(r for r in self.results if kind_of(r) == "document")]
+        sources = {r.get("source") for r in asked}
+        hinted = [key for key in found if f"${key}" in sources]
+        if len(hinted) == 1:
+            return hinted
+        if not self.spans:
+            return [key for key in found if key in self.tally.keys] or found
+        fit = [key for key in found if self._quotes_fit(self.data[key])]
+        fit = [key for key in fit if self._quotes_fit(self.data[key], there=True)] or fit or found
+        called = [key for key in fit if key in {r.get("to_name") for r in self.marked}]
+        fit = called if len(called) == 1 else fit
+        self.tally.keys |= {"text" if "text" in fit else key for key in fit}
+        return fit
+
     def _refuse_other_texts(self) -> None:
         """Refuse spans of several texts of one task: those of the others do not stand in this one."""
-        spans = [r for r in self.results if kind_of(r) == "span" and self._wanted(r)]
-        of = {str(r["to_name"]): str(r.get("from_name")) for r in reversed(spans) if r.get("to_name") is not None}
-        if len(of) < 2 or sum(map(self._is_text, self.data)) < 2 or self._quotes_fit(self.text, all_quoted=True):
+        of = {str(r["to_name"]): str(r.get("from_name")) for r in reversed(self.marked) if r.get("to_name") is not None}
+        plain = self.starts is None and self.text == self.data.get(self.key)
+        all_quoted = all(isinstance(span.get("text"), str) for span in self.spans)
+        if len(of) < 2 or sum(map(self._is_text, self.data)) < 2:
+            return
+        if all_quoted and self._quotes_fit(self.text, there=plain):
             return
         shown = "; ".join(
             f"{excerpt(name, 40)}: control {excerpt(control, 40)}" for name, control in sorted(of.items())
@@ -185,10 +225,18 @@ class Task:
             return bool(value.strip()) and not is_reference(value)
         return not self.minimal and paragraphs_of(value) is not None
 
-    def _quotes_fit(self, text: object, *, all_quoted: bool = False) -> bool:
-        if not isinstance(text, str) or (all_quoted and not all(isinstance(s.get("text"), str) for s in self.spans)):
+    def _quotes_fit(self, text: object, *, there: bool = False) -> bool:
+        """Say whether all quotes stand somewhere in a text, or just where their offsets say (`there`)."""
+        if not isinstance(text, str):
             return False
-        return all(span["text"] in text for span in self.spans if isinstance(span.get("text"), str))
+        quoted = [span for span in self.spans if isinstance(span.get("text"), str)]
+        if there and all(isinstance(span["start"], int) and isinstance(span["end"], int) for span in quoted):
+            utf16 = text.encode("utf-16-le", "surrogatepass")
+            parts = [(span["start"], span["end"], span["text"]) for span in quoted]
+            return all(align.same_words(text[a:b], words) for a, b, words in parts) or all(
+                utf16[2 * a : 2 * b] == words.encode("utf-16-le", "surrogatepass") for a, b, words in parts
+            )
+        return all(span["text"] in text for span in quoted)
 
     # --- what was said ----------------------------------------------------------------------------------------
 
@@ -270,7 +318,7 @@ class Task:
         verdicts: dict[str, list[str]] = {}
         scores: dict[str, float | None] = {}
         for result in results:
-            kind = kind_of(result)
+            kind = self._kind(result)
             if kind == "span":
                 marks += self._marks(result, where)
             elif kind == "document":
@@ -291,7 +339,7 @@ class Task:
         """Yield the spans of one result, one for each of its labels."""
         value = result["value"]
         if not self._wanted(result):
-            self.collector.count("results of other controls", 1, where)
+            self.collector.count("results of other controls or texts", 1, where)
             return
         kind = result.get("type")
         labels = value.get(kind) if isinstance(kind, str) and kind in value else None
@@ -355,6 +403,11 @@ def _annotator(value: object, where: str) -> str:
     if isinstance(value, dict):
         value = first(value, ("email", "username", "id"), (None, ""))
     return "unknown" if value is None else as_name(value, "completed_by", where)
+
+
+def control_of(result: dict[str, Any]) -> tuple[object, object]:
+    """Return which control made a result, and what it is about."""
+    return str(result.get("from_name")), str(result.get("to_name"))
 
 
 def _controls(results: list[Any]) -> dict[str, str]:

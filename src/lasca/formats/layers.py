@@ -21,7 +21,13 @@ from lasca.formats.outcome import merged, outcome, sheets_of
 
 __all__ = ["Layers", "refuse_layers"]
 
-BY_FILES = ("conll-folder", "brat", "doccano", "spacy")  # formats in which annotators are called by files or folders
+BY_FILES = (
+    "conll-folder",
+    "brat",
+    "doccano",
+    "prodigy",
+    "spacy",
+)  # formats in which annotators are called by files or folders
 ENOUGH = 8  # tokens that somebody marked
 
 

@@ -82,7 +82,8 @@ def _metadata(given: object) -> dict[str, str]:
 def _owners(entry: dict[str, Any], where: str, collector: Collector) -> list[str]:
     """Return who made a span or gave a label; somebody whose name is not there is "unknown"."""
     collector.count("judged by a reviewer", int(entry.get("reviewed") is True), where)
-    return _people(_objects(entry, "annotated_by", where), where) or ["unknown"]
+    own = [entry] if first(entry, ("annotator", "annotator_id"), (None, "")) is not None else []
+    return _people(_objects(entry, "annotated_by", where) or own, where) or ["unknown"]
 
 
 def _people(entries: list[dict[str, Any]], where: str) -> list[str]:

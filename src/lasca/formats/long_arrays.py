@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lasca.corpus import CrowdCorpus, SoftVotes
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Counts, natural_key
-from lasca.formats.names import mere_experts, speaker
+from lasca.formats.names import NAMES, mere_experts, plain_name, speaker
 from lasca.formats.tabular import NAN, as_strings, ask_missing, no_labels
 
 __all__ = ["Arrays"]
@@ -22,6 +22,7 @@ __all__ = ["Arrays"]
 Codes = npt.NDArray[np.int64]
 MakeError = Callable[..., FormatError]
 ROLES = ("annotator", "model", "gold")
+FEW = 30  # questions that may be asked of one token
 SUM = 1e-3  # how far the probabilities of one token may be from 1: rounded numbers
 
 
@@ -211,6 +212,14 @@ class Arrays(Counts):
         if not same.any():
             return rows
         following = np.append(order[1:], order[-1:])
+        apart = self._apart(order[same], following[same])
+        if apart and ("time" not in self.names or 2 * same.sum() >= len(order)):
+            raise self.error(
+                f"annotator {excerpt(who.at(int(order[same][0])))!r} labelled this token several times, each time with "
+                f"another {apart}",
+                int(following[same][0]),
+                hint=f"Keep the rows of one {apart}; if it is a part of what is labelled, make it a part of the ids",
+            )
         differs = same & (said.codes[order] != said.codes[following])
         clash = differs & (time[order] == time[following])
         if clash.any():
@@ -225,6 +234,17 @@ class Arrays(Counts):
         self.count("superseded", int(differs.sum()))
         self.count("repeated", int((same & ~differs).sum()))
         return order[~same]
+
+    def _apart(self, first: Codes, second: Codes) -> str:
+        """Return the column of few values that tells rows apart about the same token: a question, or an aspect."""
+        for name in self.table.column_names:
+            known = name in self.names.values() or plain_name(name) in NAMES["time"]
+            if known or pa.types.is_nested(self.table.column(name).type):
+                continue
+            column = _Column(self.table, name)
+            if len(column.values) <= FEW and (column.codes[first] != column.codes[second]).all():
+                return str(name)
+        return ""
 
     def _sure(self, rows: Codes, certain: bool) -> npt.NDArray[np.float64] | None:
         """Return the probability of every row; None if there is no such column, or it is only about single labels."""

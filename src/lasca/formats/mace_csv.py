@@ -27,7 +27,17 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name, role_of
-from lasca.formats.tabular import HOLDS_ROWS, NAN, QUOTES, ask_missing, holds_rows, looks_delimited, no_labels
+from lasca.formats.tabular import (
+    HOLDS_ROWS,
+    NAN,
+    QUOTED,
+    QUOTES,
+    ask_missing,
+    delimiter_of,
+    holds_rows,
+    looks_delimited,
+    no_labels,
+)
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -39,7 +49,7 @@ def read(
     files: Sequence[SourceFile],
     *,
     header: bool | str = "auto",
-    delimiter: str = ",",
+    delimiter: str = "auto",
     items: bool = False,
     missing: str | None = None,
 ) -> CrowdCorpus:
@@ -51,8 +61,8 @@ def read(
         raise ParameterError("items", items, "True or False")
     if header not in (True, False, "auto"):
         raise ParameterError("header", header, "True, False or 'auto'")
-    if len(str(delimiter)) != 1 or delimiter in '"\r\n':
-        raise ParameterError("delimiter", delimiter, "one character, such as ',' or a tab")
+    if delimiter != "auto" and (len(str(delimiter)) != 1 or delimiter in '"\r\n'):
+        raise ParameterError("delimiter", delimiter, "'auto', or one character, such as ',' or a tab")
     collector = Collector(files, NAME)
     for file in sorted(files, key=lambda file: natural_key(file.name)):
         rows = _rows(file, delimiter)
@@ -87,7 +97,10 @@ def read(
 
 def _rows(file: SourceFile, delimiter: str) -> list[Row]:
     """Return the line and the cells of every row; a blank line has no cells."""
-    reader = csv.reader(io.StringIO(file.text(), newline=""), delimiter=delimiter, strict=True)
+    text = file.text()
+    if delimiter == "auto":
+        delimiter = delimiter_of(text.lstrip("\r\n").split("\n", 1)[0])
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
     broken: list[tuple[int, int, str]] = []  # cells with a line break: line, column, cell
     line = 1
@@ -108,7 +121,9 @@ def _rows(file: SourceFile, delimiter: str) -> list[Row]:
                 f"this row has {len(cells)} cells where the first one has {width}",
                 number,
                 got=delimiter.join(cells),
-                hint="An empty cell is a missing label; every annotator needs a cell in every row",
+                hint="An empty cell is a missing label; every annotator needs a cell in every row"
+                if len(cells) < width
+                else QUOTED,
             )
     return rows
 
@@ -165,13 +180,14 @@ def sniff(files: Sequence[SourceFile]) -> float:
     if not looks_delimited(files[0]):
         return 0.0
     try:
-        rows = [cells for _, cells in _rows(files[0].beginning(), ",") if cells]
+        rows = [cells for _, cells in _rows(files[0].beginning(), "auto") if cells]
     except FormatError:
         return 0.0
     header = {plain_name(cell) for cell in rows[0]} if rows else set()
     if header & {*NAMES["annotator"], *NAMES["label"], *NAMES["sequence"], "text"}:
         return 0.0  # a long table, or one about texts, whose columns are not annotators
-    if rows and rows[0][0].lower() in TOKEN_NAMES:
+    named = bool(rows) and rows[0][0].lower() in TOKEN_NAMES  # rather the format conll, which asks more
+    if named:
         rows = [row[1:] for row in rows[1:]]
     cells = [cell for row in rows for cell in row if cell]
     if len(rows) < 2 or len(rows[0]) < 2 or not cells:
@@ -184,4 +200,4 @@ def sniff(files: Sequence[SourceFile]) -> float:
         own for k, own in enumerate(columns) if own and own.isdisjoint(set().union(*columns[:k], *columns[k + 1 :]))
     ]
     few = len(set(cells)) <= max(6, len(cells) // 4)
-    return 0.0 if alone else 0.7 if few else 0.2  # a column that shares no label is no annotator's
+    return 0.0 if alone else 0.7 - 0.15 * named if few else 0.2  # a column that shares no label is no annotator's

@@ -6,12 +6,12 @@ Names are compared without case, and with blanks, hyphens and points as undersco
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
 __all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "by_question", "has_places", "is_person", "mere_experts", "named", "plain_name", "role_of", "signed",
-           "speaker"]  # fmt: skip
+           "by_question", "has_places", "is_person", "may_count", "mere_experts", "named", "plain_name", "role_of",
+           "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -39,8 +39,12 @@ END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position",
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""
 QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface")
-SAID = (*NAMES["label"], "score", "vote", "judgment", "judgement", "choice")
-_NUMBERED = re.compile(r"(?P<stem>.*[^\W\d_])[\s_.:-]*(?P<end>\d+|(?<=[\s_.:-])[A-Za-z])")
+SAID = (*NAMES["label"], "score", "vote", "judgment", "judgement", "choice", "code")
+_NUMBERED = re.compile(
+    r"(?P<stem>.*?[^\W\d_])[\s_.:-]*(?P<end>\d+|(?<=[\s_.:-])[A-Za-z])(?P<rest>(?:[\s_.:-]+[^\W\d_]+)*)"
+)
+YES_NO = {"yes", "no", "true", "false", "y", "n"}
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _PERSON = re.compile(
     r"(?:^|[^a-z])(?:ann?|annot|annotat\w*|raters?|coders?|workers?|judges?|label+ers?|users?|experts?|reviewers?|"
     r"taggers?|students?|persons?|evaluators?)(?:[^a-z]|$)",
@@ -70,7 +74,7 @@ _DECIDED = re.compile(
 
 def plain_name(name: str) -> str:
     """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points."""
-    return re.sub(r"[\s.-]+", "_", name.strip().lstrip("!").lower())
+    return re.sub(r"[\s.-]+", "_", (name.strip().lstrip("!#") or name).lower())
 
 
 def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
@@ -96,6 +100,12 @@ def are_people(names: Sequence[str]) -> bool:
     return any(map(is_person, names)) or (len(stems) == 1 and len(names) > 1 and "" not in stems)
 
 
+def may_count(names: Sequence[str], labels: Iterable[str]) -> bool:
+    """Say whether columns may be questions (yes and no) or counts, rather than what people said."""
+    plain = all(label.lower() in YES_NO or _NUMBER.fullmatch(label) for label in labels)
+    return plain and not all(map(is_person, names))
+
+
 def by_question(names: Sequence[str]) -> list[list[str]]:
     """Return the names of each question, if all people answered several: rater1_toxic, rater1_rude, or rater1_conf."""
     parts = {name: re.split(r"[\s_.:-]+", name.strip().lower()) for name in names}
@@ -118,12 +128,15 @@ def signed(names: Sequence[str]) -> dict[str, str]:
     stems: dict[str, dict[str, str]] = {}
     for name in names:
         if (found := _NUMBERED.fullmatch(name.strip())) is not None:
-            stems.setdefault(plain_name(found["stem"]), {})[found["end"]] = name
+            stems.setdefault(plain_name(found["stem"] + found["rest"]), {})[found["end"]] = name
     pairs = [
         {own[end]: who[end] for end in own}
         for stem, own in stems.items()
         for other, who in stems.items()
-        if stem in SAID and other in NAMES["annotator"] and own.keys() == who.keys() and len(own) > 1
+        if {stem, stem.split("_")[-1]} & {*SAID}
+        and other in NAMES["annotator"]
+        and own.keys() == who.keys()
+        and len(own) > 1
     ]
     return pairs[0] if len(pairs) == 1 else {}
 

@@ -31,11 +31,13 @@ from lasca.errors import FormatError
 from lasca.formats.base import (
     Collector,
     SourceFile,
+    annotator_in,
     as_label,
     as_name,
     as_offset,
     as_score,
     as_time,
+    first,
     id_of,
     listed,
     owners,
@@ -124,7 +126,7 @@ def _refuse_single(file: SourceFile, lines: Sequence[dict[str, Any]]) -> None:
     spans = [span for row in rows for span in row["spans"] if isinstance(span, dict)]
     judged = any("answer" in span for span in spans)
     manual = any("token_start" in span for span in spans) or any("_view_id" in row or "versions" in row for row in rows)
-    asked = any(row.get("answer") == "reject" for row in rows) and any("score" in span for span in spans)
+    asked = all("answer" in row for row in rows) and all({"score", "pattern"} & set(span) for span in spans)
     if judged or (rows and len(spans) == len(rows) and asked and not manual):
         what = "the answers are about single spans, and say nothing about the rest of the text"
         raise file.error(what, 1, got=spans[0], hint=WHOLE)
@@ -163,7 +165,7 @@ class _Lines:
             found = ", ".join(key for key in ("image", "html", "audio", "video", "options") if key in row)
             raise FormatError("every line must have a string 'text'", path=where, got=found or repr(text))
         id = id_of(row.get("_input_hash"), text, "_input_hash", where)
-        tokens = None if row.get("tokens") is None else [_token(t, where) for t in listed(row, "tokens", where)]
+        tokens = [_token(token, where) for token in listed(row, "tokens", where)] or None
         answer = row.get("answer", "accept")
         time = as_time(row.get("_timestamp"))
         metadata = (
@@ -224,10 +226,11 @@ def _sessions(said: Sequence[Said], shown: str, owner: str, collector: Collector
 
 def _annotator(row: dict[str, Any], owner: tuple[str, str], where: str) -> tuple[str, str]:
     """Return name and role of who speaks in a line: a session, a model that is named, or whom the file is called by."""
-    for key in ("_annotator_id", "_session_id"):
-        if row.get(key) is not None:
-            name = as_name(row[key], key, where)
-            return name, _role(name)
+    named = first(row, ("_annotator_id", "_session_id"))
+    named = annotator_in(row) if named is None else named
+    if named is not None:
+        name = as_name(named, "the annotator", where)
+        return name, _role(name)
     machine = row.get("model")
     return (machine, "model") if isinstance(machine, str) and speaker(machine) == "model" else owner
 

@@ -39,6 +39,8 @@ from lasca.formats.base import (
     parse_json_items,
     pick,
     refuse_authors,
+    refuse_undone,
+    undone,
 )
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
@@ -72,8 +74,10 @@ WRITTEN = (
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
 OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
-          "data", "answer")  # fmt: skip
+          "data", "answer", "annotation_id")  # fmt: skip
 REMARKS = ("comment", "comments", "note", "notes", "explanation", "rationale", "confidence", "lead_time", "duration")
+NUMBERS = "spans over tokens: it is not clear whether they count tokens or characters"
+RATHER = "Give a tag for every token, or places by the characters of the text"
 ENOUGH = 4  # spans of which no two stand at one place, so that nobody spoke of what others did
 Voice = tuple[str, str, Any]  # role, name, what was said
 
@@ -92,9 +96,12 @@ def sniff(files: Sequence[SourceFile]) -> float:
         found = [_voices(row, "") for row in rows]
     except FormatError:
         return 0.6  # reading says what is wrong
-    if 2 * sum(bool(voices) for voices in found) <= len(rows):
+    said = [[row[key] for key in SAID if key in row and key not in CROWD] for row in rows]
+    empty = [bool(own) and not any(own) for own in said]  # nobody labelled these
+    if 2 * sum(bool(voices) for voices in found) <= len(rows) - sum(empty):
         return 0.0
-    return 0.97 if any(_listed(row.get(key)) for row in rows for key in CROWD) else 0.84
+    spans = any(said and _are_spans(said) for voices in found for _, _, said in voices)
+    return 0.97 if spans or any(_listed(row.get(key)) for row in rows for key in CROWD) else 0.84
 
 
 def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
@@ -135,6 +142,7 @@ class _Records:
         if "label_annotations" in row:
             yield from self._potato(row, id, whole, where, PurePosixPath(file.name).parent.name or "annotator")
             return
+        row = self._done(row, where)
         voices, used = _voices(row, where), _used(row)
         metadata = self._metadata(row, used, where)
         if not voices:
@@ -150,15 +158,30 @@ class _Records:
                 self._tagged(id, tokens, value, role, name, metadata, where)
             elif isinstance(value, list) and all(isinstance(entry, list | dict) for entry in value):
                 if tokens is not None and text is None:
-                    what = "spans over tokens: it is not clear whether they count tokens or characters"
-                    raise FormatError(what, path=where, got=repr(value), hint="Give a tag for every token, or the text")
-                yield Answer(id, whole, where, name, self._marks(value, whole, where), role, metadata=metadata)
+                    raise FormatError(NUMBERS, path=where, got=repr(value), hint=RATHER)
+                marks = self._marks(value, whole, where)
+                _refuse_numbers(marks, tokens or (), whole, where)
+                yield Answer(id, whole, where, name, marks, role, metadata=metadata)
             elif value is not None:
                 for asked, said in value.items() if isinstance(value, dict) else [("", value)]:
                     labels = said if isinstance(said, list) else [said]
                     given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
                     yield Verdict(id, whole, where, name, given, asked, role, None, metadata)
                 yield Answer(id, whole, where, metadata=metadata)
+
+    def _done(self, row: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return a record without annotations that were skipped, or do not count for another reason."""
+        kept = dict(row)
+        if undone(row) and any(plain_name(key) in WHO for key in row):
+            kept = {key: value for key, value in row.items() if plain_name(key) not in SAID}
+            self.collector.count(f"annotations that do not count ({undone(row)})", 1, where)
+        for key, value in kept.items():
+            if key in SAID and isinstance(value, list):
+                gone = [e for e in value if isinstance(e, dict) and undone(e) and _of_object(e, where) is not None]
+                kept[key] = [entry for entry in value if entry not in gone]
+                for entry in gone:
+                    self.collector.count(f"annotations that do not count ({undone(entry)})", 1, where)
+        return kept
 
     def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:
         """Return spans by their places; those that are quotes only are looked for in the text."""
@@ -212,6 +235,14 @@ class _Records:
         return {key: value for key, value in found.items() if key not in ("document", "text")}
 
 
+def _refuse_numbers(marks: Sequence[Mark], tokens: Sequence[str], text: str, where: str) -> None:
+    """Refuse spans that may as well count the tokens of a record, and as characters would cut them."""
+    edges = {edge for span in align.locate(tokens, text) or () for edge in span}
+    cut = [mark for mark in marks if edges and mark.quoted is None and {mark.start, mark.end} - edges]
+    if cut and all(mark.end <= len(tokens) for mark in marks):
+        raise FormatError(NUMBERS, path=where, got=f"{cut[0].label} {cut[0].start}-{cut[0].end}", hint=RATHER)
+
+
 def _text(row: Mapping[str, Any]) -> str | None:
     plain = {plain_name(key): value for key, value in row.items()}
     text = next((plain[key] for key in TEXT if plain.get(key)), None)
@@ -262,13 +293,15 @@ def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
     for key in (key for key in SAID if key in row):
         value = row[key]
         if isinstance(value, dict):
-            value = _unwrapped(value)
+            value = _unwrapped({who: one for who, one in value.items() if one is not None})
         if isinstance(value, dict) and value and _by_annotator(value, names, _text(row), tokens):
             return [(role_of(who), as_name(who, "an annotator", where), said) for who, said in value.items()]
+        if value == [] and names is not None and key in ("annotations", "entities", "spans"):
+            return _by_author([], [], names)
         if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
             authors = [_authors(entry, where) for entry in value]
             if all(authors):
-                return _by_author(value, authors)
+                return _by_author(value, authors, names or [])
             found = [_of_object(entry, where) for entry in value]
             if all(voice is not None for voice in found):
                 return [voice for voice in found if voice is not None]
@@ -403,8 +436,8 @@ def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
     return [as_name(name, "an annotator", where) for name in names if name is not None]
 
 
-def _by_author(spans: list[Any], authors: list[list[str]]) -> list[Voice]:
-    names = sorted({name for own in authors for name in own})
+def _by_author(spans: list[Any], authors: list[list[str]], seen: list[Any]) -> list[Voice]:
+    names = sorted({str(name) for own in (*authors, seen) for name in own})  # who has seen it and marked nothing, too
     return [(speaker(n), n, [span for span, own in zip(spans, authors) if n in own]) for n in names]
 
 
@@ -450,11 +483,15 @@ def _mark(entry: Any, where: str) -> Mark:
     if isinstance(entry, list) and len(entry) == 3:
         start, end, label, quoted = *entry, None
     elif isinstance(entry, dict):
+        refuse_undone(entry, where)
         plain = {plain_name(key): value for key, value in entry.items()}
         start, end, label, quoted = (
             next((plain[key] for key in names if key in plain), None) for names in (START, END, LABEL, QUOTE)
         )
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
+        if not isinstance(start, int | str):
+            what = "a span must have one start and one end, in characters of the text"
+            raise FormatError(what, path=where, got=repr(entry), hint=RATHER)
     else:
         raise FormatError("a span must be [start, end, label], or an object with these", path=where, got=repr(entry))
     return Mark.of(start, end, label, where, quoted)

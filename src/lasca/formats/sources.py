@@ -14,7 +14,7 @@ import re
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -23,10 +23,10 @@ from typing import Any, BinaryIO
 
 from lasca.errors import FormatError
 from lasca.files import SUMS
-from lasca.formats.names import speaker
+from lasca.formats.names import role_of, speaker
 
 __all__ = ["DATED", "JSON", "PARTS", "SourceFile", "data_of", "files_of", "is_part", "loads", "owners", "parse_json",
-           "parse_json_items", "parse_json_lines", "refuse_copies", "unwrapped"]  # fmt: skip
+           "parse_json_items", "parse_json_lines", "refuse_copies", "roles_of", "unwrapped"]  # fmt: skip
 
 JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
@@ -329,11 +329,19 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
         folders = ["/".join(path[shared:-1]).removesuffix(".zip") for path in paths]
         others = folders if all(folders) else [PurePosixPath(file.name).name for file in files]
         names = others if len(set(others)) == len(files) > 1 else names
-    if parts and len(files) > 1 and {name.lower() for name in names} <= set(PARTS):
+    if parts and len(files) > 1 and all(map(is_part, names)):
         names = ["annotator"] * len(files)
     refuse_copies(files, names)
-    roles = [speaker(name) if len(files) > 1 else "annotator" for name in names]
-    return {file.shown: owner for file, owner in zip(files, zip(names, roles))}
+    roles = roles_of(names) if len(files) > 1 else dict.fromkeys(names, "annotator")
+    return {file.shown: (name, roles[name]) for file, name in zip(files, names)}
+
+
+def roles_of(names: Iterable[str]) -> dict[str, str]:
+    """Return the roles of those whom files or folders are called by; one called final, beside people, was decided."""
+    roles = {name: speaker(name) for name in names}
+    people = [name for name, role in roles.items() if role == "annotator"]
+    decided = [name for name in people if role_of(name) == "gold"]
+    return roles | dict.fromkeys(decided if len(decided) == 1 and len(people) > 2 else (), "gold")
 
 
 def is_part(folder: str) -> bool:

@@ -60,7 +60,8 @@ def _is_json(file: SourceFile) -> bool:
     tuples = first.get("annotations")
     if "classes" in first and isinstance(tuples, list):
         return any(isinstance(entry, list) and len(entry) == 2 for entry in tuples)
-    return isinstance(first.get("paragraphs"), list)
+    paragraphs = first.get("paragraphs")
+    return isinstance(paragraphs, list) and not any("qas" in p for p in paragraphs if isinstance(p, dict))
 
 
 def read(files: list[SourceFile], *, group: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:

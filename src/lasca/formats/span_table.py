@@ -23,10 +23,20 @@ from typing import Unpack
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError
-from lasca.formats.base import Collector, SourceFile, as_time, id_of, natural_key, owners, refuse_authors
+from lasca.errors import FormatError, ParameterError, typed
+from lasca.formats.base import (
+    Collector,
+    SourceFile,
+    as_time,
+    id_of,
+    natural_key,
+    owners,
+    refuse_authors,
+    refuse_undone,
+    undone,
+)
 from lasca.formats.llm_batch_answers import PlainText, Quoted, place_quotes
-from lasca.formats.names import END, NAMES, QUOTES, START, named, speaker
+from lasca.formats.names import END, NAMES, QUOTES, START, is_person, named, speaker
 from lasca.formats.tabular import NAN, csv_rows, looks_delimited
 from lasca.formats.texts import Answer, Mark, Spans, TextPool
 
@@ -34,6 +44,7 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "span-table"
 MOST = 0.8  # of the quoted words that must stand in their texts; the others are counted
+VOICES = 50  # different ones of annotators, models and golds that a column may name
 SUFFIXES = (".csv", ".tsv", ".txt", "")
 USUAL = {
     "start": START,
@@ -71,10 +82,12 @@ def read(
         others = [name.strip() for k, name in enumerate(header) if k not in used]
         pool.collector.count("columns left out", len(others), f"{file.shown}: {', '.join(others)}")
         _refuse_words(file, header, rows, places)
+        if "annotator" not in places:
+            _refuse_voices(file, header, rows, set(range(len(header))) - used)
         owner = names.get(file.shown, ("gold", "gold"))
         alone = len(files) > 1 and "item" not in places and not names
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if alone else ""
-        pool.add_file(file.shown, _answers(file, rows, places, prefix, owner, pool.collector))
+        pool.add_file(file.shown, _answers(file, tables[file.shown], places, prefix, owner, pool.collector))
     if names:
         pool.collector.note("There is no column of annotators, and the files have texts in common: each is one's.")
     if not any(answer.answer.role == "annotator" for group in pool.by_id.values() for answer in group):
@@ -133,6 +146,23 @@ def _refuse_words(
         )
 
 
+def _refuse_voices(
+    file: SourceFile, header: Sequence[str], rows: list[tuple[int, list[str]]], others: set[int]
+) -> None:
+    """Refuse a column that is left out and says that a model, or one of several people, marked the span."""
+    for k in sorted(others):
+        said = sorted({cells[k].strip() for _, cells in rows} - {""})
+        short = [name for name in said if len(name.split()) < 3]
+        if 1 < len(said) <= VOICES and any(speaker(name) != "annotator" or is_person(name) for name in short):
+            name = header[k].strip()
+            raise file.error(
+                f"the column {name!r} may say who marked the spans, which would be mixed up without it",
+                1,
+                got=", ".join(said[:4]),
+                hint=f"If it does, name it: {typed(f'annotator={name}')} (on the command line), else take it out",
+            )
+
+
 def _owners(
     files: Sequence[SourceFile], tables: Mapping[str, list[tuple[int, list[str]]]], given: dict[str, str | None]
 ) -> dict[str, tuple[str, str]]:
@@ -149,7 +179,7 @@ def _owners(
 
 def _answers(
     file: SourceFile,
-    rows: list[tuple[int, list[str]]],
+    table: list[tuple[int, list[str]]],
     places: dict[str, int],
     prefix: str,
     owner: tuple[str, str],
@@ -160,6 +190,7 @@ def _answers(
     quotes: dict[tuple[str, str, str], list[Quoted]] = {}
     marks: dict[tuple[str, str, str], list[Mark]] = {}
     first: dict[tuple[str, str, str], tuple[str, str | None]] = {}
+    (_, header), *rows = table
     for line, cells in rows:
         where = f"{file.shown}:{line}"
         cell = {part: cells[k] if part == "text" else cells[k].strip() for part, k in places.items()}
@@ -168,10 +199,15 @@ def _answers(
             raise FormatError("a row has no text", path=where, got=", ".join(cells))
         if "annotator" in cell and not who:
             raise FormatError("a row does not say who marked the span", path=where, got=", ".join(cells))
+        row = dict(zip(header, cells))
+        empty = [part for part in parts if cell[part] in ("", *NAN)]
+        if len(empty) == len(parts) and (why := undone(row)):
+            collector.count(f"annotations that do not count ({why})", 1, where)
+            continue
+        refuse_undone(row, where)
         key = (prefix + id_of(cell.get("item") or None, text, "the id", where), text, who)
         first.setdefault(key, (where, cell.get("time")))
         found = marks.setdefault(key, [])
-        empty = [part for part in parts if cell[part] in ("", *NAN)]
         if len(empty) == len(parts):
             continue
         if empty:

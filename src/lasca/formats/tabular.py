@@ -16,18 +16,20 @@ import pyarrow.parquet as pq
 from lasca.errors import FormatError, ParameterError, typed
 from lasca.formats.base import SourceFile
 
-__all__ = ["HOLDS_ROWS", "NAN", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows", "delimiter_of",
-           "frame_table", "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table", "looks_delimited",
-           "no_labels", "open_parquet", "read_delimited", "read_parquet"]  # fmt: skip
+__all__ = ["HOLDS_ROWS", "NAN", "QUOTED", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows",
+           "delimiter_of", "frame_table", "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table",
+           "looks_delimited", "no_labels", "open_parquet", "read_delimited", "read_parquet"]  # fmt: skip
 
 NAN = ("nan", "NaN", "<NA>")  # what pandas makes of a missing cell where it is turned into text
-UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null")  # missing, as R and spreadsheets write it, or an answer
+UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "?")  # missing, as R and spreadsheets write it, or an answer
 LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")
 SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)")
 DELIMITERS = (",", "\t", ";", "|")
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
 MOST_ROWS = 100  # in a byte of Parquet
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
+
+QUOTED = "A cell that holds what separates cells, such as the token ',', must stand in quotes: \",\""
 
 
 def no_labels(missing: str | None) -> tuple[str, ...]:
@@ -36,8 +38,10 @@ def no_labels(missing: str | None) -> tuple[str, ...]:
 
 
 def ask_missing(labels: Iterable[str], missing: str | None, error: Callable[..., FormatError]) -> None:
-    """Ask what NA and its like say where labels stand, unless the option `missing` does."""
-    unclear = sorted(set(labels) & set(UNCLEAR))
+    """Ask what NA and its like say where labels stand, and -1 among numbers, unless the option `missing` does."""
+    given = set(labels) - {""}
+    unclear = sorted(given & set(UNCLEAR))
+    unclear += ["-1"] * ("-1" in given and all(label.lstrip("-").isdecimal() for label in given))
     if unclear and missing is None:
         raise error(
             f"{unclear[0]} stands where annotators' labels stand: it may be an answer, or say that there is none",
@@ -135,7 +139,9 @@ def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[s
     found = [(line, row) for line, row in found if row or blank]
     for line, row in found:
         if row and len(row) != len(header):
-            raise file.error(f"{len(row)} cells in a table of {len(header)} columns", line, got=delimiter.join(row))
+            hint = QUOTED if len(row) > len(header) else None
+            what = f"{len(row)} cells in a table of {len(header)} columns"
+            raise file.error(what, line, got=delimiter.join(row), hint=hint)
     return found
 
 

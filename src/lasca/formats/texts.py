@@ -29,6 +29,7 @@ from lasca.formats.base import (
 )
 from lasca.formats.documents import DOCUMENT, Verdict, chosen_unit, document_corpus, question_of
 from lasca.formats.layers import Layers
+from lasca.schemes import OUTSIDE
 
 __all__ = ["Answer", "Mark", "Said", "SpanOptions", "Spans", "TextPool"]
 
@@ -221,7 +222,10 @@ class TextPool:
         if not answer.marks and not answer.tokens:
             return _Known(answer, None if answer.marks is None else [], None)
         convert = align.to_codepoints(answer.text, unit)
-        spans = None if answer.marks is None else [self._span(mark, answer, unit, convert) for mark in answer.marks]
+        marked = [mark for mark in answer.marks or () if mark.label != OUTSIDE]
+        if not answer.again:
+            self.collector.count("spans called O, nothing marked", len(answer.marks or ()) - len(marked), answer.where)
+        spans = None if answer.marks is None else [self._span(mark, answer, unit, convert) for mark in marked]
         return _Known(answer, spans, self._own_tokens(answer, unit, convert))
 
     def _span(self, mark: Mark, answer: Answer, unit: str, convert: Callable[[int], int | None]) -> align.Span:
@@ -321,11 +325,24 @@ class TextPool:
 
     def corpus(self) -> CrowdCorpus:
         """Tokenise every text once, turn spans into labels, and make the corpus; with layers, `Layers` of them."""
+        self._refuse_tags()
         self._link()
         texts = {id: self._one_text(id, group) for id, group in self.by_id.items()}
         if self.options.overlap not in ("layers", "depth"):
             return self._corpus(texts)
         return cast(CrowdCorpus, self._layers(texts))
+
+    def _refuse_tags(self) -> None:
+        """Ask about spans that are called as tags are, B-PER and I-PER: a tag for each token, or parts of a span."""
+        labels = {span.label for group in self.by_id.values() for known in group for span in known.spans or ()}
+        tags = sorted(label for label in labels if label[:2] == "I-" and f"B-{label[2:]}" in labels)
+        if tags and self.options.tagging == "iob2":
+            raise FormatError(
+                f"spans are called as tags of tokens are: B-{tags[0][2:]}, {tags[0]}",
+                path=self.collector.source,
+                hint="If each of them is the tag of its tokens, tagging=plain reads them so (on the command line: -r "
+                "tagging=plain)",
+            )
 
     def _layers(self, texts: Mapping[str, tuple[str, align.Chars]]) -> Layers:
         """Make a corpus of every layer: the same texts, and the spans of that layer."""

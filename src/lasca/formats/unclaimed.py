@@ -217,6 +217,7 @@ TOOLS = {
     "PubAnnotation": {"text", "denotations"},
     "BioC": {"source", "documents"},
     "Rasa": {"rasa_nlu_data"},
+    "SQuAD (answers to questions)": {"title", "paragraphs"},
     "Labelbox": {"data_row", "projects"},
     "Labelbox (of old)": {"Labeled Data", "Label"},
     "LUIS": {"luis_schema_version", "utterances"},

@@ -19,10 +19,10 @@ Every sentence is a sequence, `DOCUMENT/NUMBER`. Offsets count UTF-16 units of t
 `*` one without a value (its label is `*`), `|` separates stacked ones, `[n]` joins tokens to a span. Rows like `1-2.1`
 mark a part of a token. Relations, chains and slots are counted. The curator (a user CURATION_USER or `curator`, or a
 folder `curation`) decides and does not vote: the gold "curation". A file without the layer is one in which nobody
-marked anything, all O; a curator's is no decision. Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION has them) or
-`ANNOTATOR/DOCUMENT.tsv`; which it is shows by the texts, or say so with `layout`. A whole project export (zip) may hold
-zips of XMI; where a document stands in several formats, TSV is read. XMI and JSON need no type system: see
-`lasca.formats.uima_cas`.
+marked anything, all O; a curator's is no decision. In a whole project (zip), a document that an annotator was not to
+do, has not begun, or has in work without any span, is missing. Folders are `DOCUMENT/ANNOTATOR.tsv` (as INCEpTION does)
+or `ANNOTATOR/DOCUMENT.tsv`; which it is shows by the texts, or say so with `layout`. A project may hold zips of XMI;
+where a document stands in several formats, TSV is read. XMI and JSON need no type system: see `lasca.formats.uima_cas`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, typed
 from lasca.estimator import check_choice
-from lasca.formats.base import Collector, SourceFile, unwrapped
+from lasca.formats.base import Collector, SourceFile, listed, parse_json, unwrapped
 from lasca.formats.texts import Answer, Mark, Spans, TextPool
 from lasca.formats.uima_cas import is_cas_json, is_xmi, parse_cas
 from lasca.formats.webanno_tsv import Document, Layer, crossing, marks_of, parse
@@ -49,6 +49,12 @@ LAYOUTS = ("auto", "document/annotator", "annotator/document")
 CURATORS = ("curation_user", "curator", "curation", "curated")
 NOT_PEOPLE = ("INITIAL_CAS",)
 PLAIN = ("PosValue", "coarseValue", "posValue")
+UNDONE = {
+    "inprogress": "in work and still without any span, missing",
+    "new": "not begun, missing",
+    "ignore": "that were not to be annotated, missing",
+}
+"""States of a document in a project: what was not done is not all O."""
 FEATURES = ("value", "PosValue", "label")
 
 
@@ -128,6 +134,7 @@ def read(
         _refuse_without_spans([doc for _, doc in parsed], collector)
     if chosen is not None:
         collector.note(f"labels are {chosen.name}, feature {(chosen.features or ('(none)',))[at]}")
+    states = _states(files, collector)
     for file, document, place in _placed(parsed, layout):
         if place.name in NOT_PEOPLE:
             collector.count("initial documents", 1, file.shown)
@@ -143,8 +150,30 @@ def read(
                 place = replace(place, role="")
             else:
                 collector.count("files without the layer, nothing marked", 1, file.shown)
-        pool.add_file(file.shown, _answers(document, place, chosen, called, "utf16" if unit == "auto" else unit))
+        answers = list(_answers(document, place, chosen, called, "utf16" if unit == "auto" else unit))
+        if (state := states.get((place.document, place.name))) in UNDONE:
+            begun = state == "inprogress" and any(answer.marks for answer in answers)
+            kind = "in work, read as they are" if begun else UNDONE[state]
+            collector.count(f"files {kind}", 1, file.shown)
+            answers = answers if begun else [replace(answer, marks=None) for answer in answers]
+        pool.add_file(file.shown, answers)
     return pool.corpus()
+
+
+def _states(files: list[SourceFile], collector: Collector) -> dict[tuple[str, str], str]:
+    """Return how far annotators are with documents, as the description of an exported project says."""
+    found: dict[tuple[str, str], str] = {}
+    for file in files:
+        name = PurePosixPath(file.name).name
+        if name.startswith("exportedproject") and name.endswith(".json"):
+            whole = parse_json(file)
+            for key in ("annotation_documents", "source_documents"):
+                for entry in listed(whole, key, file.shown) if isinstance(whole, dict) else ():
+                    if isinstance(entry, dict) and isinstance(state := entry.get("state"), str):
+                        who = str(entry.get("user")) if key.startswith("annotation") else "curation"
+                        state = state.lower().replace("_", "").removeprefix("curation")
+                        found[str(entry.get("name")), who] = state
+    return found
 
 
 @dataclass(frozen=True)

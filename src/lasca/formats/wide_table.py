@@ -36,6 +36,7 @@ from lasca.formats.names import (
     by_question,
     has_places,
     is_person,
+    may_count,
     plain_name,
     role_of,
     signed,
@@ -48,9 +49,7 @@ NAME = "wide"
 SUFFIXES = (".csv", ".tsv", ".txt", "")
 TEXTS = re.compile(r"text|sentence|tweet|comment|utterance|review|message|document|content|post", re.IGNORECASE)
 ITEM = re.compile(r"^(?:|#|id|idx|index|item|no|nr|unnamed: 0|.*[ _-]id|.*[a-z]Id)$")
-YES_NO = {"yes", "no", "true", "false", "y", "n"}
 MOST = 6  # different labels of a column, or as many as half of the rows
-NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of the same thing
 WORDS = 2  # spaces in a cell that is a text
 FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
@@ -98,6 +97,7 @@ class _Table:
 
     def layout(self) -> _Layout:
         """Say which column is what; what is not clear is an error that names the option."""
+        self._refuse_rows()
         text, item = self.text(), self.item()
         golds = [self._named(name, "golds") for name in self.wanted.golds]
         given = [self._named(name, "annotators") for name in self.wanted.annotators]
@@ -110,9 +110,9 @@ class _Table:
             golds = [k for k in rest if role_of(self.header[k]) == "gold"]
         if not given:
             group = self._group((text, item))
-            golds += [k for k in group if role_of(self.header[k]) == "gold" and k not in golds]
+            golds += [k for k in group if self.role(k) == "gold" and k not in golds]
             given = [k for k in group if k not in golds]
-            people = [k for k in given if role_of(self.header[k]) == "annotator"]
+            people = [k for k in given if self.role(k) == "annotator"]
             if sum(is_person(self.header[k]) for k in people) > 1:
                 people = [k for k in people if is_person(self.header[k])]
                 given = [k for k in given if k in people or role_of(self.header[k]) == "model"]
@@ -126,6 +126,30 @@ class _Table:
         used = {text, item, *golds, *given, *who.values()}
         others = [k for k in range(len(self.header)) if k not in used]
         return _Layout(text, item, tuple(given), tuple(golds), tuple(others), who)
+
+    def role(self, column: int) -> str:
+        """Return who speaks in a column; where pandas numbered columns of one name (label, label.1), all are alike."""
+        name = self.header[column]
+        return "annotator" if f"{name}.1" in self.header else role_of(name)
+
+    def _refuse_rows(self) -> None:
+        """Refuse what people write around a table: a second line of header, names that repeat, totals below."""
+        for k, name in enumerate(self.header):
+            if self.cells[k] and (self.header.index(name) < k or (k and not name)):
+                raise self.error(
+                    f"column {k + 1} has "
+                    + (f"the name of another, {name!r}" if name else f"no name, and holds {self.cells[k][0]!r}"),
+                    "Every column needs a name of its own: make one line of two lines of header, and take out remarks",
+                )
+        for k, name in enumerate(self.header):
+            rest = [line for line, cells in self.rows if not cells[k].strip()]
+            if _is_id(name) and 0 < 10 * len(rest) < len(self.rows) and len(self.labels[k]) == len(self.cells[k]):
+                raise self.file.error(
+                    f"a row has nothing in the column {name!r}, which names all others: it may be a total",
+                    rest[0],
+                    got=", ".join(next(cells for line, cells in self.rows if line == rest[0])),
+                    hint="Take such rows out, or fill the column",
+                )
 
     def _group(self, used: tuple[int | None, ...]) -> list[int]:
         """Return the one group of columns that may be annotators': the only one, or the only one called as people."""
@@ -200,9 +224,7 @@ class _Table:
 
     def questions(self, columns: Sequence[int]) -> bool:
         """Say whether these columns may be questions (yes and no) or counts, rather than what people said."""
-        said = {label.lower() for k in columns for label in self.labels[k]}
-        plain = all(label in YES_NO or NUMBER.fullmatch(label) for label in said)
-        return plain and not all(is_person(self.header[k]) for k in columns)
+        return may_count([self.header[k] for k in columns], (label for k in columns for label in self.labels[k]))
 
     def _named(self, name: str, option: str) -> int:
         if name not in self.header:
@@ -214,7 +236,7 @@ class _Table:
         return self.file.error(what, 1, hint=hint)
 
     def _unclear(self, groups: list[list[int]]) -> FormatError:
-        people = [[k for k in group if role_of(self.header[k]) != "gold"] for group in groups]
+        people = [[k for k in group if self.role(k) != "gold"] for group in groups]
         groups = sorted(people, key=lambda group: (self.questions(group), -len(group)))
         shown = [", ".join(self.header[k] for k in group) for group in groups]
         if len(groups) == 1:
@@ -305,12 +327,6 @@ def _tell(collector: Collector, table: _Table, layout: _Layout) -> None:
         )
     if layout.golds:
         collector.note(f"Read as golds, by their names: {', '.join(table.header[k] for k in layout.golds)}.")
-    said = {label for k in layout.annotators for label in table.labels[k]}
-    if "-1" in said and all(label.lstrip("-").isdecimal() for label in said):
-        collector.note(
-            "Labels -1 were read as a label of its own; if they say that there is none, set missing=-1 (on the command "
-            "line: -r missing=-1)."
-        )
 
 
 def sniff(files: Sequence[SourceFile]) -> float:

@@ -1,0 +1,134 @@
+"""Corpora that were read and still look as if something else was meant: what every reader is asked about at the end.
+
+Each check sees the corpus alone, whatever its format, and raises an error that says what it found and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from lasca.corpus import CrowdCorpus
+from lasca.errors import FormatError, excerpt
+from lasca.formats.documents import JOIN
+from lasca.schemes import detect
+from lasca.schemes.tables import parts_of
+
+__all__ = ["refuse_doubtful", "twins"]
+
+ROWS = 20_000  # votes that are looked at
+FEW = 5  # different labels that may all stand in their texts by chance
+MOST = 0.8  # of the votes
+JOINTS = re.compile(r"\s*[,;|+]\s*|\s+")
+HARD = re.compile(r"\s*[,;|]\s*")
+FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
+NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
+MARKUP = re.compile(r"<[^<>]*>")
+
+
+def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
+    """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
+    for found in (_joined_votes(corpus), _labels_as_tokens(corpus), _numbers(corpus), _of_tokens(corpus),
+                  _words(corpus)):  # fmt: skip
+        if found is not None:
+            what, got, hint = found
+            raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
+
+
+def twins(names: Iterable[str]) -> str:
+    """Return names that differ only in case, spaces or a stop behind them: 'Good' and 'good.'; …"""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        plain = " ".join(re.split(r"[\s_]+", name.casefold().strip())).rstrip(".!")
+        alike.setdefault(plain or name, []).append(repr(excerpt(name, 40)))
+    return "; ".join([" and ".join(own) for own in alike.values() if len(own) > 1][:4])
+
+
+Found = tuple[str, str, str] | None
+
+
+def _joined_votes(corpus: CrowdCorpus) -> Found:
+    """Find cells that hold what several annotators said of one token: NOUN,VERB,NOUN."""
+    several = [(label, parts) for label in corpus.labels if len(parts := JOINTS.split(label)) > 1]
+    again = [label for label, parts in several if len(set(parts)) < len(parts)]
+    sizes = {len(HARD.split(label)) for label in corpus.labels if label != "O"}
+    always = len(sizes) == 1 and min(sizes) > 1
+    if len(several) < 3 or not (always or 2 * len(again) >= len(several)):
+        return None
+    return (
+        "every label holds several: they may be those of several annotators, or answers to several questions",
+        ", ".join((again or [label for label, _ in several])[:2]),
+        "Give each of them a column, called by who said it (token, ann, ben; for whole texts: text, annotator_1, …)",
+    )
+
+
+def _labels_as_tokens(corpus: CrowdCorpus) -> Found:
+    """Find tokens that are labels: the first column of annotators' labels was taken for the words."""
+    words = set(corpus.tokens)
+    if len(words - {"", "?", "_"}) < 2 or not words <= {*corpus.labels, "", "?", "_", "nan", "NaN"}:
+        return None
+    return (
+        "all tokens are labels themselves: there may be no column of tokens",
+        ", ".join(sorted(words)[:4]),
+        "If every column is an annotator's, the format is mace (on the command line: -f mace)",
+    )
+
+
+def _numbers(corpus: CrowdCorpus) -> Found:
+    """Find annotators and golds who say nothing but numbers where others give names: scores, not labels."""
+    if not any(map(FRACTION.fullmatch, corpus.labels)):
+        return None
+    said = {name: corpus.annotation_label[corpus.annotation_annotator == a] for a, name in enumerate(corpus.annotators)}
+    given = {**said, **corpus.golds}
+    voices = {name: {corpus.labels[c] for c in np.unique(code[code >= 0])} for name, code in given.items()}
+    counting = [name for name, own in voices.items() if own and all(map(NUMBER.fullmatch, own))]
+    fractions = [name for name in counting if any(map(FRACTION.fullmatch, voices[name]))]
+    if not fractions or len(counting) == len(voices):
+        return None
+    return (
+        f"{', '.join(excerpt(name, 30) for name in fractions[:4])}: these hold fractions where others hold labels, so "
+        "they are scores rather than labels",
+        ", ".join(sorted(voices[fractions[0]])[:4]),
+        "Leave these columns out, or name those of the annotators",
+    )
+
+
+def _of_tokens(corpus: CrowdCorpus) -> Found:
+    """Find tags of parts of spans (I-PER) on texts that stand alone."""
+    if not 2 < corpus.n_tokens == corpus.n_sequences or all(token == "_" for token in corpus.tokens):
+        return None
+    labels = {part for label in corpus.labels for part in label.split(JOIN)}
+    tags = sorted(label for label in labels if "-" in label and (parts_of(label) or "O")[0] in "BIEL")
+    if not tags or detect(labels) in (None, "IO"):
+        return None
+    return (
+        "the labels are tags of tokens, and every one stands on a sequence of its own",
+        f"{tags[-1]} on {excerpt(corpus.tokens[0], 60)!r}",
+        "Write a row for each token, with a column that says to which sequence it belongs (sentence_id, token, …)",
+    )
+
+
+def _words(corpus: CrowdCorpus) -> Found:
+    """Find labels that are words of the texts they are about, or these texts again with marks in them."""
+    if corpus.n_tokens != corpus.n_sequences or corpus.n_labels <= FEW:
+        return None
+    own = [set(re.findall(r"\w+", MARKUP.sub(" ", label).casefold())) for label in corpus.labels]
+    pairs = Counter(zip(corpus.annotation_token[:ROWS].tolist(), corpus.annotation_label[:ROWS].tolist()))
+    texts = {token: set(re.findall(r"\w+", corpus.tokens[token].casefold())) for token, _ in pairs}
+    there = [
+        (label, n)
+        for (token, label), n in pairs.items()
+        if own[label]
+        and len(texts[token]) > 2
+        and (own[label] <= texts[token] or 2 * len(own[label] & texts[token]) > len(texts[token]))
+    ]
+    if sum(n for _, n in there) < MOST * sum(pairs.values()) or len({label for label, _ in there}) <= FEW:
+        return None
+    return (
+        "the labels are words of the texts they are about: spans, rather than labels of whole texts",
+        excerpt(corpus.labels[there[0][0]], 60),
+        "Write each span in a row of its own, with its label: text, annotator, quote, label (the format span-table)",
+    )

@@ -1,0 +1,113 @@
+"""What was read and still looks as if something else was meant is asked about, whatever the format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import lasca
+from lasca.errors import FormatError
+
+TEXTS = ["Ada Lovelace visited New York", "Peter Blackburn works for Siemens", "a quick fox ran from Berlin",
+         "EU rejects German lamb", "John Smith met Mary at IBM", "nothing to see here today", "London and Paris are",
+         "she bought shares of Apple"]  # fmt: skip
+NAMES = [["Ada Lovelace", "New York"], ["Peter Blackburn"], ["Berlin"], ["EU"], ["John Smith", "Mary"], ["nothing"],
+         ["London", "Paris"], ["Apple"]]  # fmt: skip
+
+
+def table(header: str, *rows: list[object]) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows([header.split(","), *rows])
+    return stream.getvalue()
+
+
+def marked(k: int) -> str:
+    text = TEXTS[k]
+    for name in NAMES[k]:
+        text = text.replace(name, f"<PER>{name}</PER>")
+    return text
+
+
+def answers(column: str, cells: list[str]) -> str:
+    """Return results of MTurk: ann gives these answers, ben the same but for the last one."""
+    pairs = [(k, w) for w in ("ann", "ben") for k in range(len(TEXTS))]
+    rows = [[f"H{k}", w, TEXTS[k], cells[k - (w == "ben" and k == 7)]] for k, w in pairs]
+    return table(f"HITId,WorkerId,Input.text,Answer.{column}", *rows)
+
+
+LF = ["B-PER,,O", "I-PER,I-PER,O", ",O,B-LOC", "O,O,O", "B-LOC,B-LOC,", "O,,O", "B-PER,O,B-PER", "O,O,O"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "message"),
+    [
+        ("x.tsv", "a\tN,V,N\nb\tV,V,V\nc\tN,N,N\nd\tN,V,V\n" * 3, {}, "several annotators.*Give each of them a column"),
+        ("x.tsv", "a\tw1:N;w2:V\nb\tw1:V;w2:V\nc\tw1:N;w2:N\n" * 3, {}, "every label holds several"),
+        ("x.csv", answers("who", ["; ".join(own) for own in NAMES]), {"unit": "document"}, "are words of the texts"),
+        ("x.csv", answers("who", [marked(k) for k in range(8)]), {"unit": "document"}, "are words of the texts"),
+        ("x.csv", answers("word_0", ["B-PER", "B-PER", *["O"] * 6]), {"unit": "document"}, "are tags of tokens"),
+        (
+            "x.csv",
+            answers("tags", [json.dumps(["B-PER", "I-PER", "O", "O", "O"])] * 8),
+            {"unit": "document"},
+            "tags of tokens",
+        ),
+        (
+            "x.csv",
+            table("id,word,ann1,ann2", *[[k, "Ada", "B-PER", "B-PER" if k % 2 else "O"] for k in range(9)]),
+            {"format": "wide"},
+            "of its own",
+        ),
+        ("x.tsv", "\n".join(LF).replace(",", "\t") + "\n", {}, "all tokens are labels.*-f mace"),
+        (
+            "x.tsv",
+            "token\tann1\tann2\tgold\tgold_conf\n" + "".join(f"w{k}\tN\tV\tN\t0.{k}\n" for k in range(9)),
+            {},
+            "gold_conf: these hold fractions",
+        ),
+    ],
+)
+def test_what_was_hardly_meant_is_asked_about(
+    tmp_path: Path, name: str, text: str, options: dict[str, str], message: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(FormatError, match=message):
+        lasca.read(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("x.csv", answers("topic", ["a + b + c", "a + b", "c", "a", "b", "a", "b", "c"]), {"unit": "document"}),
+        ("x.csv", answers("mood", ["good", "bad"] * 4), {"unit": "document"}),
+        (
+            "x.csv",
+            table("text,ann1,ann2", *[[text, "so so", ["so so", "very good"][k % 2]] for k, text in enumerate(TEXTS)]),
+            {},
+        ),
+        ("x.csv", table("task,worker,label", *[[f"t{k}", w, "B-X"] for k in range(4) for w in "ab"]), {}),
+        ("x.txt", "N N\nV V\n\nthe N\nhas V\n", {}),
+    ],
+)
+def test_what_may_well_be_labels_is_read(tmp_path: Path, name: str, text: str, options: dict[str, str]) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert lasca.read(path, **options).n_tokens
+
+
+def test_labels_and_annotators_that_differ_in_case_or_a_stop_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(table("text,ann1,ann2", *[[text, "Good", "good."] for text in TEXTS], ["so it is", "bad", "bad"]))
+    notes = lasca.read(path).load_report.notes
+    assert any(note.startswith("Labels that differ only in case") and "'Good' and 'good.'" in note for note in notes)
+
+
+def test_one_long_sequence_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("".join(f"w{k}\tO\nAda\tB-PER\n" for k in range(150)))
+    assert any("All tokens are one sequence" in note for note in lasca.read(path).load_report.notes)
