@@ -231,10 +231,14 @@ def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Ca
         keys(browser, "j")
     press(browser, "a")
     assert len(Project(folder).standing()[0].readings) == 2
-    skipped = browser.find_element("css selector", current).text, browser.find_element("id", "count").text
+    skipped = browser.find_element("css selector", current).text
     keys(browser, "s")
-    until(lambda: browser.find_element("id", "count").text != skipped[1])
+    until(lambda: browser.find_element("css selector", current).text != skipped)
+    idle(browser)
     assert decided(browser) == 1
+    opened = re.search(r"([\d,]+) open", browser.find_element("id", "progress").text)
+    assert opened is not None
+    assert browser.find_element("id", "count").text.startswith(f"{opened[1]} to decide")
     keys(browser, "/", "zzz no such word")
     until(lambda: browser.find_element("id", "end").is_displayed())
     keys(browser, ESCAPE)

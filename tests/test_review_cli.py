@@ -21,6 +21,7 @@ from lasca.review.decisions import Decision
 from lasca.review.finish import card_of
 from lasca.review.project import Fit, Project
 from lasca.review.queue import make_queue, write_queue
+from lasca.review.session import Session
 from lasca.truth import Truth, model_class
 from test_cli import run
 from test_review_server import run_folder
@@ -83,6 +84,32 @@ def test_a_queue_filled_in_by_hand_comes_back(lasca_: Any, folder: Path, tmp_pat
         (((start, start + 1, kind),),),
     ]
     assert [by_place[row["sequence"], row["start"]] for row in rows[:4]] == expected
+
+
+def test_labels_that_are_numbers_are_chosen_by_themselves(
+    lasca_: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Candidates were numbered: "2" took the second one, which was label 1."""
+    people = {"a": [["2"]] * 3 + [["7"]], "b": [["2"]] * 3 + [["7"]], "c": [["1"]] * 3 + [["x"]]}
+    corpus = CrowdCorpus.from_sequences([["_"]] * 4, people)
+    folder = tmp_path / "out"
+    truth = model_class("mv")().fit(corpus)
+    save_truth(corpus, truth, folder)
+    write_queue(corpus, make_queue(corpus, truth), folder)
+    with (folder / "queue.csv").open(encoding="utf-8", newline="") as file:
+        table = {row["sequence"]: row for row in csv.DictReader(file)}
+    assert table["0"]["candidates"] == "2: 2 | 1: 1"
+    assert table["3"]["candidates"] == "7: 7 | 3: x"
+    session = Session(Project(folder), audit_every=0)
+    assert [c["key"] for c in session.item(table["3"]["item"])["candidates"]] == ["7", "3"]
+    filled = tmp_path / "filled.json"
+    for said, taken in (("1", "1"), ("2", "2"), ("2+1", "2")):
+        filled.write_text(json.dumps([{"item": table["0"]["item"], "decision": said, "who": said}]), encoding="utf-8")
+        assert lasca_("decide", folder, filled) == 0
+        assert Project(folder).log.live()[-1].readings[0] == ((0, 1, taken),)
+    filled.write_text(json.dumps([{"item": table["0"]["item"], "decision": "7"}]), encoding="utf-8")
+    assert lasca_("decide", folder, filled) == 2  # a label, but none of the candidates
+    assert "The item has 2 candidates (2, 1)" in capsys.readouterr().err
 
 
 def test_words_with_odd_line_ends_lose_no_decision(lasca_: Any, tmp_path: Path) -> None:
@@ -338,14 +365,14 @@ def test_warnings_on_the_card_count_families_and_name_nobody(tmp_path: Path) -> 
     family = ["Ann Other", "Bob"]
     project.truth = replace(
         project.truth,
-        warnings=("Ann Other, Bob repeat each other", "label 'X' is never inferred"),
+        warnings=("the annotators Ann Other, Bob repeat each other", "label 'X' is never inferred"),
         diagnostics={**project.truth.diagnostics, "families": [family]},
     )
     fit = project.fit(again=False)
     card = card_of(project, fit, fit.known.source)
     assert card["warnings"] == ["2 annotators repeat each other", "label 'X' is never inferred"]
     named = card_of(project, fit, fit.known.source, names=True)
-    assert named["warnings"][0] == "Ann Other, Bob repeat each other"
+    assert named["warnings"][0] == "the annotators Ann Other, Bob repeat each other"
 
 
 def test_what_is_advised_can_be_pasted_and_nothing_is_said_twice(
@@ -367,7 +394,8 @@ def test_a_candidate_that_is_not_there_is_named(
     row = rows_of(folder)[0]
     (tmp_path / "d.json").write_text(json.dumps([{"item": row["item"], "decision": "99"}]), encoding="utf-8")
     assert lasca_("decide", folder, tmp_path / "d.json") == 2
-    assert f"The item has {len(row['candidates'])} candidates; 0 is none of them" in capsys.readouterr().err
+    named = ", ".join(c["key"] for c in row["candidates"])
+    assert f"The item has {len(row['candidates'])} candidates ({named}); 0 is none" in capsys.readouterr().err
 
 
 def test_a_promise_about_another_run_is_another_look(tmp_path: Path) -> None:
@@ -420,6 +448,7 @@ def test_what_cannot_work_is_said_before_any_work(
     assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "nope") == 2
     assert "--to must be one of 'conll'" in capsys.readouterr().err
     assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "doccano", "--to", "doccano") == 0
+    assert (tmp_path / "f" / "doccano.jsonl").is_file()
     shutil.copytree(folder, tmp_path / "parts", ignore=shutil.ignore_patterns("corpus"))
     for verb in ("accept", "report"):
         capsys.readouterr()
@@ -436,11 +465,15 @@ def test_what_is_missing_for_a_promise_is_said_as_it_is(lasca_: Any, folder: Pat
     from lasca.cli.commands.review import promise_words
     from lasca.review.promise import Promise
 
-    nothing = Promise(0.05, 0.95, (), 300, 0, 0, None, 59)
+    nothing = Promise(0.05, 0.95, (), 300, 0, 0, None, 59, 59)
     assert promise_words(nothing) == (
         "Nothing can be promised without an audit: none of 300 items was audited. "
-        "If 59 were audited and all of them were right, that would do"
+        "If 59 were audited and all of them were right, that would do for at most 5 % wrong"
     )
+    assert promise_words(replace(nothing, likely=120)).endswith(
+        "were right, that would do; with as many errors as are to be expected, about 120"
+    )
+    assert "hardly any number would: ask for a larger --error" in promise_words(replace(nothing, likely=None))
     some = promise_words(replace(nothing, audited=38, more=21))
     assert "38 of 300 items were audited, 0 of them were wrong. If 21 more were audited" in some
     assert lasca_("finish", folder, "-o", tmp_path / "final") == 0

@@ -17,9 +17,11 @@ import pytest
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, StoreError
 from lasca.review.decisions import FILE, Decision, Log
+from lasca.review.finish import SOURCES, _spans
 from lasca.review.project import clamped, known_labels, needed_labels, refit, with_labels
 from lasca.review.queue import make_queue
 from lasca.review.spans import Labels
+from lasca.review.take import _whole
 from lasca.truth import Clusters, model_class
 from test_review_queue import ner, truth_of
 
@@ -48,6 +50,17 @@ def test_decisions_come_back_as_they_were_and_undo_is_an_event(tmp_path: Path) -
         for statement in ("DELETE FROM events", "UPDATE events SET who = 'eve'"):
             with pytest.raises(sqlite3.IntegrityError, match="never"):
                 base.execute(statement)
+
+
+def test_the_last_decision_alone_is_taken_back_and_of_another_batch_or_reviewer_none(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.add([say(0, 1, (), who="ann", batch="b1"), say(1, 2, (), who="ann", batch="b1")])
+    for start in (2, 3):  # one by one: decisions without a batch are no batch
+        log.add([say(start, start + 1, (), who="ann")])
+        log.add([say(start, start + 1, (), who="bob")])
+    taken = [[d.start for d in log.undo("ann")] for _ in range(4)]
+    assert taken == [[3], [2], [0, 1], []]
+    assert [(d.who, d.start) for d in log.live()] == [("bob", 2), ("bob", 3)]
 
 
 def test_second_opinions(tmp_path: Path) -> None:
@@ -274,3 +287,25 @@ def test_a_refit_keeps_what_was_known_before() -> None:
     again = refit(corpus, truth, known_labels(corpus, decisions, audits=False))
     assert [corpus.labels[c] for c in again.labels[[0, 2]]] == ["B-X", "B-X"]
     assert not make_queue(corpus, truth).items  # nobody is asked what is known
+
+
+@pytest.mark.parametrize(
+    ("tokens", "span"),
+    [
+        (("inferred", "audited"), "inferred"),
+        (("decided", "agreed"), "agreed"),
+        (("audited", "decided"), "decided"),
+        (("audited", "audited"), "audited"),
+    ],
+)
+def test_a_span_is_as_well_founded_as_its_weakest_token(tokens: tuple[str, str], span: str) -> None:
+    corpus = ner(a=["O", "B-X", "I-X"])
+    source = np.array([SOURCES.index("inferred"), *map(SOURCES.index, tokens)])
+    (row,) = _spans(corpus, truth_of(corpus), source, np.ones((3, corpus.n_labels), bool))
+    assert (row["start"], row["stop"], row["source"]) == (1, 3, span)
+
+
+def test_who_labelled_a_part_of_a_sequence_decided_nothing_about_it() -> None:
+    said = {"expert": np.array([0, 1, -1, 2])}
+    assert _whole(said, 0, 2) == {"expert": [0, 1]}
+    assert _whole(said, 0, 3) == _whole(said, 2, 4) == _whole(said, 1, 1) == {}

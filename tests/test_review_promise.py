@@ -2,79 +2,111 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from lasca import simulate
 from lasca.review.decisions import Decision
 from lasca.review.promise import (
-    MOST,
+    CALM,
+    STEEP,
     SURE,
     audit_order,
     certainty_of,
     judge,
+    looks_needed,
     make_promise,
     spend,
     units_of,
-    wealth,
 )
 from lasca.review.spans import Labels
 from test_review_queue import ner, truth_of
 
 
-def naive_wealth(wrong: list[int], n: int, many: int, error: float) -> float:
-    """The game, look by look: what the one who bets thought probable over what it is if `many` of n are wrong."""
-    a, b = 3.0, 3.0 / (0.4 * error) - 3.0
-    fortune, errors = 1.0, 0
-    for i, x in enumerate(wrong):
-        thought, true = (a + errors) / (a + b + i), (many - errors) / (n - i)
-        fortune *= thought / true if x else (1 - thought) / (1 - true)
-        errors += x
-    return fortune
+def chance(n: int, many: int, looks: Mapping[int, int]) -> float:
+    """The chance that with `many` wrong of n, for some f, at most f of the first looks[f] are wrong: look by look."""
+    limit = {t: max(f for f, other in looks.items() if other == t) for t in looks.values()}
+    state, fell = np.zeros(many + 1), 0.0
+    state[0] = 1.0
+    wrong = np.arange(many + 1)
+    for t in range(n + 1):
+        if t in limit:
+            fell += state[: limit[t] + 1].sum()
+            state[: limit[t] + 1] = 0
+        if t < n:
+            p = np.clip((many - wrong) / (n - t), 0, 1)
+            state = state * (1 - p) + np.concatenate(([0.0], (state * p)[:-1]))
+    return fell
 
 
-@pytest.mark.parametrize("found", [False, True])
-def test_wealth_is_that_of_the_naive_game(found: bool) -> None:
-    rng = np.random.default_rng(0)
-    error, compared = 0.2137, 0
-    for _ in range(50):
-        n = int(rng.integers(5, 60))
-        x = (rng.random(int(rng.integers(1, n + 1))) < 0.15).astype(int)
-        course = wealth(x, n, error, found=found)
-        for t in range(1, len(x) + 1):
-            out = int(x[:t].sum()) if found else 0
-            many = next(k for k in range(out, n + 2) if k - out > error * (n - out))
-            if many - x[:t].sum() > n - t:
-                assert course[t - 1] == MOST
-            elif x[:t].mean() > many / n:
-                assert course[t - 1] == -np.inf
-            else:
-                compared += 1
-                assert np.exp(course[t - 1]) == pytest.approx(naive_wealth(x[:t].tolist(), n, many, error), rel=1e-6)
-    assert compared > 300
+CASES = [(40, 0.1, 0.05), (60, 0.01, 0.04), (150, 0.05, 0.2), (300, 0.02, 0.05), (300, 0.1, 0.0475), (400, 0.03, 0.01)]
 
 
-@pytest.mark.parametrize("found", [False, True])
-def test_wealth_does_not_grow_where_the_promise_would_be_false(found: bool) -> None:
+@pytest.mark.parametrize(("n", "error", "level"), CASES)
+def test_a_hypothesis_falls_as_early_as_its_part_of_delta_allows_and_no_earlier(
+    n: int, error: float, level: float
+) -> None:
+    looks = looks_needed(n, error, level, 15)
+    assert list(looks) == sorted(looks)
+    for f in range(len(looks)):
+        share = level * (1 - (1 + (f + 1) / CALM) ** -STEEP)
+        many = next(k for k in range(f, n + 2) if k - f > error * (n - f))
+        mine = dict(enumerate(looks[: f + 1]))
+        assert chance(n, many, mine) <= share * (1 + 1e-9)
+        if looks[f] > max(looks[f - 1] if f else 0, f):
+            assert chance(n, many, mine | {f: looks[f] - 1}) > share
+
+
+@pytest.mark.parametrize(("n", "error", "level"), CASES)
+def test_however_many_are_wrong_a_broken_promise_or_handing_on_is_rare(n: int, error: float, level: float) -> None:
+    """Exactly, for every number of wrong units: falls while the promise is broken, or hands its part of δ on."""
+    looks = looks_needed(n, error, level, n)
+    first = math.floor(error * n + 1e-9) + 1
+    shares = level * np.diff(1 - (1 + np.arange(len(looks) + 1) / CALM) ** -STEEP)
+    hands_on = {}
+    for f, share in enumerate(shares.tolist()):
+        enough = np.flatnonzero(hypergeom.cdf(f, n, first, np.arange(n + 1)) <= share)
+        if f < first and len(enough):
+            hands_on[f] = int(enough[0])
+    assert all(looks[f] <= t for f, t in hands_on.items())
+    for many in range(first, min(first + 25, n + 1)):
+        broken = {f: t for f, t in enumerate(looks) if many - f > error * (n - f)}
+        assert chance(n, many, hands_on | broken) <= level
+
+
+@pytest.mark.parametrize("wrong", ["surest", "least sure", "anywhere", "one set"])
+def test_promises_hold_in_the_worst_cases(wrong: str) -> None:
+    """As many wrong as are just too many, placed where it hurts; somebody looks after every item."""
     rng = np.random.default_rng(1)
-    for n, error, extra in ((400, 0.1, 1), (400, 0.1, 8), (2000, 0.02, 1), (2000, 0.02, 12)):
-        truth = np.zeros(n)
-        truth[: int(n * error) + extra] = 1
-        reached = []
-        for _ in range(2000):
-            x = rng.permutation(truth)
-            out = np.cumsum(x) if found else 0
-            broken = truth.sum() - out > error * (n - out)
-            reached.append((wealth(x, n, error, found=found)[broken] >= np.log(20)).any())
-        assert np.mean(reached) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 2000)
+    n, error, confidence = 600, 0.05, 0.8
+    certainty = np.linspace(1, 0.97, n)  # expected: 1.5 %, so the whole is a start
+    broken = []
+    for _ in range(600):
+        bad = np.zeros(n, bool)
+        if wrong == "surest":
+            bad[:31] = True
+        elif wrong == "least sure":
+            bad[-31:] = True
+        elif wrong == "anywhere":
+            bad[rng.permutation(n)[:31]] = True
+        else:  # the first 30 are what the first set may hold; the whole is too bad from there on
+            bad[np.arange(0, 60, 20)] = True
+            bad[300:328] = True
+        drawn = [(int(u), bool(bad[u])) for u in rng.permutation(n)]
+        looks = 10 * np.flatnonzero(rng.random(45) < 0.2)
+        accepted = [np.array(make_promise(certainty, drawn[:k], error=error, confidence=confidence).accepted, int)
+                    for k in looks.tolist()]  # fmt: skip
+        broken.append(any(len(units) and bad[units].mean() > error for units in accepted))
+    assert np.mean(broken) <= 0.2 + 2 * np.sqrt(0.2 * 0.8 / 600)
 
 
 def test_what_was_found_wrong_is_not_accepted_and_makes_a_promise_easier() -> None:
     rng = np.random.default_rng(5)
-    x = rng.permutation((np.arange(1000) < 12).astype(int))[:700]
-    assert (wealth(x, 1000, 0.02, found=True) >= wealth(x, 1000, 0.02))[x.cumsum() > 0].all()
     certainty = np.linspace(0.99999, 0.9999, 1000)
     audited = [(int(u), bool(u % 97 == 5)) for u in rng.permutation(1000)[:900]]
     promise = make_promise(certainty, audited, error=0.02)
@@ -147,6 +179,31 @@ def test_without_an_audit_nothing_is_promised_and_it_says_how_many_items_would_d
     assert all_wrong.accepted == ()
 
 
+@pytest.mark.parametrize(("error", "seen"), [(0.05, 0), (0.02, 0), (0.05, 60)])
+def test_as_many_audits_as_are_advised_do_in_most_cases(error: float, seen: int) -> None:
+    """Where as many units are wrong as the model expects."""
+    rng = np.random.default_rng(6)
+    done = []
+    for _ in range(200):
+        certainty = 1 - rng.beta(0.35, 4.0, 3000)
+        sure = np.flatnonzero(certainty >= SURE)
+        wrong = rng.random(3000) < 1 - certainty
+        drawn = [(int(u), bool(wrong[u])) for u in rng.permutation(sure)]
+        before = make_promise(certainty, drawn[:seen], error=error, sure=sure)
+        assert before.more is not None
+        assert before.likely is not None
+        assert before.more <= before.likely
+        done.append(bool(make_promise(certainty, drawn[: seen + before.likely], error=error, sure=sure).accepted))
+    assert 0.7 <= np.mean(done) <= 0.95
+
+
+def test_where_the_model_expects_too_many_errors_it_says_that_hardly_any_audit_would_do() -> None:
+    assert make_promise(np.full(5000, 0.9), [], error=0.01).likely is None
+    assert make_promise(np.full(2000, 0.999), [], error=0.05).likely is not None
+    none = make_promise(np.full(30, 0.99), [(i, True) for i in range(30)], error=0.05)
+    assert (none.accepted, none.more, none.likely) == ((), None, None)
+
+
 def test_of_a_small_project_it_says_how_many_items_would_do() -> None:
     """Fewer units than 1 / error: one that is wrong would be too much, so all of them must be looked at."""
     certainty = np.linspace(0.9, 0.99, 60)
@@ -156,8 +213,7 @@ def test_of_a_small_project_it_says_how_many_items_would_do() -> None:
     enough = [(i, False) for i in range(promise.more)]
     assert len(make_promise(certainty, enough, error=0.01).accepted) == 60
     assert not make_promise(certainty, enough[:-1], error=0.01).accepted
-    one_wrong = [(0, True), *enough[1:]]
-    assert not make_promise(certainty, one_wrong, error=0.01).accepted
+    assert not make_promise(certainty, [(0, True), *enough[1:-1]], error=0.01).accepted
     assert make_promise(certainty, [(0, True), *((i, False) for i in range(1, 60))], error=0.01).accepted == tuple(
         range(1, 60)
     )  # all were looked at, and the one that was wrong is known
@@ -231,3 +287,15 @@ def test_every_further_fit_gets_less_of_delta() -> None:
     parts = [spend(0.05, j) for j in range(1, 2000)]
     assert sum(parts) <= 0.05 + 1e-12
     assert parts == sorted(parts, reverse=True)
+
+
+def test_what_was_decided_in_the_queue_is_neither_audited_nor_accepted() -> None:
+    certainty, is_open = np.full(400, 0.9999), np.ones(400, bool)
+    is_open[:40] = False
+    audited = [(u, u < 40) for u in range(330)]  # what was decided was wrong
+    promise = make_promise(certainty, audited, error=0.05, open_units=is_open)
+    assert (promise.total, promise.audited, promise.wrong) == (360, 290, 0)
+    assert promise.accepted == tuple(range(40, 400))
+    without = make_promise(certainty[40:], [(u - 40, False) for u, _ in audited[40:]], error=0.05)
+    assert without.accepted == tuple(range(360))
+    assert not make_promise(certainty, audited, error=0.05).accepted

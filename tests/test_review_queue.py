@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from lasca import schemes, simulate
+from lasca.ambiguity import find_ambiguity
 from lasca.corpus import CrowdCorpus
 from lasca.report.headline import first_items
 from lasca.review import experience
@@ -245,25 +247,34 @@ def test_a_decision_that_settles_others_comes_first(monkeypatch: pytest.MonkeyPa
 
 
 def test_reasons_and_questions() -> None:
-    tokens = [["w"], ["w"], ["w"], ["w"]]
     people = {
-        "a": [["B-X"], ["B-X"], ["B-X"], ["O"]],
-        "b": [["B-Y"], ["B-X"], None, ["O"]],
-        "c": [["O"], ["B-Y"], None, ["O"]],
+        "a": [["B-X"], ["B-X"], ["B-X"], ["O"], ["B-X"], ["B-X"]],
+        "b": [["B-Y"], ["B-X"], None, ["O"], ["B-X"], ["B-X"]],
+        "c": [["O"], ["B-Y"], None, ["O"], ["O"], ["O"]],
     }
-    corpus = CrowdCorpus.from_sequences(tokens, people)
+    corpus = CrowdCorpus.from_sequences([["w"]] * 6, people)
     proba = {
         (0, 0): {"B-X": 0.5, "B-Y": 0.3, "O": 0.2},
         (1, 0): {"B-X": 0.1, "B-Y": 0.9},
         (2, 0): {"B-X": 0.7, "O": 0.3},
         (3, 0): {"B-X": 0.3, "O": 0.7},
+        (4, 0): {"B-X": 0.6, "O": 0.4},
+        (5, 0): {"B-X": 0.6, "O": 0.4},
     }
-    by_sequence = {i.area.sequence: (i.reason, i.question) for i in make_queue(corpus, truth_of(corpus, proba)).items}
+    truth = truth_of(corpus, proba)
+    ambiguous = replace(
+        find_ambiguity(corpus, truth, method="vote-entropy"),
+        method="two-truths",
+        score=np.array([0.4, 1.0, 1.0, 1.0, np.nan, 0.5]),
+    )
+    by_sequence = {i.area.sequence: (i.reason, i.question) for i in make_queue(corpus, truth, ambiguous).items}
     assert by_sequence == {
         0: ("people disagree", "label"),
         1: ("against most people", "label"),
         2: ("few votes", "whether"),
         3: ("missed", "missed"),
+        4: ("people disagree", "whether"),
+        5: ("truly ambiguous", "whether"),
     }
 
 

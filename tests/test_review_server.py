@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,45 @@ def test_a_decision_leaves_the_queue_and_stays_in_the_log(folder: Path) -> None:
     assert page.post("undo", {"who": "bob"})["items"] == []
     assert page.post("undo", {"who": "ann"})["items"] == [first["item"]]
     assert page.get("queue")["items"][0]["item"] == first["item"]
+
+
+def test_what_a_refit_changed_is_counted_by_areas_of_a_sequence_that_nobody_decided(folder: Path) -> None:
+    session = Session(Project(folder), refit_after=0)
+    fit, border = session._fit, session._fit.corpus.offsets
+    assert min(np.diff(border)[:4]) >= 4
+    apart, together = [border[1] - 1, border[1]], [border[2] + 1, border[2] + 2]  # two sequences meet at the first
+    guess, decided = border[3] + 1, border[4] + 1
+    labels, voted, source = fit.truth.labels.copy(), np.ones(len(fit.truth.labels), bool), fit.known.source.copy()
+    at = [*apart, *together, guess, decided]
+    labels[at] = (labels[at] + 1) % fit.corpus.n_labels
+    voted[guess], source[decided] = False, 1
+    before = replace(fit, truth=replace(fit.truth, voted=voted))
+    after = replace(fit, truth=replace(fit.truth, labels=labels), known=replace(fit.known, source=source))
+    found = session._compare(before, after)
+    assert found["areas"] == 3
+    assert [row["word"] for row in found["examples"]] == [fit.corpus.tokens[int(i)] for i in (*apart, together[0])]
+    names = fit.corpus.labels
+    assert (found["examples"][0]["before"], found["examples"][0]["after"]) == (
+        names[fit.truth.labels[apart[0]]],
+        names[labels[apart[0]]],
+    )
+    assert session._compare(fit, fit) == {"areas": 0, "examples": []}
+
+
+def test_a_fit_learns_nothing_from_decisions_on_what_was_audited_before(folder: Path) -> None:
+    project = Project(folder)
+    first, second = project.corpus.sequence_ids[:2]
+
+    def said(sequence: str, start: int, stop: int, audit: bool = False) -> Decision:
+        return Decision(sequence, start, stop, ((),), audit=audit)
+
+    before = said(first, 1, 3)
+    beside = [said(first, 0, 2), said(first, 4, 5), said(second, 2, 4)]
+    over = [said(first, 2, 4), said(first, 1, 5), said(first, 3, 4)]
+    project.log.add([before, said(first, 2, 4, audit=True), *beside, *over])
+    assert [(d.sequence, d.start, d.stop) for d in project.taught()] == [
+        (d.sequence, d.start, d.stop) for d in (before, *beside)
+    ]
 
 
 def test_second_opinions_are_blind_and_counted(folder: Path) -> None:
@@ -311,7 +351,11 @@ def test_skipped_items_come_back_on_search_and_borders_may_leave_the_area(folder
     page = Client(folder)
     first = page.get("queue")["items"][0]
     page.post("decide", {"who": "a", "item": first["item"], "readings": []})
-    assert first["item"] not in [row["item"] for row in page.get("queue", who="a")["items"]]
+    found = page.get("queue", who="a", n=1000)
+    assert [row["item"] for row in found["items"]][-1] == first["item"]  # behind the others
+    state = page.get("state", who="a")
+    assert (state["open"], state["audits"]) == (found["total"] - found["audits"], found["audits"])
+    assert state["gain"] == round(next(row["gain"] for row in found["items"] if row["reason"] != "audit"), 2)
     found = page.get("queue", who="a", words=first["words"].split()[0])["items"]
     assert first["item"] in [row["item"] for row in found]
     item = page.get("item", item=first["item"])

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import beta
 
 from lasca import __version__, evaluate, formats
+from lasca.corpus import CrowdCorpus
 from lasca.errors import count
 from lasca.files import whole_folder, write_json, write_lines
 from lasca.formats.write_tables import people_table
@@ -24,7 +25,7 @@ from lasca.review.project import Fit, Project, clamped, known_labels, needed_lab
 from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
-__all__ = ["SOURCES", "card_of", "finish"]
+__all__ = ["SOURCES", "card_of", "finish", "to_own"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
 NOBODY = -1
@@ -32,6 +33,17 @@ NOBODY = -1
 LOOKED_AT = (SOURCES.index("decided"), SOURCES.index("audited"))
 SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
+ENDINGS = {
+    "label-studio": ".json", "doccano": ".jsonl", "prodigy": ".jsonl", "offsets": ".jsonl", "spacy": ".spacy",
+    "table": ".csv", "mace": ".csv",
+}  # fmt: skip
+
+
+def to_own(corpus: CrowdCorpus) -> tuple[str, ...]:
+    """Return the option of `lasca finish` that writes labels in the format in which they came, if it is needed."""
+    name = corpus.load_report.format
+    others = {"lasca", "llm-batch", *(format for format, _ in FILES)}
+    return ("--to", name) if name in formats.READERS and name in formats.WRITERS and name not in others else ()
 
 
 def finish(
@@ -62,8 +74,8 @@ def finish(
         for name, file in FILES:
             formats.WRITERS[name](corpus, folder / file, labels=final.codes, proba=final.proba)
         for name in dict.fromkeys(more):
-            ending = {"label-studio": ".json", "huggingface": "", "table": ".csv", "mace": ".csv"}.get(name, "")
-            formats.write(corpus, folder / f"{name}{ending}", name, labels=final.codes, proba=final.proba)
+            file = f"{name}{ENDINGS.get(name, '')}"
+            formats.write(corpus, folder / file, name, labels=final.codes, proba=final.proba)
         base = corpus.to_table("tokens").select(["sequence", "position", "token"])
         columns: dict[str, Any] = {name: base.column(name).to_pylist() for name in base.column_names}
         columns["label"] = [(*corpus.labels, "")[c] for c in final.codes.tolist()]
@@ -134,7 +146,8 @@ def card_of(
         "tokens": corpus.n_tokens,
         "tokens_nobody_labelled": int((~voted).sum()),
         "labels": list(corpus.labels),
-        "annotators": sum(corpus.votes),
+        "annotators": sum(role == "annotator" for role in crowd.roles),
+        "models": sum(role == "model" for role in crowd.roles),
         "votes_per_token": round(crowd.n_annotations / max(int((np.diff(crowd.token_start) > 0).sum()), 1), 3),
         "agreement_krippendorff_alpha": None if np.isnan(alpha) else round(float(alpha), 4),
         "reviewers": len(people),
@@ -170,8 +183,8 @@ def _warnings(truth: Truth, names: bool) -> list[str]:
     """Return what a fit warned of; the families it names are only counted where names are not asked for."""
     said = list(truth.warnings)
     for family in () if names else truth.diagnostics.get("families", ()):
-        shown = ", ".join(family[:8])
-        said = [warning.replace(shown, f"{len(family[:8])} annotators") for warning in said]
+        shown, n = ", ".join(family[:8]), f"{len(family[:8])} annotators"
+        said = [warning.replace(f"the annotators {shown}", n).replace(shown, n) for warning in said]
     return said
 
 
@@ -192,7 +205,9 @@ def _written(card: Mapping[str, Any]) -> str:
         "",
         f"- {count(card['sequences'], 'sequence')}, {count(card['tokens'], 'token')}, "
         f"{card['tokens_nobody_labelled']:,} of which nobody labelled",
-        f"- {count(card['annotators'], 'annotator')}, {card['votes_per_token']:.1f} votes per token"
+        f"- {count(card['annotators'], 'annotator')}"
+        + (f" and {count(card['models'], 'model')}" if card["models"] else "")
+        + f", {card['votes_per_token']:.1f} votes per token"
         + ("" if alpha is None else f", Krippendorff's alpha {alpha:.2f}"),
         (
             f"- {count(card['reviewers'], 'reviewer')} made {count(card['decisions'], 'decision')} and audited "

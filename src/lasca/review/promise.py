@@ -11,39 +11,51 @@ as part of the queue. Whatever they say never enters the fit that is promised ab
 such a unit afterwards; one that was decided before is no longer audited, nor accepted.
 
 **The bound.** For nested sets of sure units, those of highest certainty first, test the hypothesis that k or more of
-the n units of a set are wrong, by betting against it. After t looks, f of them wrong, the wealth is how much more
-probable this is where the rate of errors is drawn from Beta(a, b) than under the hypothesis,
+the n units of a set are wrong. It falls as soon as at most f of the first t_f looks were wrong, for any f = 0, 1, 2, …
+Here t_f is the smallest number of looks for which, were k wrong, the chance that it ever falls with f or fewer is at
+most δ·S_f, S_f = 1 - (1 + (f + 1) / `CALM`)^-`STEEP`. So **however often one looks** a true hypothesis ever falls with
+probability δ at most, and nothing of δ is lost, for chances are counted, not bounded: of the ways in which units can be
+drawn, those with f wrong among t_f looks that never fell before are
 
-    B(a + f, b + t - f) / B(a, b) · C(n, k) / C(n - t, k - f)
+    N_f = C(t_{f-1}, f) - Σ_{h<f} N_h · C(t_{f-1} - t_h, f - h),
 
-(Waudby-Smith & Ramdas 2020: sampling without replacement). If k units are wrong it is a martingale that begins at 1,
-if more are it is smaller; so it ever reaches 1/δ with probability δ at most, **however often one looks** (Ville's
-inequality). a and b only say which crowds are promised about early: those with two fifths of `error`.
+and if k of n are wrong one of them is drawn with probability N_f · C(n - t_f, k - f) / C(n, k) (`looks_needed`). If
+more are wrong, falling is less probable. S only says which crowds are promised about early: most of δ goes to
+small f.
 
 **What was found wrong** is never accepted. So the promise on a set, that at most `error` of what is accepted is
-wrong, is broken only if k > error·(n - f) + f units of it are wrong: every unit that was found makes the hypothesis
-easier to refute.
+wrong, is broken while f were found only if there are k_f > error·(n - f) + f or more: t_f is for k_f, and every unit
+that was found makes the hypothesis easier to refute.
 
 **The sets.** δ is given to two of the nested sets (`STARTS`), by how many errors the model expects in them, but to
 none in which one error is too much: all of it would have to be looked at. A set hands its part of δ on to the next
 larger one if it has at most `error` wrong *as it is*, what was found included (Bretz et al. 2009: hypotheses tested
-in an order that was fixed before share δ without paying for each other). The largest set with a promise is accepted.
-That is right: let A be the first set of the order with more than `error` wrong. Smaller ones cannot break a promise;
-one on A that is broken, and one on any larger set, needs A's wealth to reach 1/δ while k units of A or more are
-wrong. The j-th different fit that is asked about gets its own part of δ (`spend`).
+in an order that was fixed before share δ without paying for each other): if ever, for some f, so few as f of t looks
+were wrong that this had a chance of δ·(S_f - S_{f-1}) at most, were k_0 wrong. From the second start on its own part
+counts alone. The largest set with a promise is accepted.
+
+That is right: of the sets that a part of δ goes through, let A be the first with more than `error` wrong. Smaller
+ones cannot break a promise. One on A that is broken, and one on any larger set, needs A to fall while it is broken, or
+to hand on. Say k of A are wrong, k_f ≤ k < k_{f+1}. A falls while it is broken with f wrong or fewer, δ·S_f at most. It
+hands on with g > f wrong, δ·(1 - S_f) at most, or with g ≤ f, but then it has fallen as well (t_g is never more than
+the looks that handing on takes). Together that is δ. The j-th different fit that is asked about gets its own part of δ
+(`spend`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln
+from scipy.special import gammaln
+from scipy.stats import binom, hypergeom
 
 from lasca.corpus import CrowdCorpus
 from lasca.review.decisions import Decision
@@ -51,18 +63,30 @@ from lasca.review.items import Area, find_items
 from lasca.review.spans import Labels
 from lasca.truth import Truth
 
-__all__ = ["Promise", "Unit", "audit_order", "certainty_of", "judge", "make_promise", "spend", "units_of", "wealth"]
+__all__ = [
+    "Promise",
+    "Unit",
+    "audit_order",
+    "certainty_of",
+    "judge",
+    "looks_needed",
+    "make_promise",
+    "spend",
+    "units_of",
+]
 
 SURE = 0.9
 """Units of at least this certainty in the first fit (and the surer half in any case) can be audited and accepted."""
 STEP = 0.1
 """The nested sets grow by this share of the units that are open to acceptance."""
-STARTS = ((0.02, 0.1), (0.3, 0.9))
+STARTS = ((0.02, 0.05), (0.3, 0.95))
 """Where δ begins: the largest set with at most this share of `error` expected in it, and its part of δ."""
-FIRM, HOPED = 3.0, 0.4
-"""The bets: as if so many errors had been seen before, at this share of `error`."""
-MOST = 460.0
-"""The most that a logarithm of wealth is."""
+CALM, STEEP = 6.0, 3.0
+"""How δ is shared among numbers of wrong units: half of it to none and one, ever less to more."""
+LIKELY = 0.8
+"""The chance with which as many audits do as are advised, if the model is right."""
+AHEAD = 20
+"""So many more wrong units than now are thought of in this advice."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +121,8 @@ class Promise:
     """The certainty from which on units are accepted."""
     more: int | None
     """How many more audited items would do if all of them were right; 0 where something is promised."""
+    likely: int | None = None
+    """How many more would do in four cases of five, if as many are wrong as the model expects; None: too many."""
     waiting: int = 0
     """Audits that do not count yet, because one that was drawn before them was skipped."""
 
@@ -184,27 +210,38 @@ def judge(corpus: CrowdCorpus, truth: Truth, labels: Labels, units: list[Unit], 
     return audit.missed or bool(extra)
 
 
-def wealth(wrong: npt.NDArray[Any], n: int, error: float, *, found: bool = False) -> npt.NDArray[np.float64]:
-    """Return the log of the wealth after each look at units of a set of n (1 = wrong), betting against too many errors.
+@lru_cache(maxsize=1000)
+def looks_needed(n: int, error: float, level: float, most: int) -> tuple[int, ...]:
+    """Return t_f for f = 0 … `most` (see above): with at most f wrong among t_f looks at units of a set of n, at most
+    `error` of the set without those f is wrong, but with a chance of `level` that this is ever said and false."""
+    looks, ways = np.zeros(0, np.int64), np.zeros(0)  # t_f and log N_f
+    for f in range(min(most, n - 1) + 1):
+        many, last, fewer = _too_many(n, error, f), max(looks[-1:], default=0), np.arange(f)
+        total, alike = _choose(n, many), _choose(last, f)
+        fell = np.exp(ways + _choose(n - looks, many - fewer) - total).sum()
+        never = 1 - np.exp(ways + _choose(last - looks, f - fewer) - alike).sum()
+        ways = np.append(ways, alike + math.log(max(never, 1e-300)))
+        left = math.log(max(level * _share(f) - fell, 1e-300)) + total - ways[f]
+        at = bisect_left(range(n), True, max(last, f), key=lambda t: bool(_choose(n - t, many - f) <= left))
+        looks = np.append(looks, at)
+    return tuple(looks.tolist())
 
-    Too many: more than `error` of the set; with `found`, of what is left of it without the units that were found wrong.
-    """
-    looks, seen = np.arange(1, len(wrong) + 1), np.cumsum(wrong, dtype=np.float64)
-    out = seen if found else np.zeros(len(seen))
-    many = np.floor(error * (n - out) + 1e-9) + out + 1
-    left, rest = n - looks, many - seen
-    refuted = rest > left  # even if all that is left were wrong, it would be too few
-    # beyond the most probable number of errors, more of them would be less probable still
-    open_yet = ~refuted & (rest >= 0) & (many * looks >= seen * n)
-    b = FIRM / (HOPED * error) - FIRM
-    bet = betaln(FIRM + seen, b + looks - seen) - betaln(FIRM, b)
-    course = bet + _choose(n, np.where(open_yet, many, 0)) - _choose(left, np.where(open_yet, rest, 0))
-    return np.where(refuted, MOST, np.where(open_yet, np.minimum(course, MOST), -np.inf))
+
+def _too_many(n: int, error: float, found: int = 0) -> int:
+    """Return how many wrong units of a set break the promise where so many were found and are not accepted."""
+    return math.floor(error * (n - found) + 1e-9) + found + 1
 
 
-def _choose(n: Any, k: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return the log of the binomial coefficient."""
-    return np.asarray(-np.log1p(n) - betaln(n - k + 1, k + 1))
+def _share(f: Any) -> Any:
+    """Return S_f: the part of δ that f wrong units or fewer share."""
+    return 1 - (1 + (f + 1) / CALM) ** -STEEP
+
+
+def _choose(n: Any, k: Any) -> Any:
+    """Return the log of the binomial coefficient; -inf where there is no way."""
+    possible = (k >= 0) & (k <= n)
+    k = np.where(possible, k, 0)
+    return np.where(possible, gammaln(n + 1) - gammaln(k + 1) - gammaln(np.where(possible, n - k, 0) + 1), -np.inf)
 
 
 def spend(delta: float, fit: int) -> float:
@@ -252,37 +289,40 @@ def make_promise(
     sizes = np.unique(np.maximum(1, (np.arange(STEP, 1 + STEP / 2, STEP) * n).astype(np.int64)))
     expected = (np.cumsum(1 - certainty[order]) / np.arange(1, n + 1))[sizes - 1]
     place = rank[[u for u, _ in looked]] if looked else np.zeros(0, np.int64)
-    wrong = np.array([w for _, w in looked], float)
+    wrong = np.array([w for _, w in looked], bool)
     delta = spend(1 - confidence, fit)
-    handed, best, least = 0.0, 0, None
-    for size, part in zip(sizes.tolist(), _parts(expected, sizes, error).tolist()):
-        level = delta * part + handed
-        if level == 0:
+    level, goes_on, best = 0.0, False, 0
+    advice: list[tuple[float, float]] = []
+    for size, part, usual in zip(sizes.tolist(), _parts(expected, sizes, error).tolist(), expected.tolist()):
+        level, goes_on = (delta * part, True) if part else (level, goes_on)
+        if not goes_on:
             continue
-        mine, needed = wrong[place < size], -math.log(level)
-        if _reached(wealth(mine, size, error, found=True), needed):
+        mine = wrong[place < size]
+        # how many looks there were until the first unit was wrong, until the second one was, …, and now
+        until = np.append(np.flatnonzero(mine), len(mine))
+        looks = np.array(looks_needed(size, error, level, AHEAD * (len(until) // AHEAD + 2)))
+        if (looks[: len(until)] <= until[: len(looks)]).any():
             best = size
-        elif (more := _more(mine, size, error, needed)) is not None:
-            drawn = math.ceil(more * n / size)
-            least = drawn if least is None else min(least, drawn)
-        handed = level if _reached(wealth(mine, size, error), needed) else 0.0
+        else:
+            advice.append(n / size * _further(looks, mine, usual))
+        shares = level * np.diff(_share(np.arange(-1, len(until))))
+        goes_on = bool((hypergeom.cdf(np.arange(len(until)), size, _too_many(size, error), until) <= shares).any())
     if not best:
-        return Promise(error, confidence, (), total, len(looked), n_wrong, None, least)
+        more, likely = (min(math.ceil(x), n - len(looked)) if x < math.inf else None for x in np.min(advice, axis=0))
+        return Promise(error, confidence, (), total, len(looked), n_wrong, None, more, likely)
     accepted = sorted(set(order[:best].tolist()) - {u for u, w in looked if w})
     return Promise(
-        error, confidence, tuple(accepted), total, len(looked), n_wrong, float(certainty[order[best - 1]]), 0
+        error, confidence, tuple(accepted), total, len(looked), n_wrong, float(certainty[order[best - 1]]), 0, 0
     )
 
 
-def _reached(course: npt.NDArray[Any], needed: float) -> bool:
-    return bool(len(course) and course.max() >= needed)
-
-
-def _more(mine: npt.NDArray[Any], size: int, error: float, needed: float) -> int | None:
-    """Return how many more units of a set must be looked at, all right, until its hypothesis falls; None: never."""
-    left = size - len(mine)
-    if left <= 0:
-        return None
-    course = wealth(np.concatenate((mine, np.zeros(left))), size, error, found=True)[len(mine) :]
-    at = np.flatnonzero(course >= needed)
-    return int(at[0]) + 1 if len(at) else None
+def _further(looks: npt.NDArray[Any], mine: npt.NDArray[Any], usual: float) -> npt.NDArray[Any]:
+    """Return how many more units of a set must be looked at until its hypothesis falls: if all of them are right, and
+    if as many are wrong as the model expects (`usual`) or, the more was seen, as were wrong so far."""
+    seen, wrong = len(mine), int(mine.sum())
+    left = looks[wrong:] - seen
+    if not len(left):  # all of them are wrong
+        return np.array([math.inf, math.inf])
+    rate = (1 + wrong) / (1 / max(usual, 1e-9) + seen)
+    enough = left[binom.cdf(np.arange(len(left)), left, rate) >= LIKELY]
+    return np.array([left[0], enough[0] if len(enough) else math.inf])

@@ -10,7 +10,9 @@ audit (`lasca.review.promise`) draws from them.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +29,7 @@ from lasca.review.items import Area, Reading, find_items
 from lasca.review.spans import pieces
 from lasca.truth import Truth
 
-__all__ = ["REASONS", "Item", "Queue", "make_queue", "ranked", "rows", "wordless", "words_of", "write_queue"]
+__all__ = ["REASONS", "Item", "Queue", "keys", "make_queue", "ranked", "rows", "wordless", "words_of", "write_queue"]
 
 SETTLES = 0.25
 """The share of the errors of an item alike that a decision settles, by the refit or by B. A guess: not yet measured."""
@@ -37,7 +39,6 @@ REASONS: Mapping[str, str] = {
     "few votes": "too few people looked at it",
     "truly ambiguous": "reliable people read it in two ways",
     "people disagree": "people disagree",
-    "doubt": "people agree, but they often err on such",
     "audit": "drawn at random, to know how good the rest is",
 }
 COSTS: Mapping[str, float] = {"label": 1.0, "borders": 1.0, "whether": 1.0, "reading": 1.0, "missed": 1.0}
@@ -188,9 +189,8 @@ def _reason(corpus: CrowdCorpus, area: Area, ambiguous: Any) -> str:
     if n < 2:
         return "few votes"
     base = int(corpus.offsets[area.sequence])
-    if most < n and ambiguous[base + area.start : base + area.stop].any():
-        return "truly ambiguous"
-    return "people disagree" if most < n else "doubt"
+    ambiguous_here = bool(ambiguous[base + area.start : base + area.stop].any())
+    return "truly ambiguous" if ambiguous_here else "people disagree"  # if all agreed, nobody would be asked (`_open`)
 
 
 def _key(tokens: list[str], base: int, area: Area) -> str:
@@ -238,11 +238,12 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
     before, after = "".join(near[: start - first]).strip(), "".join(near[stop - first :]).strip()
     if wordless([piece.strip() for piece in near]):
         before = after = ""
+    names = keys(corpus, [area.readings[i] for i in area.offered])
     candidates: list[dict[str, Any]] = []
-    for i in area.offered:
+    for key, i in zip(names, area.offered):
         reading = area.readings[i]
         own = tuple((s - area.start, e - area.start, kind) for s, e, kind in reading)
-        candidate: dict[str, Any] = {"spans": [list(span) for span in reading], "words": said(words, own)}
+        candidate: dict[str, Any] = {"key": key, "spans": [list(span) for span in reading], "words": said(words, own)}
         if votes:
             candidate |= {"probability": round(area.weights[i], 4), "votes": len(area.voters[i])}
         candidates.append(candidate)
@@ -265,6 +266,13 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
     }
 
 
+def keys(corpus: CrowdCorpus, readings: Sequence[Reading]) -> list[str]:
+    """Return by what a person chooses each reading: its number; a label that is a number itself is never another's."""
+    free = (str(n) for n in itertools.count(1) if str(n) not in corpus.labels)
+    labels = [reading[0][2] if len(reading) == 1 else "" for reading in readings]
+    return [label if label in corpus.labels and re.fullmatch("[0-9]{1,4}", label) else next(free) for label in labels]
+
+
 def said(words: Sequence[str], reading: Reading) -> str:
     """Write a reading for people: "PER: Ada; Charles; LOC: Paris", or "none"; a type is named where it changes.
 
@@ -285,8 +293,8 @@ def said(words: Sequence[str], reading: Reading) -> str:
 def write_queue(corpus: CrowdCorpus, queue: Queue, folder: Path) -> None:
     """Write queue.csv for people (blind: neither votes nor probabilities; formulas guarded) and queue.jsonl with all.
 
-    The column `decision` is for the number of a candidate, 0 for none of them (no span), or a reading written out as
-    START-STOP:TYPE; `lasca decide` takes the file back.
+    The column `decision` is for the number of a candidate (see `keys`), 0 for none of them (no span), or a reading
+    written out as START-STOP:TYPE; `lasca decide` takes the file back.
     """
     made = rows(corpus, queue.items)
     with (folder / "queue.jsonl").open("w", encoding="utf-8") as file:
@@ -294,9 +302,7 @@ def write_queue(corpus: CrowdCorpus, queue: Queue, folder: Path) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     names = ("rank", "item", "sequence", "start", "stop", "before", "words", "after", "question", "reason")
     columns: dict[str, list[Any]] = {name: [row[name] for row in made] for name in names}
-    columns["candidates"] = [
-        " | ".join(f"{i}: {c['words']}" for i, c in enumerate(row["candidates"], 1)) for row in made
-    ]
+    columns["candidates"] = [" | ".join(f"{c['key']}: {c['words']}" for c in row["candidates"]) for row in made]
     columns |= {name: [row[name] for row in made] for name in ("alike", "gain")}
     columns["decision"] = [""] * len(made)
     people_table(columns, folder / "queue.csv")

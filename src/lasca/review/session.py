@@ -23,7 +23,7 @@ from lasca.review.experience import Lesson
 from lasca.review.items import Area, Reading
 from lasca.review.project import Fit, Project
 from lasca.review.promise import Unit
-from lasca.review.queue import REASONS, Item, Queue, words_of
+from lasca.review.queue import REASONS, Item, Queue, keys, words_of
 from lasca.review.spans import glued, pieces
 
 __all__ = ["Session"]
@@ -57,11 +57,10 @@ class Session:
 
     def _use(self, fit: Fit, queue: Queue) -> None:
         """Take up a fit and its queue; only the exchange itself makes others wait."""
-        is_open, order = {item.id for item in queue.items}, self._with_audits(fit, queue)
-        items = dict(order)
+        order = self._with_audits(fit, queue)
         with self._lock:
             self._fit, self._queue, self._version = fit, queue, self._version + 1
-            self._open, self._order, self._items = is_open, order, items
+            self._order, self._items = order, dict(order)
 
     def _with_audits(self, fit: Fit, queue: Queue) -> list[tuple[str, Item]]:
         """Put an item of the audit behind every so many others, all that are left at the end; name all of them."""
@@ -100,8 +99,10 @@ class Session:
         """Return how far it is, and what a refit changed."""
         with self._lock:
             done = self._done(who)
-            left = self._open - done["all"] - done["twins"]
-            gains = (item.gain for name, item in self._order if name in left)
+            left = {name for name, _ in self._order} - done["all"] - done["twins"]
+            audits = sum(name.startswith("audit ") for name in left)
+            asked = left - done["skipped"]
+            gains = (item.gain for name, item in self._order if name in asked and item.reason != "audit")
             several, same = self.project.log.agreement()
             return {
                 "version": self._version,
@@ -109,7 +110,8 @@ class Session:
                 "mine": len(done["mine"]),
                 "audited": sum(name.startswith("audit ") for name in done["all"]),
                 "waiting": self.project.waiting(self._fit),
-                "open": len(left),
+                "open": len(left) - audits,
+                "audits": audits,
                 "errors": round(max(self._queue.errors - self._errors_done(done["all"] | done["twins"]), 0.0), 1),
                 "gain": round(next(gains, 0.0), 2),
                 "refit": self._thread is not None and self._thread.is_alive(),
@@ -147,14 +149,12 @@ class Session:
             done = self._done(who)
             wanted = [w for w in words.casefold().split() if w]
             found: list[Item] = []
-            again: list[
-                Item
-            ] = []  # an audit that is skipped keeps those behind it from counting: it is asked once more
+            again: list[Item] = []  # what was skipped comes once more, behind the others
             for name, item in self._order:
                 if (name in done["all"]) != second or name in done["mine"] or (name in done["twins"] and not second):
                     continue
                 if name in done["skipped"] and not wanted:
-                    again += [item] if item.reason == "audit" else []
+                    again.append(item)
                 elif all(w in self._searched(item) for w in wanted):
                     found.append(item)
             found += again
@@ -216,8 +216,8 @@ class Session:
             item = self._find(name)
             corpus, area = self._fit.corpus, item.area
             candidates: list[dict[str, Any]] = []
-            for i in area.offered:
-                candidate: dict[str, Any] = {"spans": [list(span) for span in area.readings[i]]}
+            for key, i in zip(keys(corpus, [area.readings[i] for i in area.offered]), area.offered):
+                candidate: dict[str, Any] = {"key": key, "spans": [list(span) for span in area.readings[i]]}
                 if votes:
                     said = [corpus.annotators[v] for v in area.voters[i]]
                     candidate |= {"votes": said, "probability": round(area.weights[i], 3)}

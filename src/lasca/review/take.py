@@ -111,12 +111,12 @@ def _readings(path: Path, line: int, said: Any, candidates: list[Any]) -> tuple[
     def wrong(hint: str) -> FormatError:
         return FormatError("this is no decision", path=path, line=line, got=said, hint=hint)
 
+    chosen = {c.get("key", str(i)): c["spans"] for i, c in enumerate(candidates, 1)}
+
     def candidate(number: str) -> Reading:
-        if number == "0":
-            return ()
-        if not 1 <= int(number) <= len(candidates):
-            raise wrong(f"The item has {count(len(candidates), 'candidate')}; 0 is none of them")
-        return tuple((int(s), int(e), str(k)) for s, e, k in candidates[int(number) - 1]["spans"])
+        if number not in chosen and number != "0":
+            raise wrong(f"The item has {count(len(chosen), 'candidate')} ({', '.join(chosen)}); 0 is none of them")
+        return tuple((int(s), int(e), str(k)) for s, e, k in chosen.get(number, ()))
 
     if isinstance(said, list):
         try:

@@ -39,6 +39,7 @@ def review(
     """
     if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
         raise LascaError(INSTALL)
+    from lasca.review.finish import to_own
     from lasca.review.project import Project
     from lasca.review.server import serve
     from lasca.review.session import Session
@@ -59,7 +60,8 @@ def review(
         serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
     finally:
         made = count(len(project.standing()), "decision")
-        say(f"{made} in {folder / 'decisions.sqlite'}; go on any time, or: {command('finish', folder, '-o', 'FINAL')}")
+        following = command("finish", folder, "-o", "FINAL", *to_own(project.corpus))
+        say(f"{made} in {folder / 'decisions.sqlite'}; go on any time, or: {following}")
 
 
 @app.command()
@@ -128,7 +130,8 @@ def accept(
             {
                 "words": words, "error": error, "confidence": confidence, "accepted": len(promise.accepted),
                 "items": promise.total, "audited": promise.audited, "wrong": promise.wrong,
-                "certainty": promise.certainty, "more": promise.more, "waiting": promise.waiting,
+                "certainty": promise.certainty, "more": promise.more, "likely": promise.likely,
+                "waiting": promise.waiting,
                 "accepted_items": [project.units[u].id for u in promise.accepted],
             }
         )  # fmt: skip
@@ -165,8 +168,12 @@ def promise_words(promise: Any, folder: Path | None = None) -> str:
     what, more = ("a larger audit", " more") if promise.audited else ("an audit", "")
     words = (
         f"Nothing can be promised without {what}: {seen}. If {promise.more:,}{more} were audited and all of them were "
-        "right, that would do"
+        f"right, that would do for at most {100 * promise.error:g} % wrong"
     )
+    if promise.likely is None:
+        words += "; with as many errors as are to be expected, hardly any number would: ask for a larger --error"
+    elif promise.likely > promise.more:
+        words += f"; with as many errors as are to be expected, about {promise.likely:,}"
     if folder is not None:
         words += f". They come between the others in: {command('review', folder, '--audit', 1)} (one behind every item)"
     return words

@@ -2,7 +2,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const PAGE = 200, POLL = 4000;
-  let items = [], total = 0, audits = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
+  let items = [], total = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
 
   /** Make an element; text is always text, never markup. */
   function make(tag, className, ...children) {
@@ -38,11 +38,17 @@
   /* --- the queue ----------------------------------------------------------------------------------------------- */
   async function load(keep) {
     const found = await ask("queue", { first: 0, n: PAGE, words: byId("search").value, second: byId("second").checked ? "1" : "0" });
-    items = found.items; total = found.total; audits = found.audits; version = found.version;
+    items = found.items; total = found.total; version = found.version;
+    counted(total - found.audits, found.audits);
     const place = keep ? items.findIndex((item) => item.item === keep) : -1;
     at = Math.max(place, 0);
     list();
     await show();
+  }
+
+  function counted(plain, audits) {
+    const parts = [plain ? `${plain.toLocaleString("en")} to decide` : "", audits ? `${audits.toLocaleString("en")} drawn at random` : ""];
+    byId("count").textContent = parts.filter(Boolean).join(", ");
   }
 
   function list() {
@@ -56,9 +62,6 @@
 
   /** Say which row is at hand, and nothing else: to make all rows anew takes longer than a decision may. */
   function here() {
-    const plain = total - audits;
-    const parts = [plain ? `${plain.toLocaleString("en")} to decide` : "", audits ? `${audits.toLocaleString("en")} drawn at random` : ""];
-    byId("count").textContent = parts.filter(Boolean).join(", ");
     for (const row of byId("queue").querySelectorAll("[aria-current]")) row.removeAttribute("aria-current");
     const row = byId("queue").children[at];
     if (!row) return;
@@ -72,7 +75,6 @@
     [...byId("queue").children].forEach((row, i) => { if (gone.has(items[i].item)) row.remove(); });
     items = items.filter((item) => !gone.has(item.item));
     total = Math.max(total - gone.size, 0);
-    audits = Math.max(audits - [...gone].filter((name) => name.startsWith("audit ")).length, 0);
     at = Math.min(at, Math.max(items.length - 1, 0));
     here();
   }
@@ -83,6 +85,7 @@
     byId("end").hidden = Boolean(chosen);
     current = null;
     byId("card").setAttribute("aria-busy", String(Boolean(chosen)));
+    byId("again").hidden = !state || !(state.open + state.audits);
     if (!chosen) return;
     const found = await ask("item", { item: chosen.item, votes: votes ? "1" : "0" });
     if (!items[at] || items[at].item !== chosen.item) return;
@@ -126,7 +129,7 @@
       const asked = i > current.start && i < current.stop && !open && k < 0;  // what is asked about is one stretch, not words
       if (i) (open && k >= 0 && reading[k][0] < i ? open : sentence).append(asked ? make("span", "area", blank(i)) : blank(i));
       if (k >= 0) {
-        if (reading[k][0] === i) { open = make("mark", k === active ? "active" : ""); sentence.append(open); }
+        if (reading[k][0] === i) { open = make("mark", k === active ? "active" : ""); sentence.append(make("bdi", "", open)); }
         open.append(make("bdi", "", token));
         if (reading[k][1] === i + 1) open.append(make("small", "", reading[k][2] || "span"));
       } else {
@@ -138,8 +141,8 @@
     const first = sentence.querySelector("mark, .area");
     const line = parseFloat(getComputedStyle(sentence).lineHeight);  // no line is cut in half
     if (first) sentence.scrollTop = Math.max(Math.round((first.offsetTop - sentence.offsetTop) / line) - 2, 0) * line;
-    byId("candidates").replaceChildren(...current.candidates.map((candidate, i) => {
-      const button = make("button", "", make("kbd", "", String(i + 1)), " ", make("bdi", "", words(candidate.spans)));
+    byId("candidates").replaceChildren(...current.candidates.map((candidate) => {
+      const button = make("button", "", make("kbd", "", candidate.key), " ", make("bdi", "", words(candidate.spans)));
       button.type = "button";
       if (same(candidate.spans, reading)) button.setAttribute("aria-current", "true");
       if (candidate.votes) {
@@ -153,12 +156,14 @@
     byId("taken").textContent = taken.length > 60 ? `${taken.slice(0, 59)}…` : taken;
     for (const button of document.querySelectorAll("#edit button, [data-key='0']")) button.hidden = !current.scheme;  // every token has one label
     document.querySelector("[data-key=a]").hidden = current.candidates.length < 2;
+    byId("both").textContent = current.candidates.slice(0, 2).map((candidate) => candidate.key).join(" and ");
     document.querySelector("[data-key=b]").hidden = !current.alike;
-    if (reading[active]) byId("type").value = reading[active][2];
+    byId("type").value = (reading[active] || proposed())[2];
   }
 
   function progress(found) {
     state = found;
+    if (!byId("search").value && !byId("second").checked) counted(found.open, found.audits);  // as the head of the page has it
     byId("title").textContent = found.title ?? byId("title").textContent;
     const share = found.decided / Math.max(found.decided + found.open, 1);
     byId("bar").style.width = `${100 * share}%`;
@@ -225,10 +230,13 @@
     dialog.querySelector("button").focus();  // a list that scrolls would take the focus, and with it the keys
   }
 
-  /** Where nothing is marked: mark what is asked about, to be moved and named from there. */
-  function begin() {
+  /** What is asked about as a span: marked where nothing is, to be moved and named from there. */
+  function proposed() {
     const known = current.candidates.flatMap((candidate) => candidate.spans)[0];
-    reading = [[current.start, current.stop, known ? known[2] : byId("type").value]];
+    return [current.start, current.stop, known ? known[2] : byId("type").value];
+  }
+  function begin() {
+    reading = [proposed()];
     active = 0;
   }
 
@@ -255,8 +263,11 @@
     if (name === "u" || name === "U") { undo(); return true; }
     if (!current) return false;
     if (name === "Enter") decide([reading]);
-    else if (name === "0") { if (current.scheme) decide([[]]); else notice("Every token has a label here"); }
-    else if (/^[1-9]$/.test(name)) { const chosen = current.candidates[Number(name) - 1]; if (chosen) decide([chosen.spans]); }
+    else if (/^[0-9]$/.test(name)) {
+      const chosen = current.candidates.find((candidate) => candidate.key === name);
+      if (chosen) decide([chosen.spans]);
+      else if (name === "0") { if (current.scheme) decide([[]]); else notice("Every token has a label here"); }
+    }
     else if (name === "ArrowLeft") move(left, -1);
     else if (name === "ArrowRight") move(left, 1);
     else if (name === ",") { active = reading.length ? (active + 1) % reading.length : 0; draw(); }
