@@ -433,13 +433,13 @@ class Judge:
     @cached_property
     def base(self) -> str:
         """Return the name of the place of the kernels as they are."""
-        code = "from lasca.kernels.places import fingerprint; print(fingerprint())"
+        code = "from lasca.kernels.compiled import fingerprint; print(fingerprint())"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         return f"lasca-{done.stdout.strip()}"
 
     def _take_over(self, mutant: Mutant) -> None:
         """Link the compiled kernels that cannot reach the mutated one into the place of the mutant's kernels."""
-        code = "from lasca.kernels.places import fingerprint; print(fingerprint())"
+        code = "from lasca.kernels.compiled import fingerprint; print(fingerprint())"
         mark = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         place = self.room / "cache" / f"lasca-{mark.stdout.strip()}"
         place.mkdir(exist_ok=True)

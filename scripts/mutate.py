@@ -32,7 +32,7 @@ KINDS = {  # how likely each kind of change is to be drawn, however many places 
     "flag": 1,
     "name": 1,
 }
-LEFT_OUT = {"kernels/compiled.py", "kernels/places.py", "kernels/simd.py"}  # how kernels are compiled and kept
+LEFT_OUT = {"kernels/compiled.py", "kernels/simd.py"}  # how kernels are compiled and kept
 
 OTHER = {
     ast.Lt: [ast.LtE, ast.GtE],

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lasca.ambiguity import Ambiguity, find_ambiguity
-from lasca.ambiguity.shards import Sampling
+from lasca.ambiguity.shards import sample_of
 from lasca.ambiguity.write import rows
 from lasca.confusion import LabelConfusion, label_confusion
 from lasca.corpus import CrowdCorpus
@@ -115,9 +115,9 @@ def test_a_sample_of_blocks_is_that_of_the_whole(every: int, corpus: CrowdCorpus
     blocks = cut_into_blocks(votes, 300)
     start = votes.start.tolist()
     many = [i for i in range(votes.n_tokens) if start[i + 1] - start[i] > 1]
-    before = tuple(sum(i < block.first for i in many) for block in blocks)
+    before = [sum(i < block.first for i in many) for block in blocks]
     assert len({b % every for b in before}) == every  # blocks begin wherever in the sample
-    parts = [Sampling(every, before)(None, block) for block in blocks]
+    parts = [sample_of((every, before), block) for block in blocks]
     sizes, who, said = (np.concatenate(part).tolist() for part in zip(*parts, strict=True))
     assert sizes == [start[i + 1] - start[i] for i in many[::every]]
     given = [v for i in many[::every] for v in range(start[i], start[i + 1])]

@@ -16,7 +16,7 @@ from lasca.truth.average import Agreement, Averaging, Ending, Marked, Said, Verd
 from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
-from lasca.truth.guards import Crowd, Look, Rates, unanimous
+from lasca.truth.guards import Crowd, Look, Pairing, Rates, unanimous
 from lasca.truth.robust import RobustSequence
 from lasca.truth.robust_chain import LEAST_PSEUDO, LearnedMatrices, Structure, member
 from lasca.truth.starts import DawidSkeneStart, LevelStart, Meeting, WeighedStart, judged_start
@@ -202,6 +202,17 @@ def known(*said: str, family: tuple[int, ...] = ()) -> Crowd:
 
 def test_marks_of_one_annotator_are_the_mean_over_votes() -> None:
     assert known("X" * 9, "XXX" + "." * 6).marks_each == pytest.approx(12 * (0.75**2 + 0.25**2))
+
+
+def test_who_marked_nothing_and_where_runs_begin_is_seen_in_each_sequence_of_a_block() -> None:
+    said = {"ann": [["X", "X"], ["O", "O"], ["X", "O"]], "ben": [["O", "O"], ["O", "X"], None]}
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c", "d"], ["e", "f"]], said, labels=["O", "X"])
+    votes = Votes.of(corpus)
+    pairing = Pairing.of(Block(votes, 2, 6), outside=0)
+    assert (pairing.owner.tolist(), pairing.silent.tolist()) == ([0, 1, 0], [True, False, False])
+    look = Look(corpus.labels, Families(np.arange(2), np.zeros(2)))
+    crowd = look.crowd(look.summarise(Block(votes, 0, 6)))
+    assert (crowd.marks, crowd.run_length) == (4, pytest.approx(4 / 3))
 
 
 def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import lasca
-from lasca.kernels import places
-from lasca.kernels.places import GRACE, KEPT, clean_up, find_place, fingerprint
+from lasca.kernels import compiled
+from lasca.kernels.compiled import GRACE, KEPT, clean_up, find_place, fingerprint
 
 KERNELS = Path(lasca.__file__).parent / "kernels"
 CALL = (
@@ -102,7 +102,7 @@ def test_every_source_and_the_machine_count(tmp_path: Path) -> None:
         assert fingerprint(tmp_path / "kernels") != here, file.name
         file.write_bytes(text)
     assert fingerprint(tmp_path / "kernels") == here
-    machine = places._machine()
+    machine = compiled._machine()
     for i in range(len(machine)):
         assert fingerprint(None, (*machine[:i], machine[i] + "x", *machine[i + 1 :])) != here
 
@@ -135,8 +135,8 @@ def test_old_places_make_room_for_a_new_one(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "numba").mkdir()
     (old[-1] / "notes.txt").touch()  # somebody's own
     held = os.open(old[-2] / "used", os.O_RDWR)
-    places._lock(held, alone=False)  # a process is at work there
-    monkeypatch.setattr(places, "_trusted_folders", lambda: [tmp_path])
+    compiled._lock(held, alone=False)  # a process is at work there
+    monkeypatch.setattr(compiled, "_trusted_folders", lambda: [tmp_path])
     new = find_place("f" * 16).folder
     left = {path.name for path in tmp_path.iterdir()}
     assert {"lasca-data", "numba", new.name, old[-2].name, *(place.name for place in old[:KEPT])} <= left

@@ -14,11 +14,10 @@ from scipy.optimize import minimize
 from crf_cases import from_attributes, from_csr
 from lasca import crf
 from lasca.crf import optimise
-from lasca.crf.features import ParameterSpace
+from lasca.crf.features import Features, ParameterSpace, seen_with
 from lasca.crf.objective import Objective
 from lasca.crf.training import make_space
 from lasca.errors import ModelError, ParameterError
-from lasca.kernels.crf_setup import observed_pairs
 
 Array = np.ndarray[Any, Any]
 
@@ -294,8 +293,7 @@ def test_observed_moves_are_those_inside_of_sequences() -> None:
     own = np.array([0, 1, 2], np.int32), np.arange(4), np.arange(3, dtype=np.int32)
     for offsets in ([0, 2, 3], [0, 2, 3, 3]):
         allowed = np.eye(3, dtype=bool)  # labels 0, 1 | 2
-        sequences = np.arange(len(offsets) - 1)
-        seen, moves = observed_pairs(sequences, np.array(offsets), own[0][:, None], own[1], own[2], allowed, 3)
+        seen, moves = seen_with(Features(np.array(offsets), own[0][:, None], own[1], own[2], 3), allowed)
         assert np.argwhere(moves).tolist() == [[0, 1]]
         assert np.argwhere(seen).tolist() == [[0, 0], [1, 1], [2, 2]]
 

@@ -18,7 +18,7 @@ import pytest
 
 import lasca
 from lasca.cli.common import Lines
-from lasca.kernels.places import private_folder
+from lasca.kernels.compiled import private_folder
 
 CONLL = "token eve bob zoë\nZoë B-PER B-PER O\nruns O O O\n\nNew B-LOC B-LOC O\nYörk I-LOC O I-LOC\n\n"
 

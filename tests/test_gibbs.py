@@ -11,7 +11,7 @@ import pytest
 import naive
 from lasca.kernels import gibbs, metropolis
 from lasca.kernels import random as rnd
-from lasca.kernels.split_merge import split_or_merge
+from lasca.kernels.metropolis import split_or_merge
 from lasca.truth.dawid_skene import Tables
 
 NOTHING_KNOWN = np.zeros(0, np.int32), np.zeros((0, 0))

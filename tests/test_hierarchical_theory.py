@@ -13,7 +13,7 @@ import naive
 from lasca.corpus.votes import Block
 from lasca.engine import added
 from lasca.kernels import metropolis
-from lasca.kernels.split_merge import split_or_merge
+from lasca.kernels.metropolis import split_or_merge
 from lasca.truth.base import Votes
 from lasca.truth.chains import ess, mcse
 from lasca.truth.cluster_sampler import Priors, Sampler, State, StateLearner, Sweep

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,21 @@ def test_a_block_alone_is_the_same_block() -> None:
     learner = DawidSkene()._learner(votes)
     for one, other in zip(learner.summarise(block), learner.summarise(alone)):
         assert np.array_equal(one, other)
+
+
+def test_a_block_alone_has_its_own_part_of_what_models_said_who_do_not_vote() -> None:
+    said = {"ann": [["A"], ["B"], ["A"]], "gpt": [["A"], ["B"], ["B"]]}
+    corpus = CrowdCorpus.from_sequences([["a"], ["b"], ["c"]], said)
+    votes = Votes.of(replace(corpus, kinds=("person", "model"), votes=(True, False)))
+    silent = Block(votes, 1, 3).alone().votes.silent
+    assert silent is not None
+    assert (silent.start.tolist(), silent.label.tolist()) == ([0, 1, 2], [1, 1])
+
+
+def test_votes_on_what_is_known_are_not_lonely() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b", "c"]], {"ann": [["A", "B", "A"]], "ben": [["A", None, None]]})
+    assert Votes.of(corpus).lonely == 0.5
+    assert Votes.of(corpus.with_known(np.array([-1, 1, -1]))).lonely == 0.25
 
 
 @pytest.fixture(scope="module")

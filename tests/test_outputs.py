@@ -299,7 +299,7 @@ def test_a_disk_full_of_arrays_is_one_line(
     def full(*_: Any, **__: Any) -> None:
         raise SafetensorError(FULL[verb])
 
-    for module in ("lasca.tagger.crf_store", "lasca.records"):
+    for module in ("lasca.tagger.store", "lasca.records"):
         monkeypatch.setattr(f"{module}.save_file", full)
     before = sorted(p.name for p in here.iterdir())
     assert lasca_(*FOLDER_VERBS[verb], "new") == 1

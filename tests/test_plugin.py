@@ -199,6 +199,11 @@ class Claims(Broken):
     supports = frozenset({"update"})
 
 
+class Forgetful(Claims):
+    def _update(self, corpus: CrowdCorpus, votes: Votes, history: Any, progress: Any) -> Posterior:
+        return self._infer(corpus, votes, progress)
+
+
 class Deaf(Broken):
     supports = frozenset({"soft"})
 
@@ -216,6 +221,7 @@ class Nameless(Broken):
         (Counts, "predictions of models"),
         (Fixed, "of the labels are right"),
         (Claims, "has no _update"),
+        (Forgetful, "what an earlier truth learned must count"),
         (Deaf, "soft votes must count"),
         (Nameless, "summary"),
     ],

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lasca import DawidSkene, evaluate, schemes, simulate
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError
 from lasca.report.annotators import expected_counts
 from lasca.report.headline import _ends, first_items, span_scores
@@ -152,6 +152,13 @@ def test_who_has_labelled_everything_is_not_asked_for_more() -> None:
     assert "lasca next OUT --budget 10 -o TASKS" in commands(
         CrowdCorpus.from_sequences(words, {"x": x, "y": [x[0], None]})
     )
+
+
+@pytest.mark.parametrize(("format", "last"), [("brat", " --to brat"), ("conll", ""), ("lasca", ""), ("", "")])
+def test_final_labels_are_advised_in_the_format_in_which_they_came(format: str, last: str) -> None:
+    corpus = simulate.demo_crowd("ner").select(sequences=np.arange(20))
+    case = case_of(replace(corpus, load_report=LoadReport("", format)), "mv", "vote-entropy")
+    assert case.data()["next_steps"][-1]["command"] == f"lasca finish OUT -o FINAL{last}"
 
 
 def test_tokens_nobody_labelled_are_named() -> None:

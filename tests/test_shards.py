@@ -370,6 +370,10 @@ def test_a_run_of_other_parameters_is_not_taken_up(tmp_path: Path) -> None:
         aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), every=1, progress=stop)
     with pytest.raises(StoreError, match="cannot resume: the run that was stopped differs in parameters"):
         aggregate_shards(sharded, tmp_path / "out", model_class("ds")(smoothing=0.1), resume=True)
+    other = write_shards([crowd(n_sequences=31)], tmp_path / "c", overwrite=True)
+    with pytest.raises(StoreError, match="cannot resume: the run that was stopped differs in input"):
+        aggregate_shards(other, tmp_path / "out", model_class("ds")(), resume=True)
+    sharded = write_shards([crowd(n_sequences=30)], tmp_path / "c", overwrite=True)
     aggregate_shards(sharded, tmp_path / "out", model_class("ds")(), resume=True)
 
 

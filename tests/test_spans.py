@@ -80,6 +80,17 @@ def test_where_no_span_is_likelier_than_not_the_likeliest_one_is_read() -> None:
     assert said(TWO, unsure) == [["B-X", "O", "O"]]  # .25, against .05 and .25: the first of equals
 
 
+def test_a_span_ends_where_one_begins_that_is_likelier_than_not() -> None:
+    """The first word is most likely part of a longer span (.45, against .07): where the next begins one, it is not."""
+    assert said(TWO, np.array([[0.52, 0, 0, 0, 0.48], [0, 0.55, 0.45, 0, 0]])) == [["B-X", "B-Y"]]
+
+
+def test_the_likeliest_span_may_begin_inside_of_that_of_the_path() -> None:
+    """X of two or of three words are .2 each, Y in the second alone .38: the path has the X of two."""
+    rows = np.array([[0.52, 0, 0, 0, 0.48], [0, 0.38, 0.4, 0, 0.22], [0, 0, 0.2, 0, 0.8]])
+    assert said(TWO, rows) == [["O", "B-Y", "O"]]
+
+
 def test_nothing_is_read_across_sequences_and_spans_without_an_inside_are_of_one_token() -> None:
     one, two = np.array([[0.9, 0, 0, 0, 0.1]]), np.array([[0.0, 0, 0.9, 0, 0.1], [0, 0, 0, 0, 1.0]])
     assert said(TWO, one, two)[0] == ["B-X"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -258,7 +258,7 @@ def test_plain_arrays_give_the_same_as_a_corpus() -> None:
 
 
 def test_votes_judge_probabilities_through_the_annotators_confusion() -> None:
-    from lasca.tagger.votes import vote_score_of
+    from lasca.tagger.prepare import vote_score_of
 
     tokens = [["a", "b"], ["c"]]
     votes = {"good": [["X", "O"], ["X"]], "bad": [["O", "O"], None]}
@@ -273,4 +273,9 @@ def test_votes_judge_probabilities_through_the_annotators_confusion() -> None:
     o, x = data.labels.index("O"), data.labels.index("X")
     assert (o, x) == (0, 1)
     expected = np.log([0.3 * 0.1 + 0.7 * 0.8, 0.3 * 0.6 + 0.7 * 0.5, 0.9, 0.6]).mean()
+    assert score.mean(proba, np.ones(2, dtype=bool)) == pytest.approx(expected, rel=1e-5)
+    others = tuple(name != "bad" for name in data.annotators)  # a model's words, which judge nothing
+    score = vote_score_of(replace(data, votes=others), truth, np.array([True, True, False]))
+    assert score is not None
+    expected = np.log([0.3 * 0.1 + 0.7 * 0.8, 0.9]).mean()
     assert score.mean(proba, np.ones(2, dtype=bool)) == pytest.approx(expected, rel=1e-5)

@@ -14,7 +14,8 @@ from lasca.crf.decode import Constraint, marginals
 from lasca.crf.features import Features
 from lasca.errors import ModelError, ParameterError
 from lasca.tagger import CrfTagger, choose_tagger
-from lasca.tagger.paths import chain_of, weighted_paths
+from lasca.tagger.prepare import _association, chain_of, weighted_paths
+from lasca.tagger.quality import _decide, _fit_without
 from lasca.truth import DawidSkene
 from test_tagger import FakeTruth, corpus, sentences
 
@@ -90,6 +91,11 @@ def test_tokens_without_a_truth_stay_unknown_in_every_path() -> None:
     assert len(ends) > 1
     assert (paths.labels[ends - 1] == -1).all()
     assert len({paths.labels[e - 4 : e].tobytes() for e in ends}) == len(ends)
+
+
+def test_tokens_without_a_truth_are_no_neighbours() -> None:
+    gaps = np.array([1, -1, 0, 1, 0, -1])
+    assert (_association(gaps, np.array([0, 6]), 2) == _association(gaps[2:5], np.array([0, 3]), 2)).all()
 
 
 def test_one_certain_path_is_plain_training() -> None:
@@ -233,3 +239,31 @@ def test_choosing_without_votes_or_documents_is_refused() -> None:
     codes = plain.golds["gold"]
     with pytest.raises(ModelError, match="no votes"):
         choose_tagger(plain, FakeTruth(codes, np.zeros((len(codes), 4))), {"a": CrfTagger()})
+
+
+def test_a_candidate_is_compared_with_the_best_before_it_and_chosen_if_it_is_surely_better() -> None:
+    votes, noise = np.full(40, 2.0), np.resize([3.0, -3.0], 40)
+    found = {"plain": np.zeros(40), "rich": np.ones(40), "between": np.full(40, 0.5), "unsure": 1.1 + noise}
+    choice = _decide(found, votes, np.random.default_rng(0))
+    assert choice.best == "rich"
+    assert choice.scores == pytest.approx({"plain": 0.0, "rich": 0.5, "between": 0.25, "unsure": 0.55})
+    assert choice.differences["between"] == pytest.approx((-0.25, 0.0))
+    assert choice.differences["unsure"] == pytest.approx((0.05, 1.5 / np.sqrt(40)), rel=0.15)
+
+
+def test_candidates_learn_nothing_of_their_fold_nor_of_tokens_nobody_labelled() -> None:
+    class Seen:
+        def fit(self, part: CrowdCorpus, known: Any) -> None:
+            self.said = part.tokens[:], known.labels.tolist(), known.voted.tolist(), known.proba[:, 0].tolist()
+
+    data = CrowdCorpus.from_sequences([["a", "b"], ["c"], ["d", "e"]], {"ann": [["X", None], ["Y"], ["Y", "X"]]})
+    truth = DawidSkene(max_iter=1).fit(data)
+    tagger: Any = Seen()
+    _fit_without(tagger, data, truth, np.array([False, True, False]))
+    rows = [0, 1, 3, 4]
+    assert tagger.said == (
+        ["a", "b", "d", "e"],
+        [0, -1, 1, 0],
+        [True, False, True, True],
+        truth.proba[rows, 0].tolist(),
+    )

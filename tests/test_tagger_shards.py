@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 
 import lasca.cli.commands  # noqa: F401  registers the verbs
 from lasca import simulate
-from lasca.ambiguity import shards as ambiguous
 from lasca.cli.app import app
-from lasca.corpus import CrowdCorpus
+from lasca.corpus import CrowdCorpus, store
 from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus
 from lasca.crf import training
@@ -23,7 +22,7 @@ from lasca.crf.extract import Extractor
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, tag_shards, train_in_shards
 from lasca.pipeline.way import run_shards
-from lasca.tagger import CrfTagger, shards
+from lasca.tagger import CrfTagger
 from lasca.truth import Truth, model_class
 from shard_cases import in_pieces, small_blocks
 
@@ -153,11 +152,10 @@ def test_a_full_disk_is_one_clear_error(places: Any, tmp_path: Path, monkeypatch
         train_in_shards(places[1], tmp_path / "tagger", CrfTagger(max_iter=2))
     assert not list(tmp_path.iterdir())
     CrfTagger(max_iter=2).fit(places[0].part(0, 497), "gold").save(tmp_path / "tagger")
-    whole = shards.whole_file
-    monkeypatch.setattr(shards, "whole_file", lambda path: whole("/dev/full"))
+    whole = store.whole_file
+    monkeypatch.setattr(store, "whole_file", lambda path: whole("/dev/full"))
     with pytest.raises(StoreError, match="cannot write: No space left on device"):
         tag_shards(tmp_path / "tagger", places[0].folder, tmp_path / "tagged")
-    monkeypatch.setattr(ambiguous, "whole_file", lambda path: whole("/dev/full"))
     with pytest.raises(StoreError, match="cannot write: No space left on device"):
         ambiguity_in_shards(places[1], tmp_path / "ambiguous", max_iter=2)
     assert [path.name for path in tmp_path.iterdir()] == ["tagger"]

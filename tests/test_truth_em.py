@@ -108,10 +108,10 @@ def test_a_loop_that_goes_on_knows_the_best_run_by_its_end(tmp_path: Path) -> No
     work = SimpleNamespace(
         locals=SimpleNamespace(now=3, kept=2, last=4, pin=lambda: None, take_up=lambda *versions: None)
     )
-    keeper = learn.Checkpoint(tmp_path / "kept").of(work, [])
+    keeper = learn._Keeper(learn.Checkpoint(tmp_path / "kept"), work, [])
     keeper.save(Halfway(1, None, np.zeros(0), EmRun(0.5, np.array([-9.0, -2.0]), True, 0, ()), (-2.0,)))
     best: list[float] = []
-    again = learn.Checkpoint(tmp_path / "kept").of(work, best)
+    again = learn._Keeper(learn.Checkpoint(tmp_path / "kept"), work, best)
     assert again.load() is not None
     assert best == [-2.0]
 

@@ -669,6 +669,6 @@ def test_what_was_held_is_told(weight: float, words: str | None, monkeypatch: py
     monkeypatch.setattr(_Average, "_fitted", fitted)
     people = {name: [["B-X", "I-X", "O"]] * 9 for name in "abc"}
     truth = RobustSequence(max_iter=1).fit(CrowdCorpus.from_sequences([["u", "v", "w"]] * 9, people))
-    told = [warning for warning in truth.warnings if "what is marked" in warning]
+    told = [warning for warning in truth.warnings if "all kinds together" in warning]
     assert [words in warning for warning in told if words] == ([] if words is None else [True])
     assert len(told) == (words is not None)

@@ -14,7 +14,7 @@ from lasca import formats, simulate
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import CorpusError, StoreError
 from lasca.pipeline.folder import save_truth
-from lasca.pipeline.update import go_on, join, update
+from lasca.pipeline.update import changes, go_on, join, update
 from lasca.pipeline.way import run
 from lasca.review.decisions import Decision
 from lasca.review.project import Project
@@ -83,6 +83,24 @@ def test_new_votes_on_old_texts_join_and_the_last_word_counts(parts: tuple[Crowd
     assert {whole.labels[c] for c in whole.annotation_label[here]} == {"B-NEW"}
     _, how = go_on(model_class("ds")(), model_class("ds")().fit(old), joined)
     assert "new votes on old texts" in how
+
+
+def test_new_golds_fill_gaps_only_and_where_nobody_voted_no_label_flips() -> None:
+    words, known = [["a", "b", "c", "d"]], [["X", None, None, None]]
+    old = CrowdCorpus.from_sequences(words, {"ann": [["X", "Y", "X", None]]}, golds={"expert": known})
+    said_now, known = {"ben": [["Y", "Y", "Y", "Y"]], "cyd": [["Y", "Y", "X", "Y"]]}, [["Y", "Y", None, "X"]]
+    more = CrowdCorpus.from_sequences(words, said_now, golds={"expert": known})
+    joined = join(old, more)
+    assert joined.corpus.label_names(joined.corpus.golds["expert"]) == [["X", "Y", None, "X"]]
+    before, after = (model_class("mv")().fit(corpus) for corpus in (old, joined.corpus))
+    before = replace(before, labels=np.array([0, 1, 0, 0], np.int16))  # of the last one X is a guess
+    assert after.sequences() == [["Y", "Y", "X", "Y"]]
+    said = changes(old, before, joined, after)
+    assert said["flipped"] == {
+        "tokens": 1,
+        "examples": [{"sequence": old.sequence_ids[0], "token": "a", "before": "X", "after": "Y"}],
+    }
+    assert said["annotators"] == ["ben", "cyd"]
 
 
 def test_an_id_that_another_text_has_is_not_the_same_sequence(parts: tuple[CrowdCorpus, CrowdCorpus]) -> None:

@@ -151,6 +151,10 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "BioC in JSON": ({"x.json": json.dumps({"documents": [{"id": 1}], "source": "x"})}, ("export of BioC",)),
     "BioC in XML": ({"x.xml": "<?xml version='1.0'?>\n<collection>\n<source>x</source>"}, ("export of BioC",)),
     "PubTator": ({"x.txt": "77|t|Ada met Bob\n77|a|in Rome\n77\t0\t3\tAda\tPER\n"}, ("export of PubTator",)),
+    "SQuAD": (
+        {"x.json": json.dumps([{"title": "a", "paragraphs": [{"context": TEXT, "qas": []}]}])},
+        ("export of SQuAD",),
+    ),
     "Rasa in JSON": ({"x.json": json.dumps({"rasa_nlu_data": {"common_examples": []}})}, ("export of Rasa",)),
     "Rasa in YAML": ({"x.yml": "nlu:\n- intent: greet\n  examples: |\n    - hey [Ada](who)\n"}, ("export of Rasa",)),
     "boxes in images": (

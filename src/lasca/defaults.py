@@ -13,20 +13,20 @@ __all__ = [
 ]  # fmt: skip
 
 BUILT_IN_MODELS = {
-    "mv": ("majority", "MajorityVote"),
-    "ds": ("dawid_skene", "DawidSkene"),
-    "mace": ("mace", "Mace"),
-    "glad": ("glad", "Glad"),
-    "hmm-crowd": ("hmm_crowd", "HmmCrowd"),
-    "sembler": ("sembler", "Sembler"),
-    "raykar": ("raykar", "Raykar"),
-    "crf-ma": ("crf_ma", "CrfMa"),
-    "bsc": ("bayesian_sequence", "BayesianSequence"),
-    "hc": ("hierarchical", "HierarchicalClusters"),
-    "hc-seq": ("sequence_clusters", "SequenceClusters"),
-    "robust": ("robust", "RobustSequence"),
+    "mv": "lasca.truth.majority:MajorityVote",
+    "ds": "lasca.truth.dawid_skene:DawidSkene",
+    "mace": "lasca.truth.mace:Mace",
+    "glad": "lasca.truth.glad:Glad",
+    "hmm-crowd": "lasca.truth.hmm_crowd:HmmCrowd",
+    "sembler": "lasca.truth.sembler:Sembler",
+    "raykar": "lasca.truth.raykar:Raykar",
+    "crf-ma": "lasca.truth.crf_ma:CrfMa",
+    "bsc": "lasca.truth.bayesian_sequence:BayesianSequence",
+    "hc": "lasca.truth.hierarchical:HierarchicalClusters",
+    "hc-seq": "lasca.truth.sequence_clusters:SequenceClusters",
+    "robust": "lasca.truth.robust:RobustSequence",
 }
-"""The truth models by the names the command line uses: a module of lasca.truth, and the class in it."""
+"""The truth models by the names the command line uses, and where they live."""
 BUILT_IN_TAGGERS = {
     "crf": "lasca.tagger.crf_tagger:CrfTagger",
     "hmm": "lasca.tagger.hmm_tagger:HmmTagger",

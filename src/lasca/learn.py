@@ -280,7 +280,7 @@ def run_learner(
             rate = scale * max(steps, 1) / max(time.monotonic() - began, 1e-9)
             progress(share, f"{words}, {rate / 1e6:.1f} million votes/s")
 
-    keeper = None if checkpoint is None else checkpoint.of(work, best)
+    keeper = None if checkpoint is None else _Keeper(checkpoint, work, best)
     goes_on = checkpoint is not None and checkpoint.file.exists()
     first = None if lucky or goes_on else initial(None)
     rests = getattr(learner, "rests", None)
@@ -298,10 +298,6 @@ class Checkpoint:
     file: Path
     every: int = 10
 
-    def of(self, work: Work, best: list[float]) -> _Keeper:
-        """Return what keeps the loop of a piece of work."""
-        return _Keeper(self.file, self.every, work, best)
-
 
 @dataclass(frozen=True)
 class _Kept:
@@ -313,8 +309,8 @@ class _Kept:
 class _Keeper:
     """Keeps the loop and the versions of the locals in a file."""
 
-    def __init__(self, file: Path, every: int, work: Any, best: list[float]) -> None:
-        self.file, self.every, self.locals, self.best = file, every, work.locals, best
+    def __init__(self, checkpoint: Checkpoint, work: Any, best: list[float]) -> None:
+        self.file, self.every, self.locals, self.best = checkpoint.file, checkpoint.every, work.locals, best
 
     def load(self) -> Halfway[Any] | None:
         """Return where the loop was, and take the locals it had then."""

@@ -252,6 +252,10 @@ def _check_support(model: TruthModel) -> None:
     with _while("going on from an earlier truth"):
         before = _fresh(model).fit(old)
         if "update" in model.supports:
-            _check_shapes(_fresh(model).fit(new, history=before), new, "history")
-    if "update" not in model.supports:
+            after = _fresh(model).fit(new, history=before)
+            _check_shapes(after, new, "history")
+    if "update" in model.supports:
+        far = np.abs(after.proba - _fresh(model).fit(new).proba).max()
+        _need(far > 1e-6, "what an earlier truth learned must count: a model that does not go on from it cannot update")
+    else:
         _refused(lambda: _fresh(model).fit(new, history=before), "a model that does not support history refuses it")

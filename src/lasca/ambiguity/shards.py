@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lasca.ambiguity import steps
 from lasca.ambiguity.record import Ambiguity, pick_candidates
@@ -33,11 +32,11 @@ from lasca.ambiguity.two_truths import (
 )
 from lasca.ambiguity.write import Row, arrow_table, rows
 from lasca.arrays import Bools, Floats, Ints, borders, ranges, readonly
+from lasca.corpus.store import write_part
 from lasca.corpus.votes import Votes
 from lasca.engine import Engine, Threads, Work
 from lasca.errors import ModelError
 from lasca.estimator import Progress
-from lasca.files import whole_file
 from lasca.truth.parts import TruthOnDisk
 
 __all__ = ["TOP", "Found", "two_truths_in_shards"]
@@ -77,20 +76,16 @@ def look(_: None, block: Any) -> Look:
     return Look(np.bincount(n, minlength=2), mass_of(block.place.truth().proba), given)
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Every k-th token of those that can be ranked, counted through all blocks."""
+def sample_of(asked: tuple[int, list[int]], block: Any) -> tuple[Any, ...]:
+    """Return every k-th token that can be ranked, counted through all blocks: their numbers of votes, and these.
 
-    every: int
-    before: tuple[int, ...]
-    """How many such tokens are before each block."""
-
-    def __call__(self, _: None, block: Any) -> tuple[Any, ...]:
-        """Return the sampled tokens' numbers of votes, and these."""
-        tokens = steps.many_voted(block)[-self.before[block.number] % self.every :: self.every]
-        start = block.votes.start
-        at = ranges(start[tokens], start[tokens + 1])
-        return np.diff(start)[tokens], block.votes.annotator[at], block.votes.label[at]
+    `asked`: k, and how many such tokens are before each block.
+    """
+    every, before = asked
+    tokens = steps.many_voted(block)[-before[block.number] % every :: every]
+    start = block.votes.start
+    at = ranges(start[tokens], start[tokens + 1])
+    return np.diff(start)[tokens], block.votes.annotator[at], block.votes.label[at]
 
 
 @dataclass
@@ -154,34 +149,30 @@ class Cut:
         return np.asarray((score > LEAST) & ((score > self.score) | ((score == self.score) & tie)))
 
 
-@dataclass(frozen=True)
-class WriteBlock:
-    """Writes the scores and the flagged tokens of a block; returns the most ambiguous of them."""
+def write_block(asked: tuple[Scoring, Cut, Path], block: Any) -> tuple[int, list[tuple[tuple[float, float, int], Row]]]:
+    """Write the scores and the flagged tokens of a block; return how many these are, and the most ambiguous of them.
 
-    folder: Path
-    cut: Cut
-
-    def __call__(self, scoring: Scoring, block: Any) -> tuple[int, list[tuple[tuple[float, float, int], Row]]]:
-        """Write two parts, whole or not at all; the same bytes wherever and however often."""
-        place = block.place
-        truth, corpus = place.truth(), place.corpus.part(place.first, place.last)
-        tokens, ranked = scoring(block)
-        score = np.full(len(block), np.nan)
-        score[tokens] = ranked
-        entropy = truth.entropy
-        chosen = tokens[self.cut.passed(ranked, entropy[tokens], tokens + place.first)]
-        chosen = chosen[np.lexsort((chosen, -entropy[chosen], -score[chosen]))]
-        pairs: dict[str, Any] = steps.best_pairs(block.votes, scoring.near, scoring.parameters, chosen)
-        scores = label_scores(pairs, len(corpus.labels))
-        start, label, value = pick_candidates(scores, truth.labels[chosen], pairs["pair_label"][:, 0])
-        found = Ambiguity("two-truths", {}, corpus.labels, score, chosen, start, label, value, **pairs)
-        made = rows(corpus, truth, found, width=200)
-        table = arrow_table(made).drop_columns(["rank"])
-        for name, part in (("ambiguous", table), ("scores", pa.table({"score": pa.array(score, from_pandas=True)}))):
-            with whole_file(self.folder / name / f"part-{block.number:05d}.parquet") as scratch:
-                pq.write_table(part, scratch, compression="zstd")
-        keys = [(-score[i], -float(entropy[i]), int(i) + place.first) for i in chosen[:TOP].tolist()]
-        return len(chosen), list(zip(keys, made[:TOP]))
+    Each is a part, whole or not at all; the same bytes wherever and however often.
+    """
+    scoring, cut, folder = asked
+    place = block.place
+    truth, corpus = place.truth(), place.corpus.part(place.first, place.last)
+    tokens, ranked = scoring(block)
+    score = np.full(len(block), np.nan)
+    score[tokens] = ranked
+    entropy = truth.entropy
+    chosen = tokens[cut.passed(ranked, entropy[tokens], tokens + place.first)]
+    chosen = chosen[np.lexsort((chosen, -entropy[chosen], -score[chosen]))]
+    pairs: dict[str, Any] = steps.best_pairs(block.votes, scoring.near, scoring.parameters, chosen)
+    scores = label_scores(pairs, len(corpus.labels))
+    start, label, value = pick_candidates(scores, truth.labels[chosen], pairs["pair_label"][:, 0])
+    found = Ambiguity("two-truths", {}, corpus.labels, score, chosen, start, label, value, **pairs)
+    made = rows(corpus, truth, found, width=200)
+    table = arrow_table(made).drop_columns(["rank"])
+    for name, part in (("ambiguous", table), ("scores", pa.table({"score": pa.array(score, from_pandas=True)}))):
+        write_part(part, folder / name, block.number)
+    keys = [(-score[i], -float(entropy[i]), int(i) + place.first) for i in chosen[:TOP].tolist()]
+    return len(chosen), list(zip(keys, made[:TOP]))
 
 
 def two_truths_in_shards(
@@ -213,13 +204,13 @@ def two_truths_in_shards(
         passes: Any = everything
         if every > 1:
             before = np.cumsum([0, *(int(part.sizes[2:].sum()) for part in looked)]).tolist()
-            passes = _sampled(work.map(Sampling(every, tuple(before)), None), truth, start)
+            passes = _sampled(work.map(sample_of, (every, before)), truth, start)
         fitted = fit(passes, everything, start, max_iter, tol, progress)
         counts, _ = everything.run(fitted.parameters)
         scoring = Scoring(fitted.parameters, start.near)
         cut = _cut(work, scoring, fraction, threshold, n_ranked)
         asked = {"fraction": fraction, "threshold": threshold, "max_iter": max_iter, "tol": tol, "sample": sample}
-        written = work.map(WriteBlock(folder, cut), scoring)
+        written = work.map(write_block, (scoring, cut, folder))
     return _found(truth, asked, fitted, counts, every, sizes, written)
 
 

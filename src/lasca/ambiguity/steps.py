@@ -15,7 +15,7 @@ from scipy.special import gammaln, xlogy
 
 from lasca.arrays import Array, Codes, Floats, Ints
 from lasca.engine import added
-from lasca.engine.threads import each_ordered
+from lasca.engine.work import each_ordered
 from lasca.kernels import ambiguity as kernels
 from lasca.truth.base import Votes
 

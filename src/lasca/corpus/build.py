@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ class Named:
     labels: tuple[str, ...]
     annotators: tuple[str, ...]
     kinds: tuple[str, ...]
+    golds: Collection[str]
 
     @property
     def n_labels(self) -> int:
@@ -52,6 +53,12 @@ class Named:
     def roles(self) -> tuple[str, ...]:
         """What files call the annotators: "model" for a model, "annotator" for a person or a rule (see `kinds`)."""
         return tuple("model" if kind == "model" else "annotator" for kind in self.kinds)
+
+    def gold_name(self, name: str | None = None) -> str | None:
+        """Return this name if there is a gold of it; of no name, the first gold's, or None where there is none."""
+        if name is not None and name not in self.golds:
+            raise CorpusError(f"there is no gold of that name (there is: {', '.join(self.golds) or 'none'})", got=name)
+        return next(iter(self.golds), None) if name is None else name
 
 
 def index_range(n: int) -> Ints32 | Ints:

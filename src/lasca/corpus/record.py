@@ -122,12 +122,6 @@ class CrowdCorpus(Record, build.Named):
         """How many sequences there are."""
         return self.n_sequences
 
-    def gold_name(self, name: str | None = None) -> str | None:
-        """Return this name if there is a gold of it; of no name, the first gold's, or None where there is none."""
-        if name is not None and name not in self.golds:
-            raise CorpusError(f"there is no gold of that name (there is: {', '.join(self.golds) or 'none'})", got=name)
-        return next(iter(self.golds), None) if name is None else name
-
     def index(self, sequence_id: str) -> int:
         """Return which sequence has this id."""
         try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from lasca.records import Record
+
 __all__ = ["LoadReport"]
 
 IN_WORDS = {
@@ -19,7 +21,7 @@ IN_WORDS = {
 
 
 @dataclass(frozen=True)
-class LoadReport:
+class LoadReport(Record):
     """How a corpus came to be.
 
     `counts` says how many of each thing happened (keys such as "missing", "skipped", "repaired", "expanded",
@@ -37,9 +39,6 @@ class LoadReport:
         examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
         object.__setattr__(self, "examples", MappingProxyType(examples))
         object.__setattr__(self, "notes", tuple(self.notes))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LoadReport.from_dict, (self.to_dict(),)
 
     def in_words(self) -> list[tuple[str, int, str]]:
         """Return what was counted as people read it: what, how often, and the first example ("": none)."""

@@ -33,7 +33,7 @@ from lasca.corpus.report import LoadReport
 from lasca.corpus.store import checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
-from lasca.errors import CorpusError, LascaError, StoreError
+from lasca.errors import LascaError, StoreError
 from lasca.files import AGAIN, SUMS, check_sums, file_hash, sums_of
 from lasca.records import loading, read_record
 
@@ -231,8 +231,7 @@ class ShardedCorpus(Named):
 
     def gold(self, name: str, first: int, last: int) -> Codes:
         """Return the gold labels of the tokens first..last, -1 where there is none."""
-        if name not in self.golds:
-            raise CorpusError(f"there is no gold of that name (there is: {', '.join(self.golds) or 'none'})", got=name)
+        self.gold_name(name)
         parts = [_gold(self._shard(s, "tokens").slice(a, b - a), name) for s, a, b in self.pieces(first, last)]
         return np.concatenate([np.zeros(0, np.int16), *parts])
 

@@ -20,15 +20,15 @@ from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.report import LoadReport
 from lasca.corpus.strings import Strings
 from lasca.estimator import check_choice
-from lasca.files import check_sums, whole_folder
+from lasca.files import check_sums, whole_file, whole_folder
 from lasca.records import loading, read_header
 
 if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "checked_arrow", "column_of", "known_of", "load", "numbers_of", "read_arrow", "save", "soft_of", "tables_of",
-    "write_arrow",
+    "checked_arrow", "column_of", "known_of", "load", "numbers_of", "part_name", "read_arrow", "save", "soft_of",
+    "tables_of", "write_arrow", "write_part",
 ]  # fmt: skip
 
 VERSION = 2
@@ -96,6 +96,17 @@ def write_arrow(table: Any, path: Path) -> None:
         return
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=max(len(table), 1))
+
+
+def part_name(number: int) -> str:
+    """Return what the file is called that holds the rows of a block."""
+    return f"part-{number:05d}.parquet"
+
+
+def write_part(table: Any, folder: Path, number: int) -> None:
+    """Write the rows of a block, whole or not at all."""
+    with whole_file(folder / part_name(number)) as scratch:
+        pq.write_table(table, scratch, compression="zstd")
 
 
 def load(path: str | Path) -> dict[str, Any]:

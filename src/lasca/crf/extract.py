@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from lasca.arrays import Array, borders
 from lasca.crf.features import Features
@@ -21,7 +22,7 @@ from lasca.crf.fields import BEGIN, END, Lexicons, Longer, cluster_values, field
 from lasca.crf.templates import Part, Template, Templates
 from lasca.errors import ModelError
 from lasca.estimator import check_int
-from lasca.kernels.crf_setup import build_table, find_keys, number_found
+from lasca.kernels.crf_features import build_table, find_keys
 
 __all__ = ["Batch", "Dictionary", "Extractor", "Fields", "KeyCounts"]
 
@@ -380,10 +381,9 @@ class _Build:
         """Give each token a slot of its own, with one bundle per feature."""
         for shift in range(template.window[0], template.window[1] + 1) if template.window is not None else (0,):
             ids = self._identify(number, template, self._token_keys(template, shift))
-            found, place = number_found(ids, self.extractor.n_features)
-            place += np.int32(self.n_bundles)
-            self._add_bundles(found[:, None])
-            self.slots.append(place)
+            found = pa.array(ids).dictionary_encode()  # each id once, −1 included, in the order they come up
+            self.slots.append(found.indices.to_numpy() + np.int32(self.n_bundles))
+            self._add_bundles(found.dictionary.to_numpy()[:, None])
 
     def _lists(self, listed: list[tuple[Array, Array]]) -> None:
         """Give each token one slot for what gazetteers say (nothing, begins, inside): a bundle per combination."""

@@ -17,16 +17,13 @@ does by default: seven times fewer parameters on CoNLL-2003 for the same F1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from lasca.arrays import borders, ranges, readonly
+from lasca.arrays import Array, borders, ranges, readonly
 from lasca.errors import ModelError
 
 __all__ = ["Features", "ParameterSpace", "Weights", "padded_width", "seen_with"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +135,28 @@ class ParameterSpace:
         return cls(len(seen), seen.shape[1], borders(seen.sum(axis=1)), label, move.astype(np.int64))
 
 
-def seen_with(features: Features, mass: Array, sequences: Array | None = None) -> tuple[Array, Array]:
-    """Return which labels each feature occurs with, and which labels occur behind each other.
+def seen_with(features: Features, allowed: Array, sequences: Array | None = None) -> tuple[Array, Array]:
+    """Return which labels each feature occurs with, (n_features, n_labels), and which labels occur behind each other.
 
-    `mass` is a bool array (n_tokens, n_labels): which labels a token may have.
+    `allowed` is a bool array (n_tokens, n_labels): which labels a token may have.
     """
-    from lasca.kernels.crf_setup import observed_pairs
-
-    chosen = np.arange(features.n_sequences) if sequences is None else np.asarray(sequences, dtype=np.int64)
-    return observed_pairs(
-        chosen, features.offsets, features.slots, features.bundle_start, features.bundle_feature,
-        np.ascontiguousarray(mass, dtype=np.bool_), features.n_features,
-    )  # fmt: skip
+    n_labels, lengths, size = allowed.shape[1], np.diff(features.offsets), np.diff(features.bundle_start)
+    chosen = np.ones(len(lengths), dtype=np.bool_)
+    if sequences is not None:
+        chosen[:] = False
+        chosen[sequences] = True
+    used = np.repeat(chosen, lengths)
+    goes_on = used.copy()
+    goes_on[features.offsets[:-1][lengths > 0]] = False
+    later = np.flatnonzero(goes_on)
+    seen = np.zeros((features.n_features, n_labels), dtype=np.bool_)
+    moves = np.zeros((n_labels, n_labels), dtype=np.bool_)
+    for t in range(n_labels):
+        bundles = np.zeros(len(size), dtype=np.bool_)
+        bundles[features.slots[used & allowed[:, t]].ravel()] = True
+        seen[features.bundle_feature[np.repeat(bundles, size)], t] = True
+        moves[:, t] = allowed[later[allowed[later, t]] - 1].any(axis=0)
+    return seen, moves
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from lasca.engine import run_ordered
 from lasca.errors import ModelError
 from lasca.estimator import check_choice, check_number
 from lasca.kernels import crf as kernels
-from lasca.kernels import crf_rows, vectors
+from lasca.kernels import crf_features, vectors
 from lasca.kernels.simd import block_tuple
 
 __all__ = ["OBJECTIVES", "Objective", "Scores", "allowed_labels", "chunks_of", "cost_matrix"]
@@ -123,7 +123,7 @@ class Scores:
         """Take a new parameter vector."""
         f, space = self.features, self.space
         each(
-            crf_rows.bundle_scores,
+            crf_features.bundle_scores,
             [
                 (lo, hi, f.bundle_start, f.bundle_feature, space.feature_start, space.feature_label,
                  vector, self.blocks, self.bundles)
@@ -235,7 +235,7 @@ class Objective:
         value = -float(np.sum(run_ordered(self._chunk, range(len(self._tasks)), self._n_threads)))
         f = self.features
         each(
-            crf_rows.feature_gradient,
+            crf_features.feature_gradient,
             [
                 (lo, hi, f.bundle_start, f.bundle_feature, space.feature_start, space.feature_label,
                  self._bundles, scores.blocks, part)

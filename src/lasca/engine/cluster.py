@@ -73,7 +73,7 @@ def _distributed() -> Any:
 @contextmanager
 def _local() -> Iterator[Any]:
     """Start a cluster of processes on this machine, one for each core."""
-    from lasca.engine.threads import available_threads
+    from lasca.engine.work import available_threads
 
     distributed = _distributed()
     with (

@@ -7,27 +7,40 @@
     work.describe(state, finish)         the learner's word on each block at the end, and what `finish` makes of it
     work.reset(), work.keep(), work.back()   locals: forget them, keep a copy of them, take the copy
 
-`Threads` is the usual engine; that of `lasca.engine.cluster` has workers in other processes, here or on other machines.
-Sums do not depend on the engine. Blocks may be on disk: they are loaded for a visit, and let go.
+`Threads` is the usual engine: kernels release the GIL. That of `lasca.engine.cluster` has workers in other processes,
+here or on other machines. Sums are the same bytes with any engine and any number of threads: blocks, and the chunks
+that other work in threads is cut into, depend on the data alone, and results are added up in their order. Blocks may be
+on disk: they are loaded for a visit, and let go.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from lasca.engine.threads import available_threads, each_ordered
+from lasca.arrays import Ints
+from lasca.estimator import check_int
 from lasca.records import read_record, write_record
 
 __all__ = [
-    "Engine", "Locals", "Threads", "Work", "WorkWithLocals", "added", "are_here", "described", "read_local",
-    "write_local",
+    "Engine", "Locals", "Threads", "Work", "WorkWithLocals", "added", "are_here", "available_threads", "chunks",
+    "described", "each_ordered", "read_local", "run_ordered", "write_local",
 ]  # fmt: skip
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+# --- the contract -----------------------------------------------------------------------------------------------------
 
 
 class Work(Protocol):
@@ -82,6 +95,16 @@ def are_here(blocks: Sequence[Any]) -> bool:
     return all(block.load() is block for block in blocks[:1])
 
 
+def described(learner: Any, state: Any, block: Any, local: Any, finish: Any) -> Any:
+    """Let a learner describe a block, and finish it."""
+    block = block.load()
+    proba = np.empty((len(block), block.votes.n_labels), np.float32)
+    return finish(block.number, block, proba, *learner.describe(state, block, local, proba))
+
+
+# --- what is kept of blocks -------------------------------------------------------------------------------------------
+
+
 class WorkWithLocals:
     """Work that holds locals here, whoever visits the blocks."""
 
@@ -102,58 +125,6 @@ class WorkWithLocals:
     def close(self) -> None:
         """Let go of the locals."""
         self.locals.close()
-
-
-class Threads:
-    """Visits in the threads of this process; kernels release the GIL."""
-
-    def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = available_threads(n_threads)
-
-    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ThreadWork:
-        """Begin work on blocks."""
-        return ThreadWork(learner, blocks, self.n_threads, scratch)
-
-
-class ThreadWork(WorkWithLocals):
-    """A learner at work in threads; as many blocks are loaded at a time as there are threads."""
-
-    def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int, scratch: Path | None = None) -> None:
-        self.learner, self.blocks, self.n_threads = learner, list(blocks), n_threads
-        in_memory = are_here(self.blocks)
-        self.locals = Locals(learner, None if in_memory else scratch, in_memory=in_memory)
-
-    def _all(self, work: Callable[[int], Any]) -> Iterator[Any]:
-        return each_ordered(work, range(len(self.blocks)), self.n_threads)
-
-    def visits(self, state: Any) -> Iterator[tuple[Any, ...]]:
-        """Visit every block and give the statistics of each."""
-
-        def visit(i: int) -> tuple[Any, ...]:
-            statistics, local = self.learner.visit(state, self.blocks[i].load(), self.locals.take(i))
-            self.locals.put(i, local)
-            result: tuple[Any, ...] = statistics
-            return result
-
-        yield from self._all(visit)
-        self.locals.turn()
-
-    def summary(self) -> tuple[Any, ...]:
-        """Return the summaries of all blocks, added up."""
-        return added(self._all(lambda i: self.learner.summarise(self.blocks[i].load())))
-
-    def sum(self, state: Any) -> tuple[Any, ...]:
-        """Visit every block and return the statistics, added up in the order of the blocks."""
-        return added(self.visits(state))
-
-    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
-        """Return function(state, block) of every block."""
-        return list(self._all(lambda i: function(state, self.blocks[i].load())))
-
-    def describe(self, state: Any, finish: Any) -> list[Any]:
-        """Let the learner describe every block, and finish it."""
-        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish))
-        return list(work)
 
 
 class Locals:
@@ -244,8 +215,104 @@ def write_local(folder: Any, version: int, number: int, local: Any) -> None:
     write_record(local, folder / f"{version:06d}-{number:05d}")
 
 
-def described(learner: Any, state: Any, block: Any, local: Any, finish: Any) -> Any:
-    """Let a learner describe a block, and finish it."""
-    block = block.load()
-    proba = np.empty((len(block), block.votes.n_labels), np.float32)
-    return finish(block.number, block, proba, *learner.describe(state, block, local, proba))
+# --- in threads -------------------------------------------------------------------------------------------------------
+
+
+def available_threads(n_threads: int | None = None) -> int:
+    """Return the number of threads to use: what was asked for, else the cores this process may run on."""
+    if n_threads is not None:
+        return check_int("n_threads", n_threads, low=1)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def chunks(offsets: Ints, target: int = 50_000) -> list[tuple[int, int]]:
+    """Cut sequences into runs [first, last) of about `target` items each, where `offsets` counts the items."""
+    n_sequences = len(offsets) - 1
+    total = int(offsets[-1] - offsets[0]) if n_sequences else 0
+    n_chunks = max(1, round(total / target))
+    cuts = offsets[0] + total * np.arange(1, n_chunks) // n_chunks
+    borders = np.unique(np.concatenate(([0], np.searchsorted(offsets, cuts), [n_sequences])))
+    return [(int(a), int(b)) for a, b in pairwise(borders)]
+
+
+def each_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+    """Apply `work` to every item, in threads, and give the results in the order of the items.
+
+    Few results wait at any time: what is in flight is bounded by the number of threads.
+    """
+    if n_threads <= 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= 2 * n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None) -> list[Result]:
+    """Apply `work` to every item, in threads, and return the results in the order of the items."""
+    todo = list(items)
+    return list(each_ordered(work, todo, min(available_threads(n_threads), len(todo))))
+
+
+class Threads:
+    """Visits in the threads of this process; kernels release the GIL."""
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = available_threads(n_threads)
+
+    def open(self, learner: Any, blocks: Sequence[Any], scratch: Path | None = None) -> ThreadWork:
+        """Begin work on blocks."""
+        return ThreadWork(learner, blocks, self.n_threads, scratch)
+
+
+class ThreadWork(WorkWithLocals):
+    """A learner at work in threads; as many blocks are loaded at a time as there are threads."""
+
+    def __init__(self, learner: Any, blocks: Sequence[Any], n_threads: int, scratch: Path | None = None) -> None:
+        self.learner, self.blocks, self.n_threads = learner, list(blocks), n_threads
+        in_memory = are_here(self.blocks)
+        self.locals = Locals(learner, None if in_memory else scratch, in_memory=in_memory)
+
+    def _all(self, work: Callable[[int], Any]) -> Iterator[Any]:
+        return each_ordered(work, range(len(self.blocks)), self.n_threads)
+
+    def visits(self, state: Any) -> Iterator[tuple[Any, ...]]:
+        """Visit every block and give the statistics of each."""
+
+        def visit(i: int) -> tuple[Any, ...]:
+            statistics, local = self.learner.visit(state, self.blocks[i].load(), self.locals.take(i))
+            self.locals.put(i, local)
+            result: tuple[Any, ...] = statistics
+            return result
+
+        yield from self._all(visit)
+        self.locals.turn()
+
+    def summary(self) -> tuple[Any, ...]:
+        """Return the summaries of all blocks, added up."""
+        return added(self._all(lambda i: self.learner.summarise(self.blocks[i].load())))
+
+    def sum(self, state: Any) -> tuple[Any, ...]:
+        """Visit every block and return the statistics, added up in the order of the blocks."""
+        return added(self.visits(state))
+
+    def map(self, function: Callable[[Any, Any], Any], state: Any) -> list[Any]:
+        """Return function(state, block) of every block."""
+        return list(self._all(lambda i: function(state, self.blocks[i].load())))
+
+    def describe(self, state: Any, finish: Any) -> list[Any]:
+        """Let the learner describe every block, and finish it."""
+        work = self._all(lambda i: described(self.learner, state, self.blocks[i], self.locals.take(i), finish))
+        return list(work)

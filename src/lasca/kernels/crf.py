@@ -21,8 +21,8 @@ import numpy as np
 
 from lasca.kernels import simd
 from lasca.kernels.compiled import inner, kernel
+from lasca.kernels.crf_features import exponentiate, longest, restrict, scatter_rows, score_rows
 from lasca.kernels.crf_log import log_cost_pass
-from lasca.kernels.crf_rows import exponentiate, longest, restrict, scatter_rows, score_rows
 
 __all__ = [
     "AGREEMENT", "COST_SENSITIVE", "HARD", "LIKELIHOOD", "PARTIAL", "SOFT", "SOFTMAX_MARGIN", "chain_gradient",

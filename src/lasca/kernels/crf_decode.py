@@ -14,7 +14,7 @@ import numpy as np
 
 from lasca.kernels import simd
 from lasca.kernels.compiled import inner, kernel
-from lasca.kernels.crf_rows import longest, score_rows
+from lasca.kernels.crf_features import longest, score_rows
 
 __all__ = ["n_best_paths", "perceptron_epoch", "viterbi_paths"]
 

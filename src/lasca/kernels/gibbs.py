@@ -1,4 +1,4 @@
-"""Sweeps of the hierarchical clusters model (HC): z given Ψ and γ, c given counts; β and η are moved in `metropolis`.
+"""Sweeps of the hierarchical clusters model (HC): z given Ψ and γ, c given counts; other moves are in `metropolis`.
 
 Symbols as in the paper: z true labels, c clusters of annotators, β (C, T, T) and η (C, T) the clusters' Dirichlet
 parameters, counts[l, t, s] = n_lts how often annotator l said s where t is true, rows[l, t] = n_lt, totals[t] = n_t,

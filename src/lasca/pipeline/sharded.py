@@ -23,16 +23,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lasca.ambiguity.shards import Found, two_truths_in_shards
 from lasca.ambiguity.write import table
 from lasca.confusion import LabelConfusion, expected_confusion
 from lasca.corpus.shards import ShardedCorpus, is_sharded
+from lasca.corpus.store import write_part
 from lasca.corpus.votes import Block
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, StoreError
-from lasca.files import check_output, real_path, whole_file, whole_folder, write_lines
+from lasca.files import check_output, real_path, whole_folder, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
 from lasca.pipeline.folder import versions, write_csv, write_summary
@@ -105,7 +105,7 @@ def _fitted(
     steps.steps["loop"] = {"seconds": 0.0, "warnings": []}  # there may be a checkpoint: the work folder is to stay
     own = copy.copy(model)
     own.engine = engine or model.engine
-    own.place = Workplace(scratch, Writing(parts, corpus.labels), every)
+    own.place = Workplace(scratch, lambda finish: WritePart(finish, parts, corpus.labels), every)
     return own.fit(corpus, progress=progress)
 
 
@@ -219,18 +219,6 @@ def _tidy(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Makes of what finishes a block something that writes it."""
-
-    folder: Path
-    labels: tuple[str, ...]
-
-    def __call__(self, finish: Finish) -> WritePart:
-        """Return what finishes and writes a block."""
-        return WritePart(finish, self.folder, self.labels)
-
-
-@dataclass(frozen=True)
 class WritePart:
     """Finishes a block and writes it as a part, whole or not at all; the same bytes wherever and however often."""
 
@@ -254,6 +242,5 @@ class WritePart:
                 "proba": pa.FixedSizeListArray.from_arrays(pa.array(part.proba.ravel()), len(self.labels)),
             }
         ).replace_schema_metadata({"labels": "\n".join(self.labels)})
-        with whole_file(self.folder / f"part-{number:05d}.parquet") as scratch:
-            pq.write_table(table, scratch, compression="zstd")
+        write_part(table, self.folder, number)
         return part._replace(proba=None, labels=None, voted=None)

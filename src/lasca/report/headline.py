@@ -13,6 +13,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import count
 from lasca.report.render import clean, context, percent
 from lasca.review.assign import documents_of
+from lasca.review.finish import to_own
 from lasca.review.queue import REASONS, Queue, said, wordless, words_of
 from lasca.review.spans import Labels, pieces, said_by_everybody
 from lasca.truth import Truth
@@ -199,7 +200,7 @@ def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:
     steps = []
     if len(queue):
         steps.append({"why": "Decide what people must decide, best first", "command": "lasca review OUT"})
-        steps.append({"why": "Or fill in queue.csv and take it back", "command": "lasca decide OUT queue.csv"})
+        steps.append({"why": "Or fill in queue.csv and take it back", "command": "lasca decide OUT OUT/queue.csv"})
     steps.append({"why": "Know what the rest is worth", "command": "lasca accept OUT --error 0.02"})
     crowd = corpus.crowd()
     per_token = crowd.n_annotations / max(int((np.diff(crowd.token_start) > 0).sum()), 1)
@@ -213,5 +214,6 @@ def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:
         steps.append(
             {"why": "Get more votes where they help most", "command": f"lasca next OUT --budget {budget}{who} -o TASKS"}
         )
-    steps.append({"why": "Write final labels with a data card", "command": "lasca finish OUT -o FINAL"})
+    finish = " ".join(("lasca finish OUT -o FINAL", *to_own(corpus)))
+    steps.append({"why": "Write final labels with a data card", "command": finish})
     return steps

@@ -11,11 +11,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lasca import evaluate, schemes
 from lasca.ambiguity import Ambiguity
-from lasca.arrays import Floats
+from lasca.arrays import Codes, Floats
 from lasca.corpus import CrowdCorpus
 from lasca.report import plots
 from lasca.report.plots import MAX_LABELS, heat, label_order
@@ -95,7 +94,7 @@ def gold_section(corpus: CrowdCorpus, truth: Truth, gold: str) -> dict[str, Any]
     }
 
 
-def copied(corpus: CrowdCorpus, expert: npt.NDArray[np.int16]) -> bool:
+def copied(corpus: CrowdCorpus, expert: Codes) -> bool:
     """Say whether somebody who votes said just what the gold says, of every sequence that both speak of."""
     seen = expert[corpus.annotation_token] >= 0
     voter = np.array(corpus.votes, bool)[corpus.annotation_annotator] & seen
@@ -245,7 +244,9 @@ def _row(
     said = list(zip(corpus.annotation_annotator[votes].tolist(), corpus.annotation_label[votes].tolist()))
     label = int(truth.labels[token])
     row: dict[str, Any] = {
-        "t": f"token {token - begin + 1}" if blind else clean(corpus.tokens[token]),
+        "t": (f"token {token - begin + 1}" if end > begin + 1 else clean(corpus.sequence_ids[sequence], 60))
+        if blind
+        else clean(corpus.tokens[token]),
         "b": before,
         "a": after,
         "i": clean(corpus.sequence_ids[sequence], 60),

@@ -18,8 +18,9 @@ from lasca.defaults import BUILT_IN_TAGGERS
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
 from lasca.plugins import Registry, checked_class, load_object
-from lasca.tagger.paths import Paths, weighted_paths
 from lasca.tagger.prepare import (
+    Paths,
+    VoteScore,
     active_labels,
     block_borders,
     blocks_of,
@@ -28,8 +29,9 @@ from lasca.tagger.prepare import (
     labelled_sequences,
     scheme_constraint,
     targets_of,
+    vote_score_of,
+    weighted_paths,
 )
-from lasca.tagger.votes import VoteScore, vote_score_of
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus

@@ -32,15 +32,13 @@ from lasca.crf.objective import OBJECTIVES
 from lasca.crf.optimise import Iteration
 from lasca.crf.templates import templates_for, with_lists
 from lasca.crf.training import Callback, LabelledText, TextBlock, fit, fit_blocks, perceptron
-from lasca.engine import Engine, Threads
-from lasca.engine.threads import available_threads
+from lasca.engine import Engine, Threads, available_threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_number, choice, flag, generator, number, other, seeds, threads, whole
 from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger
-from lasca.tagger.crf_store import Fitted
 from lasca.tagger.prepare import aligned_costs, blocks_of, scheme_constraint
-from lasca.tagger.saved import write_card
+from lasca.tagger.store import Fitted, write_card
 
 __all__ = ["CrfTagger"]
 
@@ -123,7 +121,7 @@ class CrfTagger(Tagger):
     soft: bool = flag("learn from the truth's probabilities instead of its labels, token by token", default=False)
     paths: int = whole(
         "learn from up to so many label sequences of each sequence, weighted by their probability (see "
-        "`lasca.tagger.paths`); 0 for the one that was inferred",
+        "`lasca.tagger.prepare`); 0 for the one that was inferred",
         default=0,
         low=0,
         high=50,

@@ -30,13 +30,14 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from lasca.arrays import Array, borders, followers
+from lasca.crf.decode import Constraint
 from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, flag, number, whole
 from lasca.files import whole_folder
 from lasca.kernels import lattice
 from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.prepare import scheme_constraint
-from lasca.tagger.saved import VERSION, labels_of, opened, write_card
+from lasca.tagger.store import VERSION, labels_of, opened, write_card
 
 __all__ = ["HmmTagger"]
 
@@ -163,10 +164,7 @@ class HmmTagger(Tagger):
             raise ModelError("the hidden Markov model learns from one label per token, not from probabilities")
         names = [examples.labels[a] for a in examples.active]
         rule = scheme_constraint(names, examples.targets, examples.offsets) if self.constrained else None
-        T = len(names)
-        allowed = np.ones((T, T), np.bool_) if rule is None else np.asarray(rule.moves)
-        first = np.ones(T, np.bool_) if rule is None else np.asarray(rule.first)
-        last = np.ones(T, np.bool_) if rule is None else np.asarray(rule.last)
+        rule = rule or Constraint.none(len(names))
         texts = HmmTexts(examples, self.weight)
         counts = texts.count(texts.certain(), self.affix, self.rare)
         if not counts.words.sum():
@@ -174,7 +172,7 @@ class HmmTagger(Tagger):
 
         def model(counts: WordCounts) -> HmmModel:
             forms = (self.smoothing, self.prior, self.backoff, self.affix)
-            return HmmModel(examples.labels, examples.active, counts, allowed, first, last, *forms)
+            return HmmModel(examples.labels, examples.active, counts, rule.moves, rule.first, rule.last, *forms)
 
         found, trace = model(counts), []
         for step in range(self.max_iter if texts.has_unknown else 0):

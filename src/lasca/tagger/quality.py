@@ -2,7 +2,7 @@
 
 *Which tagger for this crowd?* Cross-validation over documents, with held-out votes as the judge: never gold. Each
 candidate is trained on the truth of all documents but one fold's, and foretells the votes on that fold
-(`lasca.tagger.votes`). Differences are judged by a bootstrap over documents. Candidates are given from the simplest
+(`lasca.tagger.prepare`). Differences are judged by a bootstrap over documents. Candidates are given from the simplest
 to the richest; a richer one is chosen only if it beats the best so far by two standard errors. Votes of people who copy
 each other, or who all miss the same things, cannot tell a better tagger from one that has learned their mistakes.
 
@@ -23,7 +23,7 @@ from lasca.arrays import Array
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress, check_int, generator
 from lasca.tagger.base import Tagger
-from lasca.tagger.votes import vote_score_of
+from lasca.tagger.prepare import vote_score_of
 from lasca.truth.text_models import deal
 
 if TYPE_CHECKING:

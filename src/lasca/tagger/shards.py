@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lasca.arrays import Array, borders
 from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
+from lasca.corpus.store import write_part
 from lasca.crf.training import LabelledText
 from lasca.engine import Engine, Threads
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import Progress
-from lasca.files import whole_file
 from lasca.tagger.base import load_tagger
 from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.prepare import block_tokens, constraint_of, label_pairs, labelled_sequences, over_labels
@@ -144,29 +143,21 @@ def _loaded(path: str) -> Any:
     return tagger.set_params(**{name: 1 for name in ("n_threads", "threads") if name in tagger.get_params()})
 
 
-@dataclass(frozen=True)
-class TagBlock:
-    """Tags the sequences of a block and writes a part, whole or not at all."""
-
-    tagger: str
-    folder: Path
-    proba: bool
-
-    def __call__(self, _: None, block: Any) -> int:
-        """Write a block; return how many sequences it has."""
-        model, columns = _loaded(self.tagger), block.place.columns(block.votes.words)
-        words = columns["token"].to_pylist()
-        sentences = [words[a:b] for a, b in pairwise(block.votes.offsets.tolist())]
-        names = pa.array(model.labels, pa.string())
-        code = {name: i for i, name in enumerate(model.labels)}
-        labels = np.array([code[name] for row in model.predict(sentences) for name in row], dtype=np.int16)
-        columns["label"] = pa.DictionaryArray.from_arrays(pa.array(labels), names)
-        if self.proba:
-            proba = np.concatenate([np.zeros((0, len(code)), np.float32), *model.predict_proba(sentences)])
-            columns["probability"] = proba[np.arange(len(labels)), labels]
-        with whole_file(self.folder / f"part-{block.number:05d}.parquet") as scratch:
-            pq.write_table(pa.table(columns), scratch, compression="zstd")
-        return len(sentences)
+def tag_block(asked: tuple[str, Path, bool], block: Any) -> int:
+    """Tag the sequences of a block and write a part, whole or not at all; return how many sequences it has."""
+    tagger, folder, with_proba = asked
+    model, columns = _loaded(tagger), block.place.columns(block.votes.words)
+    words = columns["token"].to_pylist()
+    sentences = [words[a:b] for a, b in pairwise(block.votes.offsets.tolist())]
+    names = pa.array(model.labels, pa.string())
+    code = {name: i for i, name in enumerate(model.labels)}
+    labels = np.array([code[name] for row in model.predict(sentences) for name in row], dtype=np.int16)
+    columns["label"] = pa.DictionaryArray.from_arrays(pa.array(labels), names)
+    if with_proba:
+        proba = np.concatenate([np.zeros((0, len(code)), np.float32), *model.predict_proba(sentences)])
+        columns["probability"] = proba[np.arange(len(labels)), labels]
+    write_part(pa.table(columns), folder, block.number)
+    return len(sentences)
 
 
 def tag_in_shards(
@@ -175,4 +166,4 @@ def tag_in_shards(
     """Tag a sharded corpus by a saved tagger into `folder`, a part for each block; return the number of sequences."""
     blocks = corpus.crowd_votes().blocks(TAG_TOKENS, by_tokens=True)
     with closing((engine or Threads()).open(None, blocks)) as work:
-        return sum(work.map(TagBlock(str(Path(tagger).resolve()), folder, proba), None))
+        return sum(work.map(tag_block, (str(Path(tagger).resolve()), folder, proba)))

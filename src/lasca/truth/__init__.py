@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from lasca.defaults import BUILT_IN_MODELS
@@ -22,7 +21,7 @@ MODEL_NAMES = tuple(BUILT_IN_MODELS)
 
 _REGISTRY: Registry[str] = Registry(
     "lasca.truth_models",
-    {name: f"lasca.truth.{module}:{cls}" for name, (module, cls) in BUILT_IN_MODELS.items()},
+    BUILT_IN_MODELS,
     lambda name, reference: checked_class(reference, TruthModel, "name", name),
     "truth model",
 )
@@ -51,7 +50,7 @@ def supporting(*what: str) -> tuple[str, ...]:
 def __getattr__(name: str) -> Any:
     if name == "TRUTH_MODELS":
         return {short: model_class(short) for short in model_names()}
-    for module, cls in BUILT_IN_MODELS.values():
-        if cls == name:
-            return getattr(import_module(f"lasca.truth.{module}"), cls)
+    for reference in BUILT_IN_MODELS.values():
+        if reference.endswith(f":{name}"):
+            return load_object(reference)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,19 +31,19 @@ import numpy.typing as npt
 
 from lasca.arrays import Bools, Floats, Ints
 from lasca.corpus.votes import Block
-from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
-from lasca.schemes import detect, split_label, transitions
-from lasca.truth.evidence import (
-    RowCounts,
-    View,
+from lasca.kernels.tables import (
     context_borders,
+    crossed,
+    dirichlet_kl,
     dirichlet_rows,
     drawn_rows,
-    labels_before,
+    expected_log,
     marginal_rows,
     multinomial_rows,
-    numbered,
+    times,
 )
+from lasca.schemes import detect, split_label, transitions
+from lasca.truth.evidence import RowCounts, View, labels_before, numbered
 
 __all__ = ["ANNOTATOR_MODELS", "Annotators", "Matrices", "VoteRows", "confusion_prior", "make_annotators"]
 

@@ -65,7 +65,6 @@ class Said(Beside):
         kind, begins = np.empty(len(path), np.int64), np.empty(len(path), np.int64)
         likely_spans(block.offsets, begin, inside, first, kind, begins)
         ends = np.append(begins[1:] | (kind[1:] < 0), 1)
-        ends[block.offsets[1:] - 1] = 1
         labels = np.where(kind < 0, parts.outside, parts.label[kind, begins, ends]).astype(np.int16)
         return path if (labels < 0).any() else labels
 

@@ -23,8 +23,7 @@ from lasca.truth.annotator_models import VoteRows
 from lasca.truth.base import Posterior, Progress, TruthModel
 from lasca.truth.chain import ChainLearner, StateSpace, blocks_of, check_known, with_words
 from lasca.truth.evidence import RowCounts
-from lasca.truth.history import History
-from lasca.truth.result import Truth
+from lasca.truth.result import History, Truth
 
 __all__ = ["ChainHistory", "ChainModel"]
 
@@ -147,9 +146,8 @@ class ChainModel(TruthModel):
         return self._fitted(corpus, votes, None, progress)
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
-        once = self.checked()
-        once.restarts = 1  # there is one start: where the history ended
-        return once._fitted(corpus, votes, history, progress)
+        self.restarts = 1  # of the copy that a fit runs on: there is one start, where the history ended
+        return self._fitted(corpus, votes, history, progress)
 
     def _fitted(self, corpus: CrowdCorpus, votes: Votes, truth: Truth | None, progress: Progress) -> Posterior:
         space = self._space(corpus)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,12 +21,13 @@ from lasca.arrays import Bools, Codes, Floats, Ints, followers
 from lasca.corpus.votes import Block
 from lasca.engine import Work, run_ordered
 from lasca.kernels import lattice
+from lasca.kernels.tables import rising
 from lasca.records import read_record
 from lasca.truth.beside import Keep
 from lasca.truth.chain import Chain, ChainLearner, ChainState, Local, RuledOut, StateSpace, decoded
 from lasca.truth.chains import in_range, run_chains
-from lasca.truth.evidence import DrawnSource, rising
-from lasca.truth.sequence_rounds import Fit, KeepWord, Word
+from lasca.truth.evidence import DrawnSource
+from lasca.truth.sequence_rounds import Fit, Word, keep_word
 
 __all__ = ["ChainSampler", "Samples", "sample_states"]
 
@@ -187,7 +189,7 @@ def sample_states(
         good = in_range(np.stack([chain.kept for chain in chains]))
         best = [chain for chain, ok in zip(chains, good) if ok]
         parts = [
-            chain.state.work.describe(chain.state.sweep, KeepWord(Keep(fit.folder, f"drawn-{k}")))
+            chain.state.work.describe(chain.state.sweep, partial(keep_word, Keep(fit.folder, f"drawn-{k}")))
             for k, chain in enumerate(best)
         ]
         drawn = [[word for word, _ in part] for part in parts]

@@ -99,7 +99,8 @@ def check_average(
     for names, weight in families.items():
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         said.append(
-            f"{shown} repeat each other more than independent annotators would: together they count as {weight:.1f}"
+            f"the annotators {shown} repeat each other more than independent ones would: together they count as "
+            f"{weight:.1f} of them"
         )
     if held:
         said.append(

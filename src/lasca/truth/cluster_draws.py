@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Floats, Ints
 from lasca.engine import Work, added, run_ordered
 from lasca.truth import clusters as tools
 from lasca.truth import dawid_skene as ds
 from lasca.truth.chains import Chain, in_range, run_chains, summary
-from lasca.truth.cluster_sampler import Counts, Kept, Sampler, State, Sweep
+from lasca.truth.cluster_sampler import Kept, Sampler, State, Sweep
 
 __all__ = ["Chains", "Draws", "choose", "diagnostics_of", "kept_draws", "mode", "pooled", "summed_up", "warnings_of"]
 
-Floats = npt.NDArray[np.float64]
 MOST_CLUSTERS = 5  # BIC looks at 1..5
 PILOT_WARMUP, PILOT_SAMPLES = 60, 60  # sweeps of the run that BIC takes the states from
 BIC_STARTS, BIC_WARMUP, BIC_SAMPLES = 6, 40, 150
@@ -83,7 +82,7 @@ class Draws:
         return ds.Tables(table, log_gamma)
 
 
-def mode(draws: Draws, rng: np.random.Generator) -> tuple[Counts, Counts]:
+def mode(draws: Draws, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Return the counts of the most probable labels in a short run with as many clusters as BIC looks at."""
     draws = replace(draws, n_clusters=min(MOST_CLUSTERS, len(draws.used)))
     draws.run(rng, n_chains=1, n_warmup=PILOT_WARMUP, n_samples=PILOT_SAMPLES)
@@ -97,7 +96,7 @@ def _statistics(number: int, block: Any, proba: Any, labels: Any, statistics: tu
 
 
 def choose(
-    sampler: Sampler, counts: Counts, totals: Counts, rng: np.random.Generator, n_threads: int
+    sampler: Sampler, counts: Ints, totals: Ints, rng: np.random.Generator, n_threads: int
 ) -> list[tools.BicScore]:
     """Return the BIC of 1..5 clusters; labels stay as they were counted, so that each costs little.
 
@@ -136,7 +135,7 @@ def choose(
     return [tools.bic(n, max(x for x, state in zip(found, going_on) if len(state.members) == n), T, L) for n in numbers]
 
 
-def summed_up(chains: Chains) -> tuple[Kept, npt.NDArray[np.bool_], list[float]]:
+def summed_up(chains: Chains) -> tuple[Kept, Bools, list[float]]:
     """Return the means over the chains in range, which chains these are, and how far their clusters agree."""
     kept = np.stack([chain.kept for chain in chains])
     good = in_range(kept)
@@ -174,7 +173,7 @@ def kept_draws(chains: Chains) -> dict[str, Floats]:
     return found | {"log_joint": np.stack([chain.kept for chain in chains])}
 
 
-def diagnostics_of(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def diagnostics_of(chains: Chains, good: Bools) -> dict[str, Any]:
     """Return R-hat, ESS and Monte-Carlo errors of the chains in range, and how many of their moves were accepted."""
     quantities = {name: draws[good] for name, draws in kept_draws(chains).items()}
     accepted = np.mean([c.store.accepted / len(c.store.draws) for c, ok in zip(chains, good) if ok], axis=0)
@@ -190,7 +189,7 @@ def diagnostics_of(chains: Chains, good: npt.NDArray[np.bool_]) -> dict[str, Any
     }
 
 
-def warnings_of(diagnostics: dict[str, Any], good: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+def warnings_of(diagnostics: dict[str, Any], good: Bools) -> tuple[str, ...]:
     """Return what a user must know of chains that did not meet."""
     found = []
     if not good.all():

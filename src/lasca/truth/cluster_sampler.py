@@ -5,8 +5,7 @@ on the driver); then visits draw the labels given these, block by block (`StateL
 return the next counts. What is drawn for a block depends on the seed, the chain, the sweep and the number of the block
 alone: the same bytes on any engine. All chains are drawn in one visit.
 
-The kernels are in `lasca.kernels.gibbs`, `metropolis` and `split_merge`; the model is described in
-`lasca.truth.hierarchical`.
+The kernels are in `lasca.kernels.gibbs` and `metropolis`; the model is described in `lasca.truth.hierarchical`.
 """
 
 from __future__ import annotations
@@ -17,18 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lasca.arrays import Codes, Floats, Ints, Ints32, Proba
 from lasca.corpus.votes import Block
 from lasca.kernels import gibbs, metropolis
 from lasca.kernels.counts import vote_counts
-from lasca.kernels.split_merge import split_or_merge
 from lasca.truth import clusters as tools
 from lasca.truth import dawid_skene as ds
 from lasca.truth.special import Special, shares_of, special_tokens
 
 __all__ = ["Kept", "Priors", "Sampler", "State", "StateLearner", "Sweep", "hard_rows"]
 
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 MOVES_PER_SWEEP = 3  # β, η and c move so often per sweep over z: they cost little beside it
 MOVES_BEFORE_C = 30  # E6
 HARD_MASS, HARD_RIGHT, HARD_EVEN = 50.0, 0.3, 0.1  # rows of hard tokens; the even share of the wrong answers
@@ -53,7 +50,7 @@ class Sweep:
     """At the start: how frequent labels are, for tokens nobody labelled."""
     good: tuple[bool, ...] = ()
     """At the end: which chains count."""
-    assignment: npt.NDArray[np.int32] | None = None
+    assignment: Ints32 | None = None
     """At the end: the cluster of each annotator, -1 for those in none, if it is asked what clusters agree on."""
 
 
@@ -62,7 +59,7 @@ class Local:
     """What is kept of a block: what is known of it, and each chain's sums of probabilities over the sweeps kept."""
 
     special: Special
-    proba: npt.NDArray[np.float32]
+    proba: Proba
     """(n_chains, n_tokens, T); no rows before a sweep was kept. Visits add to it in place: a run never goes back to
     what it had kept before, and beside all chains' sums there is no room for a copy."""
 
@@ -102,9 +99,7 @@ class StateLearner:
             self.count(block, z, counts[k], totals[k])
         return (counts, totals), replace(local, proba=proba)
 
-    def draw(
-        self, sweep: Sweep, chain: int, block: Block, special: Special, proba: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.int16]:
+    def draw(self, sweep: Sweep, chain: int, block: Block, special: Special, proba: Proba) -> Codes:
         """Draw the states of one chain; `proba` gets the labels' probabilities if it has rows."""
         key = np.random.SeedSequence(sweep.seeds[chain], spawn_key=(sweep.number, block.number))
         if sweep.number == 0:
@@ -115,9 +110,7 @@ class StateLearner:
         gibbs.draw_states(block.first, block.last, *arrays, *rest)
         return z
 
-    def begin(
-        self, sweep: Sweep, block: Block, special: Special, rng: np.random.Generator | None
-    ) -> npt.NDArray[np.int16]:
+    def begin(self, sweep: Sweep, block: Block, special: Special, rng: np.random.Generator | None) -> Codes:
         """Return the mode of the start (`rng` None), or a draw; tokens whose label has few of the votes are hard."""
         votes, T = block.votes, self.n_labels
         if self.first is None:
@@ -142,7 +135,7 @@ class StateLearner:
             z[agree < HARD_BELOW * np.diff(block.start)] += T
         return np.asarray(z)
 
-    def count(self, block: Block, z: npt.NDArray[np.int16], counts: Counts, totals: Counts) -> None:
+    def count(self, block: Block, z: Codes, counts: Ints, totals: Ints) -> None:
         """Count the votes by state."""
         votes = block.votes
         gibbs.count(block.first, block.last, votes.start, votes.annotator, votes.label, z, counts, totals)
@@ -202,13 +195,13 @@ class State:
     Annotators are those who gave a label.
     """
 
-    c: npt.NDArray[np.int32]
-    members: npt.NDArray[np.int64]
+    c: Ints32
+    members: Ints
     beta: Floats
     eta: Floats
-    counts: Counts
+    counts: Ints
     """(L, S, T)."""
-    totals: Counts
+    totals: Ints
     step: Floats
     rng: npt.NDArray[np.uint64]
     c_proba: Floats
@@ -219,7 +212,7 @@ class State:
     def __post_init__(self) -> None:
         self.rows = self.counts.sum(axis=2)
 
-    def take(self, counts: Counts, totals: Counts) -> None:
+    def take(self, counts: Ints, totals: Ints) -> None:
         """Take the counts of newly drawn labels."""
         self.counts, self.totals, self.rows = counts, totals, counts.sum(axis=2)
 
@@ -277,7 +270,7 @@ class Sampler:
 
     priors: Priors
 
-    def initial(self, counts: Counts, totals: Counts, n_clusters: int, rng: np.random.Generator, spread: bool) -> State:
+    def initial(self, counts: Ints, totals: Ints, n_clusters: int, rng: np.random.Generator, spread: bool) -> State:
         """Start at the counts of some labels, c at clustered confusion rows, β and η from these.
 
         `spread`: the clusters' first centres are drawn at random.
@@ -315,7 +308,7 @@ class Sampler:
         epsilon = p.epsilon_nu / n_clusters
         if n_clusters > 1:
             arrays = (s.c, s.members, s.counts, s.rows, s.beta, s.eta)
-            s.accepted = (*s.accepted[:2], abs(split_or_merge(*arrays, p.alpha, p.rate, epsilon, s.rng)))
+            s.accepted = (*s.accepted[:2], abs(metropolis.split_or_merge(*arrays, p.alpha, p.rate, epsilon, s.rng)))
             gibbs.swap(s.c, s.counts, s.rows, s.beta, s.eta, s.rng, len(s.c) // 4 + 1)
         self._move_parameters(state, tuning)
         metropolis.refresh_empty(s.c, s.rows, s.beta, s.eta, p.alpha, p.rate, s.rng)

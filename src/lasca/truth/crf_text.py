@@ -7,8 +7,9 @@ is the sequence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
 from lasca.schemes import detect
 
-__all__ = ["Columns", "CrfElsewhere", "CrfTask", "CrfText", "with_columns"]
+__all__ = ["Columns", "CrfTask", "CrfText", "with_columns"]
 
 
 def with_columns(features: crf.Features, columns: Sequence[tuple[Ints, int]]) -> crf.Features:
@@ -164,23 +165,9 @@ class CrfText:
         templates = "pos" if detect(corpus.labels) is None else "ner"
         extractor, documents = crf.Extractor(templates=templates, min_count=self.min_count), corpus.documents
         features = extractor.fit(corpus.tokens, corpus.offsets)
-        elsewhere = CrfElsewhere(self, extractor, Columns(corpus, documents))
-        wider = with_columns(features, elsewhere.columns.of(corpus, documents))
-        return CrfTask(self, wider, available_threads(n_threads), elsewhere)
-
-
-@dataclass(frozen=True)
-class CrfElsewhere:
-    """Reads other texts with the features of the corpus that was prepared."""
-
-    settings: CrfText
-    extractor: crf.Extractor
-    columns: Columns
-
-    def __call__(self, corpus: CrowdCorpus, documents: Ints) -> CrfTask:
-        """Find the features of all tokens; those that are not known are left out."""
-        features = self.extractor.transform(corpus.tokens, corpus.offsets)
-        return CrfTask(self.settings, with_columns(features, self.columns.of(corpus, documents)), 1, self)
+        columns = Columns(corpus, documents)
+        wider = with_columns(features, columns.of(corpus, documents))
+        return CrfTask(self, extractor, columns, wider, available_threads(n_threads))
 
 
 @dataclass(frozen=True)
@@ -188,9 +175,10 @@ class CrfTask:
     """A corpus as the CRF sees it."""
 
     settings: CrfText
+    extractor: crf.Extractor
+    columns: Columns
     features: crf.Features
     n_threads: int
-    elsewhere: CrfElsewhere
 
     def fit(self, targets: Proba, sequences: Ints, before: crf.Weights | None = None) -> crf.Weights:
         """Train on the labels' probabilities of some sequences."""
@@ -207,3 +195,16 @@ class CrfTask:
     def predict(self, learned: crf.Weights, sequences: Ints, out: Proba) -> None:
         """Write the labels' probabilities of some sequences to `out`."""
         crf.marginals(self.features, learned, sequences=sequences, n_threads=self.n_threads, out=out)
+
+    @property
+    def elsewhere(self) -> Callable[[CrowdCorpus, Ints], CrfTask]:
+        """Reads another text with the features of this one."""
+        return partial(_task_elsewhere, self.settings, self.extractor, self.columns)
+
+
+def _task_elsewhere(
+    settings: CrfText, extractor: crf.Extractor, columns: Columns, corpus: CrowdCorpus, documents: Ints
+) -> CrfTask:
+    """Find the features of all tokens; those that are not known are left out."""
+    features = with_columns(extractor.transform(corpus.tokens, corpus.offsets), columns.of(corpus, documents))
+    return CrfTask(settings, extractor, columns, features, 1)

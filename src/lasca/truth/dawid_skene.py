@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Array, Bools, Floats, Proba
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import flag, number, seeds, threads, whole
@@ -33,13 +33,11 @@ from lasca.kernels import counts as kernels
 from lasca.kernels import simd
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
-from lasca.truth.history import History
-from lasca.truth.result import Truth
+from lasca.truth.result import History, Truth
 from lasca.truth.special import Special, as_rows, expected_counts, shares_of, special_tokens
 
 __all__ = ["DawidSkene", "believe_lone_votes"]
 
-Floats = npt.NDArray[np.float64]
 ENOUGH = 30
 """How often an annotator must have given a label beside others before it can be overruled where they stand alone."""
 NO_PROBA = np.empty((0, 0), dtype=np.float32)
@@ -86,11 +84,11 @@ class Parameters(Tables):
 class Local:
     """What is kept of a block: the place of each vote's row, and the special tokens."""
 
-    rows: npt.NDArray[Any]
+    rows: Array
     special: Special
     factor: Floats
     """What is allowed at special tokens, as rows of the kernels' width."""
-    teaches: npt.NDArray[np.bool_]
+    teaches: Bools
     """Whether more speak of a special token than one voice that teaches nothing."""
 
 
@@ -171,7 +169,7 @@ class ConfusionLearner:
         rows, special = cell * (np.int64(self.width) if is_large else np.int32(self.width)), special_tokens(block)
         return Local(rows, special, as_rows(special.allowed, self.width), special.voices >= self.least)
 
-    def expect(self, state: Parameters, block: Block, local: Local, proba: npt.NDArray[np.float32]) -> tuple[Any, ...]:
+    def expect(self, state: Parameters, block: Block, local: Local, proba: Proba) -> tuple[Any, ...]:
         """Do the E step of a block; the posterior of each token is written to `proba` unless that has no rows."""
         T, width, special = self.n_labels, self.width, local.special
         sums, totals = simd.zeros(self.n_annotators * T * width), np.zeros(width)
@@ -283,7 +281,7 @@ class DawidSkene(TruthModel):
         return replace(posterior, confusion=learner.confusion(counts), statistics=kept)
 
 
-def believe_lone_votes(block: Block, proba: npt.NDArray[np.float32], given: Floats) -> None:
+def believe_lone_votes(block: Block, proba: Proba, given: Floats) -> None:
     """Where one vote is all there is, let it win unless its annotator gave that label often enough beside others."""
     votes, alone = block.votes, np.diff(block.start) == 1
     for rows in (block.soft, block.known):

@@ -1,4 +1,4 @@
-"""What speaks of tokens, as rows of tables: which rows bear on a token, their expected counts, tables made of these.
+"""What speaks of tokens, as rows of tables: which rows bear on a token, and their expected counts.
 
 A *source* is anything that says something of tokens: annotators (`annotator_models`), words, taggers (`Texts`). A vote
 points at the row of (annotator, label given), with memory of (annotator, label before, label given); a token points at
@@ -6,7 +6,7 @@ the row of its word. A table (n_rows, S) holds the (expected) log likelihood of 
 Only rows that occur are kept: with 300 labels the full table of annotators with memory would not fit.
 
 A chain learner (`chain`) asks its sources block by block: `look` at a block once, then `evidence` on its tokens and
-`expected` counts of its rows, which add up; `update` makes the next table of the sum.
+`expected` counts of its rows, which add up; `update` makes the next table of the sum (`lasca.kernels.tables`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,24 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, psi
 
 from lasca.arrays import Codes, Floats, Ints, Ints32, Proba, readonly
 from lasca.corpus.votes import Block
 from lasca.kernels import rows as kernels
-from lasca.kernels.tables import crossed, dirichlet_kl, expected_log, times
+from lasca.kernels.tables import (
+    crossed,
+    dirichlet_kl,
+    dirichlet_rows,
+    drawn_rows,
+    expected_log,
+    marginal_rows,
+    multinomial_rows,
+    times,
+)
 
 __all__ = [
-    "DrawnSource", "Floats", "RowCounts", "Source", "Texts", "View", "Words", "context_borders", "dirichlet_rows",
-    "drawn_rows", "labels_before", "marginal_rows", "multinomial_rows", "numbered", "rising",
+    "DrawnSource", "Floats", "RowCounts", "SoftVoices", "Source", "Texts", "View", "Words", "dirichlet_rows",
+    "labels_before", "numbered",
 ]  # fmt: skip
 
 
@@ -47,9 +55,6 @@ def labels_before(block: Block) -> Codes:
     arrays = (readonly(block.offsets), readonly(block.start - hard.start), votes.annotator[hard], votes.label[hard])
     kernels.previous_labels(*arrays, np.int16(votes.n_labels), out)
     return out
-
-
-# --- sources, block by block --------------------------------------------------------------------------------------
 
 
 class Source(Protocol):
@@ -220,100 +225,3 @@ class SoftVoices(Texts):
             own = soft.only(soft.annotator == self.annotator)
             rows[own.token] = own.proba
         return rows
-
-
-# --- tables from expected counts --------------------------------------------------------------------------------
-
-
-def dirichlet_rows(
-    counts: Floats,
-    prior: Floats | float,
-    prior_total: Floats | None = None,
-    borders: Ints | None = None,
-) -> tuple[Floats, float]:
-    """Return E log of a table's rows under variational Bayes, and KL(q || p).
-
-    Rows borders[c]:borders[c + 1] belong to context c; in each context every true label t has one Dirichlet over the
-    rows, with pseudo-counts `prior` (n_rows, T). `prior_total` (n_contexts, T) also counts rows that never occur.
-    Without these two all rows are one context, and all of it occurs (words).
-    """
-    prior, prior_total, borders = _context(counts, prior, prior_total, borders)
-    totals = np.add.reduceat(counts, borders[:-1], axis=0) + prior_total
-    alpha = counts + prior
-    table = psi(alpha)
-    table -= np.repeat(psi(totals), np.diff(borders), axis=0)
-    kl = np.sum(gammaln(totals) - gammaln(prior_total)) + np.sum(gammaln(prior) - gammaln(alpha) + counts * table)
-    return table, float(kl)
-
-
-def _context(
-    counts: Floats, prior: Floats | float, prior_total: Floats | None, borders: Ints | None
-) -> tuple[Floats, Floats, Ints]:
-    prior = np.broadcast_to(prior, counts.shape)
-    if borders is None:
-        borders = np.array([0, len(counts)])
-    if prior_total is None:
-        prior_total = np.add.reduceat(prior, borders[:-1], axis=0)
-    return prior, prior_total, borders
-
-
-def multinomial_rows(
-    counts: Floats,
-    prior: Floats | float,
-    prior_total: Floats | None = None,
-    borders: Ints | None = None,
-) -> tuple[Floats, float]:
-    """Return the log of a table's rows at the posterior mode under Dir(1 + prior), and minus their log prior density.
-
-    The arguments are those of `dirichlet_rows`; the density is up to a constant.
-    """
-    prior, prior_total, borders = _context(counts, prior, prior_total, borders)
-    sizes = np.diff(borders)
-    totals = np.add.reduceat(counts, borders[:-1], axis=0) + prior_total
-    table = np.log(counts + prior) - np.repeat(np.log(totals), sizes, axis=0)
-    absent = prior_total - np.add.reduceat(prior, borders[:-1], axis=0)
-    return table, float(np.sum(absent * np.log(totals)) - np.sum(prior * table))
-
-
-def drawn_rows(
-    counts: Floats,
-    prior: Floats | float,
-    rng: np.random.Generator,
-    prior_total: Floats | None = None,
-    borders: Ints | None = None,
-) -> Floats:
-    """Draw the log of a table's rows, as `dirichlet_rows` takes them; what never occurs is one more row."""
-    prior, prior_total, borders = _context(counts, prior, prior_total, borders)
-    sizes = np.diff(borders)
-    log = _log_gamma(counts + prior, rng)
-    highest = np.maximum.reduceat(log, borders[:-1], axis=0)
-    total = highest + np.log(np.add.reduceat(np.exp(log - np.repeat(highest, sizes, axis=0)), borders[:-1], axis=0))
-    absent = prior_total - np.add.reduceat(prior, borders[:-1], axis=0)
-    total = np.logaddexp(total, np.where(absent > 1e-9, _log_gamma(np.maximum(absent, 1e-9), rng), -np.inf))
-    return np.asarray(log - np.repeat(total, sizes, axis=0))
-
-
-def _log_gamma(alpha: Floats, rng: np.random.Generator) -> Floats:
-    """Draw logs of Gamma(alpha) variables, without underflow for small alpha."""
-    return np.asarray(np.log(rng.standard_gamma(alpha + 1.0)) + np.log(rng.random(alpha.shape)) / alpha)
-
-
-def marginal_rows(
-    counts: Floats,
-    prior: Floats | float,
-    prior_total: Floats | None = None,
-    borders: Ints | None = None,
-) -> float:
-    """Return the log probability of counts, the table integrated out; the arguments are those of `dirichlet_rows`."""
-    prior, prior_total, borders = _context(counts, prior, prior_total, borders)
-    return rising(prior, counts) - rising(prior_total, np.add.reduceat(counts, borders[:-1], axis=0))
-
-
-def rising(prior: Floats | float, counts: Floats | float) -> float:
-    """Return the sum of ln Γ(prior + counts) / Γ(prior)."""
-    return float(np.sum(gammaln(prior + counts) - gammaln(prior)))
-
-
-def context_borders(context: Ints) -> Ints:
-    """Return where each run of equal contexts begins, and the end."""
-    return np.concatenate(([0], np.flatnonzero(np.diff(context)) + 1, [len(context)]))

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lasca.arrays import Bools, Codes, Floats, Proba
 from lasca.corpus.votes import Block
 from lasca.errors import ModelError
 from lasca.kernels.counts import tally
 from lasca.truth.special import NOTHING_SPECIAL, expected_counts
 
 __all__ = ["Finish", "Part", "Tally", "counted_confusion", "joined"]
-
-Proba = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int16]
 
 
 class Tally(NamedTuple):
@@ -47,8 +44,8 @@ class Part(NamedTuple):
     """What became of a block."""
 
     proba: Proba | None
-    labels: Labels | None
-    voted: npt.NDArray[np.bool_] | None
+    labels: Codes | None
+    voted: Bools | None
     """Whether anybody said anything of a token, or something is known of it."""
     tally: Tally
     statistics: tuple[Any, ...]
@@ -64,7 +61,7 @@ class Finish:
     """Whether confusions are to be counted, for models that do not give them."""
 
     def __call__(
-        self, number: int, block: Block, proba: Proba, labels: Labels | None, statistics: tuple[Any, ...]
+        self, number: int, block: Block, proba: Proba, labels: Codes | None, statistics: tuple[Any, ...]
     ) -> Part:
         """Finish a block; `proba` may be written to."""
         if self.as_said and labels is None:
@@ -78,7 +75,7 @@ class Finish:
         chosen = np.asarray(proba.argmax(axis=1) if labels is None else labels, dtype=np.int16)
         return Part(proba, chosen, block.voted, self._tally(block, proba, chosen), statistics)
 
-    def _tally(self, block: Block, proba: Proba, labels: Labels) -> Tally:
+    def _tally(self, block: Block, proba: Proba, labels: Codes) -> Tally:
         votes, A, T = block.votes, block.votes.n_annotators, block.votes.n_labels
 
         def counted(said: Any) -> tuple[Any, ...]:
@@ -96,7 +93,7 @@ class Finish:
         return Tally(n, right, own, true, inferred, per_token, counts)
 
 
-def _clamp(block: Block, proba: Proba, labels: Labels | None) -> Labels | None:
+def _clamp(block: Block, proba: Proba, labels: Codes | None) -> Codes | None:
     """Make sure that what is known holds to the letter (models take it into account in their inference)."""
     known = block.known
     if known is None:
@@ -114,7 +111,7 @@ def _clamp(block: Block, proba: Proba, labels: Labels | None) -> Labels | None:
     return chosen
 
 
-def counted_confusion(tally: Tally) -> npt.NDArray[np.float64]:
+def counted_confusion(tally: Tally) -> Floats:
     """Return how often each annotator gave each label where each is true, with a whiff of agreement added."""
     T = tally.own.shape[1]
     confusion = tally.counts.transpose(0, 2, 1) + 0.01 / T + np.eye(T) * 0.01

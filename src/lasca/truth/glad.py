@@ -33,8 +33,7 @@ from lasca.corpus.votes import Block, Votes, cut_into_blocks
 from lasca.estimator import choice, number, seeds, threads, tolerance, whole
 from lasca.kernels.glad import glad_pass
 from lasca.truth.base import Posterior, Progress, TruthModel
-from lasca.truth.history import History
-from lasca.truth.result import Truth
+from lasca.truth.result import History, Truth
 from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Glad"]

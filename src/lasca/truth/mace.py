@@ -35,8 +35,7 @@ from lasca.estimator import flag, number, seeds, threads, tolerance, whole
 from lasca.kernels.counts import agreement_pass, vote_counts
 from lasca.kernels.tables import dirichlet_kl, expected_log
 from lasca.truth.base import Posterior, Progress, TruthModel
-from lasca.truth.history import History
-from lasca.truth.result import Truth
+from lasca.truth.result import History, Truth
 from lasca.truth.special import Special, special_tokens
 
 __all__ = ["Mace"]
@@ -206,9 +205,8 @@ class Mace(TruthModel):
 
     def _update(self, corpus: CrowdCorpus, votes: Votes, history: Truth, progress: Progress) -> Posterior:
         past = History.of(history, corpus, "knowing")
-        once = self.checked()
-        once.restarts = 1  # there is one start: where the history ended
-        return once._fitted(votes, progress, (past.counts("knowing", "a."), past.counts("strategy", "at")))
+        self.restarts = 1  # of the copy that a fit runs on: there is one start, where the history ended
+        return self._fitted(votes, progress, (past.counts("knowing", "a."), past.counts("strategy", "at")))
 
     def _fitted(self, votes: Votes, progress: Progress, past: tuple[Floats, Floats] | None) -> Posterior:
         """Fit; `past` are the counts of (guessed, knew) and of labels guessed of an earlier fit: they stay."""

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from lasca.arrays import Codes, Proba
 from lasca.corpus.shards import BlockOnDisk, ShardedCorpus
+from lasca.corpus.store import part_name
 from lasca.errors import StoreError
 from lasca.files import check_sums
 from lasca.records import loading
@@ -67,7 +68,7 @@ class PartOfTruth(BlockOnDisk):
         return TruthOfBlock(*(np.concatenate(arrays) for arrays in zip(*found)))
 
     def _read(self, part: int, first: int, last: int) -> TruthOfBlock:
-        name = f"labels/part-{part:05d}.parquet"
+        name = f"labels/{part_name(part)}"
         _compare(self.truth_folder, name)
         try:
             table = pq.read_table(Path(self.truth_folder) / name, columns=["label", "proba"])
@@ -116,7 +117,7 @@ class TruthOnDisk:
             ends = np.cumsum([0, *(pq.read_metadata(file).num_rows for file in files)]).tolist()
         except (OSError, pa.ArrowException) as error:
             raise StoreError("a part of the truth is damaged", where=str(self.folder), got=str(error)) from error
-        names = [f"part-{i:05d}.parquet" for i in range(len(files))]
+        names = [part_name(i) for i in range(len(files))]
         if ends[-1] != self.corpus.n_tokens or [file.name for file in files] != names:
             raise StoreError(
                 "parts of the truth are missing",

@@ -197,7 +197,7 @@ class RobustSequence(TruthModel):
         kinds = list(kinds_of_marks(crowd.labels))
         longest = max((fit.trace for fit in run.fits), key=len)
         held = np.mean([fit.held for fit in run.fits], axis=0)
-        named = ["what is marked" if k is None else k or "spans without a type" for k in kinds]
+        named = ["all kinds together" if k is None else k or "spans without a type" for k in kinds]
         over, under = ([name for name, h in zip(named, sign * held) if h > most] for sign, most in SIDES)
         late = 0 if any(fit.converged for fit in run.fits) else len(longest)
         return replace(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from lasca.truth.finish import joined
 from lasca.truth.result import Clusters
 from lasca.truth.starts import DawidSkeneStart, LevelStart, trust
 
-__all__ = ["LEAN", "TEXT_PRIOR", "Fit", "KeepWord", "Plan", "Rounds", "Word"]
+__all__ = ["LEAN", "TEXT_PRIOR", "Fit", "Plan", "Rounds", "Word", "keep_word"]
 
 LEVELS = {True: ((5.0, 0.5), (5.0, 5.0)), False: ((50.0, 10.0), (15.0, 35.0))}
 """Pseudo-counts (correct, wrong) of easy and hard tokens, with memory (many rows) and without (few)."""
@@ -74,18 +75,15 @@ class Word(Beside):
     """The legal path with the most tokens expected to be right."""
 
 
-@dataclass(frozen=True)
-class KeepWord:
-    """Keeps what a learner says of a block, in place of what was said before; the text stays."""
+def keep_word(
+    keep: Keep, number: int, block: Block, proba: Proba, path: Codes, statistics: Any
+) -> tuple[Word | Path, tuple[Any, ...]]:
+    """Keep what a learner says of a block, in place of what was said before; the text stays.
 
-    keep: Keep
-
-    def __call__(
-        self, number: int, block: Block, proba: Proba, path: Codes, statistics: Any
-    ) -> tuple[Word | Path, tuple[Any, ...]]:
-        """Return what the block is to hold, and the statistics."""
-        text = None if block.beside is None else block.beside.text
-        return self.keep(number, Word(text, proba, path=path)), statistics
+    Return what the block is to hold, and the statistics.
+    """
+    text = None if block.beside is None else block.beside.text
+    return keep(number, Word(text, proba, path=path)), statistics
 
 
 Open = Callable[..., AbstractContextManager[Work]]
@@ -200,7 +198,7 @@ class Rounds:
                 settle=True,
                 checkpoint=checkpoint,
             )
-            said, statistics = zip(*work.describe(run.state, KeepWord(self.keep(f"round-{number}"))))
+            said, statistics = zip(*work.describe(run.state, partial(keep_word, self.keep(f"round-{number}"))))
         self.fits.append((name, run.trace))
         return Fit(
             learner,

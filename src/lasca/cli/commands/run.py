@@ -168,6 +168,7 @@ def show_gold(done: Run, gold: str) -> None:
 def show_run(done: Run, output: Path) -> None:
     """Say what came out, and where it is."""
     from lasca.report.headline import headline
+    from lasca.review.finish import to_own
     from lasca.review.queue import make_queue
 
     queue = make_queue(done.corpus, done.truth, done.ambiguity)
@@ -179,7 +180,8 @@ def show_run(done: Run, output: Path) -> None:
         show_gold(done, gold)
     show_warnings(done.record["warnings"])
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
-    following = command("review", output) if len(queue) else command("finish", output, "-o", "FINAL")
+    last = command("finish", output, "-o", "FINAL", *to_own(done.corpus))
+    following = command("review", output) if len(queue) else last
     out.print(f"Next: {following}", markup=False, soft_wrap=True)
 
 
@@ -264,7 +266,7 @@ def warm(
     Compiled code is made for the number of labels, in fours: give DATA, and it is made for the labels of those. It goes
     the whole way of `lasca run` on a few documents and keeps nothing but the compiled code.
     """
-    from lasca.kernels.places import current_place
+    from lasca.kernels.compiled import current_place
     from lasca.pipeline.way import run
     from lasca.simulate import demo_crowd
 

@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from lasca.arrays import borders
+from lasca.arrays import Array, borders
 from lasca.crf.decode import Constraint, marginals, viterbi
 from lasca.crf.features import Features, Weights
 from lasca.crf.fields import field_values
@@ -33,7 +33,7 @@ from lasca.files import whole_folder
 from lasca.tagger.base import Examples, Tagger
 from lasca.tagger.neural.training import batches, has_neighbours, train, windows
 from lasca.tagger.prepare import aligned_costs, scheme_constraint
-from lasca.tagger.saved import VERSION, labels_of, opened, rule_of, rule_rows, write_card
+from lasca.tagger.store import VERSION, labels_of, opened, rule_of, rule_rows, write_card
 
 __all__ = ["N_WRITINGS", "Network", "NeuralTagger", "padded", "writings"]
 
@@ -43,7 +43,6 @@ _KINDS = (
     "number1", "number2", "number3", "number4", "number5",
 )  # fmt: skip
 N_WRITINGS = len(_CASES) * len(_KINDS) + 1
-Array = np.ndarray[Any, Any]
 _AT_ONCE = 64  # sentences that are tagged at a time
 
 

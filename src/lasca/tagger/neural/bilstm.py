@@ -21,19 +21,19 @@ import numpy as np
 import torch
 from torch import nn
 
+from lasca.arrays import Array
 from lasca.crf.extract import Extractor
 from lasca.crf.templates import templates_for
 from lasca.crf.training import fit
 from lasca.errors import FormatError, ParameterError, StoreError
 from lasca.estimator import other, whole
 from lasca.tagger.base import Examples
-from lasca.tagger.crf_store import load_extractor, save_extractor
 from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.neural.base import N_WRITINGS, Network, NeuralTagger, padded, writings
+from lasca.tagger.store import load_extractor, save_extractor
 
 __all__ = ["BiLstmCrfTagger"]
 
-Array = np.ndarray[Any, Any]
 _PAD, _UNKNOWN = 0, 1
 _LONGEST = 30  # characters of a word that are read
 _CHARACTERS, _CHARACTER_STATE, _WRITING = 25, 25, 10

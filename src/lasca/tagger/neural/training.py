@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lasca.arrays import Array
 from lasca.errors import ModelError
 from lasca.estimator import Progress
 from lasca.tagger.base import Examples
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["batches", "chain_values", "has_neighbours", "log_marginals", "log_partition", "train", "windows"]
 
 _NEVER = -1e9
-Array = np.ndarray[Any, Any]
 _WARM = 0.1  # share of steps in which the learning rate rises
 _CLIP = 1.0
 _SENTENCE = 25  # words of a sentence: whole abstracts in a batch would make few steps

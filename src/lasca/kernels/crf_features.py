@@ -1,6 +1,7 @@
-"""Rows of label scores: from weights to bundles to tokens, and gradients back the same way.
+"""Features of a CRF: found by their keys, and their weights as rows of label scores.
 
-The layout is described in `lasca.kernels.crf`.
+Keys are found in a hash table. Weights go to bundles, then to tokens, and gradients back the same way: the layout is
+described in `lasca.kernels.crf`.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, var-annotated, import-untyped"
@@ -13,9 +14,65 @@ import numpy as np
 from lasca.kernels import simd
 from lasca.kernels.compiled import inner, kernel
 
-__all__ = ["bundle_scores", "exponentiate", "feature_gradient", "longest", "restrict", "scatter_rows", "score_rows"]
+__all__ = [
+    "build_table", "bundle_scores", "exponentiate", "feature_gradient", "find_keys", "longest", "restrict",
+    "scatter_rows", "score_rows",
+]  # fmt: skip
 
 _FLOOR = -300.0
+
+
+# --- by their keys ----------------------------------------------------------------------------------------------------
+
+
+def build_table(keys: Any) -> Any:
+    """Return an open-addressing table of key numbers (−1 = empty), its size a power of two above twice the keys."""
+    size = 2
+    while size < 2 * len(keys) + 2:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int32)
+    _fill_table(keys, table)
+    return table
+
+
+def find_keys(keys: Any, table: Any, wanted: Any) -> Any:
+    """Return the number of each wanted key, −1 where it is not among the keys (or negative)."""
+    out = np.full(len(wanted), -1, dtype=np.int64)
+    _find_keys(keys, table, wanted, out)
+    return out
+
+
+@inner
+def _place(key, mask):
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((mixed >> np.uint64(20)) & np.uint64(mask))
+
+
+@kernel
+def _fill_table(keys, table):
+    mask = len(table) - 1
+    for number in range(len(keys)):
+        at = _place(keys[number], mask)
+        while table[at] >= 0:
+            at = (at + 1) & mask
+        table[at] = number
+
+
+@kernel
+def _find_keys(keys, table, wanted, out):
+    mask = len(table) - 1
+    for i in range(len(wanted)):
+        if wanted[i] < 0:
+            continue
+        at = _place(wanted[i], mask)
+        while table[at] >= 0:
+            if keys[table[at]] == wanted[i]:
+                out[i] = table[at]
+                break
+            at = (at + 1) & mask
+
+
+# --- rows of label scores ---------------------------------------------------------------------------------------------
 
 
 @kernel
