@@ -471,7 +471,7 @@ def test_what_is_missing_for_a_promise_is_said_as_it_is(lasca_: Any, folder: Pat
         "If 59 were audited and all of them were right, that would do for at most 5 % wrong"
     )
     assert promise_words(replace(nothing, likely=120)).endswith(
-        "were right, that would do; with as many errors as are to be expected, about 120"
+        "were right, that would do for at most 5 % wrong; with as many errors as are to be expected, about 120"
     )
     assert "hardly any number would: ask for a larger --error" in promise_words(replace(nothing, likely=None))
     some = promise_words(replace(nothing, audited=38, more=21))

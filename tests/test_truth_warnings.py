@@ -93,10 +93,10 @@ def test_an_average_of_chains() -> None:
     assert late.startswith("the inference stopped before it converged (7 iterations)")
     nine = tuple("abcdefghi")
     assert [words.split(" repeat")[0] for words in found(families={nine[:8]: 1.0, nine: 2.04})] == [
-        "a, b, c, d, e, f, g, h",
-        "a, b, c, d, e, f, g, h and 1 more",
+        "the annotators a, b, c, d, e, f, g, h",
+        "the annotators a, b, c, d, e, f, g, h and 1 more",
     ]
-    assert found(families={nine: 2.04})[0].endswith("together they count as 2.0")
+    assert found(families={nine: 2.04})[0].endswith("together they count as 2.0 of them")
     assert "any annotator did: PER, LOC. It was held" in found(held=("PER", "LOC"))[0]
     assert "drop nearly all of it: PER, LOC. It was held" in found(raised=("PER", "LOC"))[0]
     assert found(sums=(10_000, 10, 100, 15)) == ()
