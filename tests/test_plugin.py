@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 
 import lasca
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ModelError
+from lasca.errors import ModelError, ParameterError
 from lasca.testing import ContractError, check_truth_model, small_crowd
-from lasca.truth import Posterior, Truth, TruthModel, Votes
+from lasca.truth import History, Posterior, Truth, TruthModel, Votes, model_class
 
 PLUGIN = Path(__file__).parent / "plugin"
 SOURCE = Path(lasca.__file__).parents[1]
@@ -193,6 +194,21 @@ def test_probabilities_need_not_add_up_to_one() -> None:
     corpus = CrowdCorpus.from_sequences([["a", "b"]], {"ann": [["X", "O"]], "bob": [["X", "X"]]}, labels=["O", "X"])
     truth = Given(made=Posterior([[0.0, 2.0], [1.0, 1.0]])).fit(corpus)
     assert truth.proba.tolist() == [[0.0, 1.0], [0.5, 0.5]]
+
+
+def test_a_history_that_is_asked_for_what_it_does_not_hold_says_what_it_holds() -> None:
+    corpus = small_crowd()
+    truth = Loud().fit(corpus)
+    truth = replace(truth, statistics={"seen": np.ones((corpus.n_annotators, corpus.n_labels))})
+    with pytest.raises(ModelError, match=r"no statistics 'sen' to go on from \(there is: seen\)"):
+        History.of(truth, corpus, "sen")
+    past = History.of(truth, corpus, "seen")
+    assert past.counts("seen", "at").sum() == truth.statistics["seen"].sum()
+    for axes in ("a", "ta", "aa", "at."):
+        with pytest.raises(ModelError, match=r"axes must say which of \(5, 3\).*5 annotators and 3 labels"):
+            past.counts("seen", axes)
+    with pytest.raises(ParameterError, match="history must be a Truth"):
+        model_class("ds")().fit(corpus, history=truth.statistics)  # type: ignore[arg-type]
 
 
 class Claims(Broken):
