@@ -69,6 +69,15 @@ def test_a_truth_scores_itself(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
         truth.score(corpus.select(sequences=np.arange(5)))
 
 
+def test_settings_of_one_model_can_be_told_apart_side_by_side(corpus: CrowdCorpus) -> None:
+    lines = lasca.compare(corpus, [lasca.MajorityVote(ties="first"), "mv", lasca.DawidSkene(max_iter=1)])
+    assert [line.model for line in lines] == ["MajorityVote(ties='first')", "MajorityVote()", "ds"]
+    assert lasca.compare(corpus, "mv")[0].scores == lines[1].scores
+    assert lasca.compare(corpus, lasca.MajorityVote())[0].model == "mv"
+    with pytest.raises(ParameterError, match="model must be one of mv, ds"):
+        lasca.compare(corpus, "vm")
+
+
 def test_ambiguity_as_a_table_names_labels(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
     found = lasca.find_ambiguity(corpus, truth, method="vote-entropy")
     rows = found.to_table(corpus).to_pylist()
