@@ -154,6 +154,9 @@ def test_records_in_a_notebook_are_harmless() -> None:
         assert "&lt;script&gt;" in text
         assert "and 11 more" in text
     assert ">62<" in corpus._repr_html_()  # annotations
+    assert '<th style="text-align:left"><bdi>converged</bdi></th><td>no<' in (
+        lasca.DawidSkene(max_iter=1).fit(corpus)._repr_html_()
+    )
 
 
 def test_the_table_of_an_empty_ambiguity_keeps_its_columns() -> None:
