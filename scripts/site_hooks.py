@@ -68,9 +68,10 @@ def _api() -> str:
     for name in lasca.__all__:
         found = getattr(lasca, name)
         if inspect.ismodule(found):
-            parts.append(f"::: {found.__name__}\n    options:\n      members: {sorted(found.__all__)}")
+            own = sorted(set(found.__all__) - set(lasca.__all__))
+            parts.append(f"::: {found.__name__}\n    options:\n      members: {own}")
         elif hasattr(found, "__qualname__"):
-            parts.append(f"::: {found.__module__}.{found.__qualname__}")
+            parts.append(f"::: {found.__module__}.{found.__qualname__}\n    options:\n      heading: lasca.{name}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -119,6 +119,10 @@ def test_a_repeated_pair_is_an_error_whatever_the_order() -> None:
 
 
 def test_ragged_lists_name_annotator_and_sequence() -> None:
+    with pytest.raises(CorpusError, match=r"sequence 0: the tokens must be a list .* no string \(got: ab\)"):
+        CrowdCorpus.from_sequences(["ab"], {"eve": [["X", "Y"]]})
+    with pytest.raises(CorpusError, match=r"sequence 0: what gold 'g' says must be a list .* \(got: XY\)"):
+        CrowdCorpus.from_sequences([["a", "b"]], {}, golds={"g": ["XY"]})
     with pytest.raises(CorpusError, match=r"sequence 1: annotator 'eve' has 1 labels for 2 tokens"):
         CrowdCorpus.from_sequences([["a"], ["b", "c"]], {"eve": [["A"], ["B"]]})
 

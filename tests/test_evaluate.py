@@ -58,6 +58,10 @@ def test_tokens_errors() -> None:
         evaluate.tokens_from_codes([0], [0, 1], LABELS)
     with pytest.raises(CorpusError, match="another number"):
         evaluate.confusion_counts([0], [0, 1], 2)
+    for flat in (["NOUN", "VERB"], np.array([0, 1])):  # characters are no labels
+        for score in (evaluate.tokens, evaluate.spans):
+            with pytest.raises(CorpusError, match=r"one list per sequence.*tokens_from_codes"):
+                score(flat, flat)
 
 
 def naive_calibration(proba: np.ndarray, gold: np.ndarray, n_bins: int, clip: float) -> tuple[float, float, float]:

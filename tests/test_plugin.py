@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 
 import lasca
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ModelError
-from lasca.testing import ContractError, check_truth_model, small_crowd
-from lasca.truth import Posterior, Truth, TruthModel, Votes
+from lasca.errors import ModelError, ParameterError
+from lasca.tagger import CrfTagger, HmmTagger, Tagger
+from lasca.testing import ContractError, check_tagger, check_truth_model, small_crowd
+from lasca.truth import History, Posterior, Truth, TruthModel, Votes, model_class
 
 PLUGIN = Path(__file__).parent / "plugin"
 SOURCE = Path(lasca.__file__).parents[1]
@@ -54,11 +56,12 @@ def crowd_file(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_the_plug_in_brings_is_found_and_keeps_the_contract(place: Path) -> None:
     code = """
 import json, lasca
-from lasca.testing import check_truth_model
+from lasca.testing import check_tagger, check_truth_model
 from lasca.truth import model_class, model_names
 from lasca.formats import READERS, WRITERS
-from lasca.tagger import TAGGERS
+from lasca.tagger import TAGGERS, tagger_class
 check_truth_model(model_class("trust")())
+check_tagger(tagger_class("lookup")(unknown="O"))
 new = [[name for name in found if name not in found.built_in] for found in (READERS, WRITERS, TAGGERS)]
 print(json.dumps([model_names()[-1], *new, "trust" in lasca.TRUTH_MODELS]))
 """
@@ -195,6 +198,21 @@ def test_probabilities_need_not_add_up_to_one() -> None:
     assert truth.proba.tolist() == [[0.0, 1.0], [0.5, 0.5]]
 
 
+def test_a_history_that_is_asked_for_what_it_does_not_hold_says_what_it_holds() -> None:
+    corpus = small_crowd()
+    truth = Loud().fit(corpus)
+    truth = replace(truth, statistics={"seen": np.ones((corpus.n_annotators, corpus.n_labels))})
+    with pytest.raises(ModelError, match=r"no statistics 'sen' to go on from \(there is: seen\)"):
+        History.of(truth, corpus, "sen")
+    past = History.of(truth, corpus, "seen")
+    assert past.counts("seen", "at").sum() == truth.statistics["seen"].sum()
+    for axes in ("a", "ta", "aa", "at."):
+        with pytest.raises(ModelError, match=r"axes must say which of \(5, 3\).*5 annotators and 3 labels"):
+            past.counts("seen", axes)
+    with pytest.raises(ParameterError, match="history must be a Truth"):
+        model_class("ds")().fit(corpus, history=truth.statistics)  # type: ignore[arg-type]
+
+
 class Claims(Broken):
     supports = frozenset({"update"})
 
@@ -229,3 +247,62 @@ class Nameless(Broken):
 def test_the_contract_names_what_is_wrong(model: type[TruthModel], message: str) -> None:
     with pytest.raises(ContractError, match=message):
         check_truth_model(model())
+
+
+class Suffixes(HmmTagger):
+    """A tagger that keeps the contract; one thing is wrong in each of those below."""
+
+    kind = "suffixes"
+
+
+class OfActive(Suffixes):
+    def predict(self, sentences: Any, **more: Any) -> Any:
+        return [[self.labels[self.labels.index(name) - 1] for name in row] for row in super().predict(sentences)]
+
+
+class Silent(Suffixes):
+    def predict(self, sentences: Any, **more: Any) -> Any:
+        return super().predict([sentence for sentence in sentences if len(sentence)])
+
+
+class Unsure(Suffixes):
+    def predict_proba(self, sentences: Any, **more: Any) -> Any:
+        return [2 * rows for rows in super().predict_proba(sentences)]
+
+
+class Narrow(Suffixes):
+    def predict_proba(self, sentences: Any, **more: Any) -> Any:
+        return [rows[:, 1:] for rows in super().predict_proba(sentences)]
+
+
+class Lazy(Suffixes):
+    def save(self, path: Any, *, overwrite: bool = False, card: str | None = None) -> None:
+        super().save(path, overwrite=True, card=card)
+
+
+class Blank(Suffixes):
+    @classmethod
+    def load(cls, path: Any) -> Any:
+        found = super().load(path)
+        return found.set_params(**type(found)().get_params())
+
+
+@pytest.mark.parametrize(
+    ("tagger", "message"),
+    [
+        (OfActive(), "codes of `active`, not of `labels`"),
+        (Silent(), "a label for each token of each sentence"),
+        (Unsure(), "rows of predict_proba must be at least 0 and add up to 1"),
+        (Narrow(), "predict_proba must give an array"),
+        (Lazy(), "unless overwrite=True"),
+        (Blank(affix=2), "the parameters it was saved with"),
+    ],
+)
+def test_the_contract_of_taggers_names_what_is_wrong(tagger: Tagger, message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        check_tagger(tagger)
+
+
+@pytest.mark.parametrize("tagger", [CrfTagger(l2=0.1), HmmTagger(), Suffixes()], ids=repr)
+def test_taggers_keep_the_contract(tagger: Tagger) -> None:
+    check_tagger(tagger)

@@ -69,6 +69,15 @@ def test_a_truth_scores_itself(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
         truth.score(corpus.select(sequences=np.arange(5)))
 
 
+def test_settings_of_one_model_can_be_told_apart_side_by_side(corpus: CrowdCorpus) -> None:
+    lines = lasca.compare(corpus, [lasca.MajorityVote(ties="first"), "mv", lasca.DawidSkene(max_iter=1)])
+    assert [line.model for line in lines] == ["MajorityVote(ties='first')", "MajorityVote()", "ds"]
+    assert lasca.compare(corpus, "mv")[0].scores == lines[1].scores
+    assert lasca.compare(corpus, lasca.MajorityVote())[0].model == "mv"
+    with pytest.raises(ParameterError, match="model must be one of mv, ds"):
+        lasca.compare(corpus, "vm")
+
+
 def test_ambiguity_as_a_table_names_labels(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
     found = lasca.find_ambiguity(corpus, truth, method="vote-entropy")
     rows = found.to_table(corpus).to_pylist()
@@ -145,6 +154,9 @@ def test_records_in_a_notebook_are_harmless() -> None:
         assert "&lt;script&gt;" in text
         assert "and 11 more" in text
     assert ">62<" in corpus._repr_html_()  # annotations
+    assert '<th style="text-align:left"><bdi>converged</bdi></th><td>no<' in (
+        lasca.DawidSkene(max_iter=1).fit(corpus)._repr_html_()
+    )
 
 
 def test_the_table_of_an_empty_ambiguity_keeps_its_columns() -> None:

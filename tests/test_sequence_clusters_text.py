@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from crf_cases import from_csr
 from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
-from lasca.errors import ParameterError
-from lasca.tagger import HmmTagger
+from lasca.errors import ModelError, ParameterError
+from lasca.estimator import other
+from lasca.tagger import HmmTagger, Tagger
 from lasca.truth.crf_text import Columns, CrfText, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
 from lasca.truth.tempering import tempered
@@ -155,6 +157,37 @@ def test_any_text_model_is_cross_fitted_and_goes_on_from_what_it_learned() -> No
         assert oracle.diary[k][0].tolist() == np.flatnonzero(rest).tolist()
     truth = SequenceClusters(text=Oracle(), rounds=1, folds=2).fit(corpus)
     assert (truth.labels == corpus.golds["gold"])[truth.voted].mean() > 0.85
+
+
+class Nothing(Tagger):
+    """A tagger that says what it is told of every token."""
+
+    row: Any = other("what predict_proba says", "a list", default=None)
+    labels = ()
+
+    def _learn(self, examples: Any, progress: Any) -> None:
+        self.labels = examples.labels
+
+    def predict_proba(self, sentences: Any) -> Any:
+        return [np.full((len(words), len(self.row)), self.row) for words in sentences]
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ((np.nan, 0.5, 0.5), "of a token must be at least 0 and add up to 1"),
+        ((1.0, 1.0, 1.0), "of a token must be at least 0 and add up to 1"),
+        ((-0.5, 1.0, 0.5), "of a token must be at least 0 and add up to 1"),
+        ((0.5, 0.5), "must give an array (tokens, labels) for each sentence"),
+    ],
+)
+def test_a_text_model_that_gives_no_probabilities_is_refused_and_not_left_unheard(
+    row: tuple[float, ...], what: str
+) -> None:
+    corpus = crowd(n_sequences=30)
+    with pytest.raises(ModelError, match=re.escape(what)) as error:
+        crossfit(corpus, cast(TextModel, text_model(Nothing(row=row))))(gold_proba(corpus))
+    assert "Nothing" in str(error.value)
 
 
 @pytest.mark.parametrize(

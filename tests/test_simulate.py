@@ -233,6 +233,7 @@ def test_one_label_only() -> None:
     [
         ({"gold": "silver"}, "gold must be one of 'gold', 'gold2'"),
         ({"groups": "ca9"}, "groups must be one of"),
+        ({"group": "ca1"}, "a parameter of the simulation must be one of gold, groups"),
         ({"groups": {}}, "at least one annotator"),
         ({"groups": {"great": 2}}, "ranges must be a mapping that also has the group 'great'"),
         ({"groups": {"high": -1}}, "groups\\['high'\\]"),

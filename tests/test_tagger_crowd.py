@@ -13,7 +13,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.crf.decode import Constraint, marginals
 from lasca.crf.features import Features
 from lasca.errors import ModelError, ParameterError
-from lasca.tagger import CrfTagger, choose_tagger
+from lasca.tagger import CrfTagger, HmmTagger, choose_tagger
 from lasca.tagger.prepare import _association, chain_of, weighted_paths
 from lasca.tagger.quality import _decide, _fit_without
 from lasca.truth import DawidSkene
@@ -226,6 +226,19 @@ def test_held_out_votes_choose_the_tagger_that_knows_the_language() -> None:
     assert same.differences["again"] == (0.0, 0.0)
     with pytest.raises(ModelError, match="not fitted"):
         good.predict([["a"]])
+
+
+class Plain(HmmTagger):
+    """As CONTRIBUTING.md writes taggers: those that read no context are told of none."""
+
+    def predict_proba(self, sentences: Any) -> Any:  # type: ignore[override]
+        return super().predict_proba(sentences)
+
+
+def test_a_tagger_that_takes_sentences_alone_can_be_judged() -> None:
+    data = crowd()
+    choice = choose_tagger(data, DawidSkene().fit(data), {"plain": Plain(), "hmm": HmmTagger()}, folds=2)
+    assert choice.scores["plain"] == choice.scores["hmm"]
 
 
 def test_choosing_without_votes_or_documents_is_refused() -> None:

@@ -194,6 +194,7 @@ def test_every_verb_takes_a_corpus_in_shards(places: Any, tmp_path: Path, monkey
         (("ambiguity", tmp_path / "truth"), "a folder for a corpus in shards"),
         (("ambiguity", tmp_path / "truth", "--method", "rank-1", "-o", tmp_path / "x"), "two-truths for a corpus"),
         (("run", shards, "-m", "ds", "--compare", "-o", tmp_path / "x"), "left out for a corpus in shards"),
+        (("run", shards, "-m", "ds", "--tagger", "kind=hmm", "-o", tmp_path / "x"), "the tagger must be crf"),
         (("train", tmp_path / "truth", "--check", "-o", tmp_path / "x"), "it gets no model card"),
     ):
         code, said = lasca_(*words)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from lasca import datasets, evaluate, formats, schemes, simulate
+    from lasca import datasets, evaluate, formats, schemes, simulate, tagger, testing, truth
     from lasca.ambiguity import Ambiguity, find_ambiguity
     from lasca.comparison import compare
     from lasca.confusion import LabelConfusion, label_confusion
@@ -49,14 +49,14 @@ _HOMES = {
     "pipeline.way": "Run run",
 }
 _HOME = {name: f"lasca.{home}" for home, names in _HOMES.items() for name in names.split()}
-_MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate")
+_MODULES = ("datasets", "evaluate", "formats", "schemes", "simulate", "tagger", "testing", "truth")
 
 __all__ = [
     "TRUTH_MODELS", "Ambiguity", "BayesianSequence", "CrfMa", "CrfTagger", "CrowdCorpus", "DawidSkene", "Glad",
     "HierarchicalClusters", "HmmCrowd", "HmmTagger", "LabelConfusion", "LascaError", "Layers", "LoadReport", "Mace",
     "MajorityVote", "Raykar", "RobustSequence", "Run", "Sembler", "SequenceClusters", "Truth", "compare", "datasets",
     "evaluate", "find_ambiguity", "formats", "label_confusion", "read", "read_layers", "run", "schemes", "simulate",
-    "write",
+    "tagger", "testing", "truth", "write",
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class Comparison:
 
 def compare(
     corpus: CrowdCorpus,
-    models: Iterable[str | TruthModel] | None = None,
+    models: Iterable[str | TruthModel] | str | TruthModel | None = None,
     *,
     gold: str | None = None,
     by: str | None = None,
@@ -54,20 +55,21 @@ def compare(
 ) -> list[Comparison]:
     """Fit the models and score them over the sequences that somebody annotated.
 
-    `models` are names or estimators, all that are registered if not given. `gold` names the gold to score against (the
-    first one if there is any); `by` a metadata column for whose values scores are given as well. `engine`, as
-    `lasca.engine.cluster.engine_of` takes it, does the work of those models that support one; CPU seconds are those of
-    this process.
+    `models` are names or estimators, all that are registered if not given; of several of a kind the lines
+    are named with their parameters. `gold` names the gold to score against (the first one if there is any); `by` a
+    metadata column for whose values scores are given as well. `engine`, as `lasca.engine.cluster.engine_of` takes it,
+    does the work of those models that support one; CPU seconds are those of this process.
     """
     need_corpus(corpus, "compare")
     gold = corpus.gold_name(gold)
     parts = _parts(corpus, by)
-    todo = list(model_names() if models is None else models)
+    wanted = [models] if isinstance(models, (str, TruthModel)) else model_names() if models is None else models
+    todo = [seeded(model, seed) if isinstance(model, str) else copy.copy(model) for model in wanted]
+    kinds = Counter(estimator.name for estimator in todo)
     lines: list[Comparison] = []
     first: Truth | None = None
     with engine_of(engine) as opened:
-        for i, model in enumerate(todo):
-            estimator = seeded(model, seed) if isinstance(model, str) else copy.copy(model)
+        for i, estimator in enumerate(todo):
             if "engine" in estimator.supports:
                 estimator.engine = opened or estimator.engine
             if progress is not None:
@@ -79,7 +81,8 @@ def compare(
             warnings = truth.warnings + departure_from_majority(corpus, truth)
             first = truth if first is None else first
             same = float((truth.labels == first.labels)[first.voted].mean()) if first.voted.any() else 1.0
-            lines.append(Comparison(estimator.name, scores, cpu, wall, warnings, same))
+            name = estimator.name if kinds[estimator.name] == 1 else repr(estimator)
+            lines.append(Comparison(name, scores, cpu, wall, warnings, same))
     return lines
 
 

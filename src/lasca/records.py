@@ -183,6 +183,8 @@ def card(title: str, facts: Mapping[str, object], rows: Sequence[Mapping[str, ob
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.3f}"
     if isinstance(value, int):

@@ -1,34 +1,39 @@
-"""The contract suite for truth models, for those who write their own: `check_truth_model(MyModel())`.
+"""The contract suites for those who write their own: `check_truth_model(MyModel())`, `check_tagger(MyTagger())`.
 
-It fits the model to small crowds and raises a `ContractError` that says what a user would stumble over. The models that
-come with LASCA go through it in its tests. A model that is slow should be given with settings that make it quick.
+They fit the model to small crowds and raise a `ContractError` that says what a user would stumble over. The models that
+come with LASCA go through them in its tests. A model that is slow should be given with settings that make it quick.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
+import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaError, ModelError
+from lasca.estimator import Estimator
+from lasca.tagger import Tagger
 from lasca.truth import Truth, TruthModel
 from lasca.truth.base import SUPPORTS
+from lasca.truth.majority import MajorityVote
 
-__all__ = ["ContractError", "check_truth_model", "small_crowd"]
+__all__ = ["ContractError", "check_tagger", "check_truth_model", "small_crowd"]
 
 LABELS = ("B-X", "I-X", "O")
+E = TypeVar("E", bound=Estimator)
 
 
 class ContractError(AssertionError):
-    """A truth model does not do what every truth model owes its users."""
+    """A truth model or a tagger does not do what every one owes its users."""
 
 
 def small_crowd(n_sequences: int = 40, n_annotators: int = 5, seed: int = 0, unlabelled: int = 2) -> CrowdCorpus:
@@ -90,7 +95,7 @@ def _while(doing: str) -> Iterator[None]:
         raise ContractError(f"while {doing}: {type(error).__name__}: {error}") from error
 
 
-def _fresh(model: TruthModel) -> TruthModel:
+def _fresh(model: E) -> E:
     return copy.deepcopy(model)
 
 
@@ -102,7 +107,7 @@ def _check_declaration(model: TruthModel) -> None:
     _need(not unknown, f"`supports` has {sorted(unknown)}; there is: {', '.join(SUPPORTS)}")
 
 
-def _check_parameters(model: TruthModel) -> None:
+def _check_parameters(model: Estimator) -> None:
     signature = inspect.signature(type(model).__init__).parameters
     given = [p for n, p in signature.items() if n != "self"]
     if type(model).__init__ is not object.__init__:
@@ -259,3 +264,68 @@ def _check_support(model: TruthModel) -> None:
         _need(far > 1e-6, "what an earlier truth learned must count: a model that does not go on from it cannot update")
     else:
         _refused(lambda: _fresh(model).fit(new, history=before), "a model that does not support history refuses it")
+
+
+# --- taggers ----------------------------------------------------------------------------------------------------------
+
+
+def check_tagger(tagger: Tagger, *, accuracy: float = 0.85) -> None:
+    """Check a tagger against the contract; raise a ContractError that names the first thing that is wrong.
+
+    `accuracy` is the share of the labels that it must get right of a text it was trained on, in which words tell them.
+    """
+    if not isinstance(tagger, Tagger):
+        raise ContractError(f"{tagger!r} is not a lasca.tagger.Tagger")
+    _need(tagger.kind, "the class needs a `kind`, a short string")
+    _check_parameters(tagger)
+    crowd = small_crowd()
+    words = [crowd.sequence(s) for s in range(crowd.n_sequences)]
+    gold = crowd.label_names(crowd.golds["gold"])
+    corpus = CrowdCorpus.from_sequences(words, {}, golds={"gold": gold}, labels=("A", *LABELS))  # nobody uses A
+    with _while("learning from a gold"):
+        fitted = _fresh(tagger).fit(corpus, "gold")
+    found = _check_predictions(fitted, words, corpus)
+    right = float(np.mean([a == b for had, said in zip(gold, found) for a, b in zip(had, said)]))
+    few = f"only {100 * right:.0f} % of the labels are right (`targets` are codes of `active`, not of `labels`)"
+    _need(right >= accuracy, few)
+    again = np.concatenate(_fresh(tagger).fit(corpus, "gold").predict_proba(words))
+    same = again.tobytes() == np.concatenate(fitted.predict_proba(words)).tobytes()
+    _need(same, "the same tagger on the same data must give the same")
+    _check_saved(fitted, words)
+    with _while("learning from a truth, of which some tokens are unknown"):
+        taught = _fresh(tagger).fit(crowd, MajorityVote().fit(crowd))
+    _check_predictions(taught, words, crowd)
+
+
+def _check_predictions(fitted: Tagger, words: list[list[str]], corpus: CrowdCorpus) -> list[list[str]]:
+    _need(tuple(fitted.labels) == corpus.labels, "`labels` must be those of the corpus, unused ones included")
+    sentences = [*words, [], ["never", "seen"]]
+    with _while("predicting, also for an empty sentence and for words that were never seen"):
+        found, proba = fitted.predict(sentences), fitted.predict_proba(sentences)
+    lengths = [len(sentence) for sentence in sentences]
+    _need([len(row) for row in found] == lengths, "predict must give a label for each token of each sentence")
+    _need({x for row in found for x in row} <= set(corpus.labels), "predict must give names of labels")
+    shapes = [(n, corpus.n_labels) for n in lengths]
+    _need([np.shape(x) for x in proba] == shapes, "predict_proba must give an array (tokens, labels) for each sentence")
+    rows = np.concatenate(proba)
+    fine = (rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=1e-3)
+    _need(fine, "rows of predict_proba must be at least 0 and add up to 1")
+    return found
+
+
+def _check_saved(fitted: Tagger, words: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, _while("saving and loading the tagger"):
+        path = Path(folder) / "tagger"
+        fitted.save(path, card="A card.")
+        kind = json.loads((path / "tagger.json").read_text(encoding="utf-8")).get("kind", "crf")
+        _need(kind == fitted.kind, "save must write a tagger.json with the `kind`")
+        _need((path / "model-card.md").is_file(), "save must write its `card` as model-card.md")
+        again: Any = type(fitted).load(path)  # type: ignore[attr-defined]
+        _need(again.get_params() == fitted.get_params(), "a loaded tagger must have the parameters it was saved with")
+        same = again.labels == fitted.labels and again.predict(words) == fitted.predict(words)
+        _need(same, "a loaded tagger must predict as it did")
+        try:
+            fitted.save(path)
+        except LascaError:
+            return
+        raise ContractError("save must refuse a folder that is there, unless overwrite=True (lasca.files.whole_folder)")

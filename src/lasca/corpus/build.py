@@ -104,7 +104,7 @@ def from_sequences(
     labels: Iterable[str],
 ) -> dict[str, Any]:
     """Turn lists of labels into the fields of a corpus: labels and annotators are sorted by name."""
-    lengths = [len(sequence) for sequence in tokens]
+    lengths = [_need_list("the tokens", s, sequence) for s, sequence in enumerate(tokens)]
     offsets = borders(lengths)
     annotators = sorted(annotations)
     given = [_flatten(f"annotator {name!r}", annotations[name], lengths, offsets) for name in annotators]
@@ -129,6 +129,13 @@ def from_sequences(
     }
 
 
+def _need_list(what: str, s: int, row: Sequence[Any]) -> int:
+    """Return how long a list is; a string is none, for its characters would be taken for words or labels."""
+    if isinstance(row, str):
+        raise CorpusError(f"{what} must be a list for each sequence, no string", where=f"sequence {s}", got=row)
+    return len(row)
+
+
 def _flatten(whose: str, rows: Rows, lengths: list[int], offsets: Ints) -> tuple[Ints, list[str]]:
     """Return the tokens that have a label and these labels."""
     if not isinstance(rows, Mapping) and len(rows) != len(lengths):
@@ -140,7 +147,7 @@ def _flatten(whose: str, rows: Rows, lengths: list[int], offsets: Ints) -> tuple
             continue
         if not 0 <= s < len(lengths):
             raise CorpusError(f"{whose} has labels for a sequence that is not there (0..{len(lengths) - 1})", got=s)
-        if len(row) != lengths[s]:
+        if _need_list(f"what {whose} says", s, row) != lengths[s]:
             raise CorpusError(
                 f"{whose} has {len(row)} labels for {lengths[s]} tokens",
                 where=f"sequence {s}",

@@ -105,6 +105,10 @@ def sequence_mask(sequences: npt.ArrayLike | None, n_sequences: int) -> Bools:
 
 def encode(gold: Labelled, predicted: Labelled) -> tuple[Ints32, Ints32, Ints, list[str]]:
     """Turn lists of label names into codes, offsets and the sorted label names."""
+    for row in chain(gold, predicted):  # letters are no labels
+        if isinstance(row, str) or not hasattr(row, "__len__"):
+            hint = "Codes, one per token, are scored by tokens_from_codes and spans_from_codes"
+            raise CorpusError("labels must be lists of names, one list per sequence", got=row, hint=hint)
     lengths = [len(row) for row in gold]
     if len(gold) != len(predicted):
         raise CorpusError(f"gold has {len(gold)} sequences and the prediction another number", got=len(predicted))

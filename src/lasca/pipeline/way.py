@@ -31,6 +31,7 @@ from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_
 from lasca.pipeline.source import one_corpus, paths, read
 from lasca.records import plain
 from lasca.tagger import Tagger, load_tagger, tagger_class
+from lasca.tagger.shards import learner_of
 from lasca.truth import Truth, TruthModel
 
 __all__ = ["Run", "report_on_truth", "run", "run_shards"]
@@ -271,6 +272,7 @@ def run_shards(
     if learns in DISAGREEMENTS:
         raise ParameterError("objective", learns, "likelihood, cost-sensitive or softmax-margin for a corpus in shards")
     tagging = _tagger(learns, tagger or {}, seed)
+    learner_of(tagging)
     corpus = ShardedCorpus.open(data)
     check_output(output, data, overwrite=overwrite)
     asked: dict[str, Any] = {

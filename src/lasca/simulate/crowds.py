@@ -27,7 +27,7 @@ import numpy as np
 from lasca.arrays import Bools, Codes, Floats, Ints, Ints32
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.datasets import demo
-from lasca.estimator import generator
+from lasca.estimator import check_options, generator
 from lasca.simulate.settings import CrowdSettings, Person, Scene, Work
 
 __all__ = ["Simulation", "crowd", "demo_crowd", "groups_of", "simulation"]
@@ -78,6 +78,7 @@ def crowd(corpus: CrowdCorpus, **parameters: Any) -> CrowdCorpus:
     - `spammers`: {"constant": n, "random": n, "prior": n}: always one label (drawn by label frequency), any label,
       labels by frequency. `copying`: so many annotators copy one of the groups' annotators, drawn at random.
     """
+    check_options("a parameter of the simulation", parameters, CrowdSettings)
     return simulation(corpus, CrowdSettings(**parameters)).corpus
 
 

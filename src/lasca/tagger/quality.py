@@ -79,7 +79,7 @@ def choose_tagger(
         for k in range(folds):
             _fit_without(tagger, corpus, truth, fold == k)
             own = np.flatnonzero(fold == k)
-            found = tagger.predict_proba([corpus.sequence(s) for s in own.tolist()], documents=documents[own])
+            found = tagger.predict_proba([corpus.sequence(s) for s in own.tolist()], **tagger.told_of(documents[own]))
             for s, rows in zip(own.tolist(), found):
                 proba[corpus.offsets[s] : corpus.offsets[s + 1]] = rows
             if progress is not None:

@@ -28,7 +28,7 @@ from lasca.tagger.crf_tagger import CrfTagger
 from lasca.tagger.prepare import block_tokens, constraint_of, label_pairs, labelled_sequences, over_labels
 from lasca.truth.parts import TruthOnDisk
 
-__all__ = ["TAG_TOKENS", "fit_in_shards", "tag_in_shards"]
+__all__ = ["TAG_TOKENS", "fit_in_shards", "learner_of", "tag_in_shards"]
 
 TAG_TOKENS = 200_000
 """About so many tokens are tagged at a time."""
@@ -88,6 +88,20 @@ class LookAtLabels:
         return (present, label_pairs(text.targets, text.offsets, self.n_labels)), None
 
 
+def learner_of(tagger: Any) -> CrfTagger:
+    """Return the tagger if it can learn block by block; ask before the work begins."""
+    if not isinstance(tagger, CrfTagger):
+        raise ParameterError("the tagger", getattr(tagger, "kind", tagger), "crf for a corpus in shards")
+    tagger._check()
+    if not tagger.in_blocks:
+        raise ParameterError(
+            "the tagger",
+            "held_out, paths or the perceptron",
+            "trained by L-BFGS on all sequences of a corpus in shards",
+        )
+    return tagger
+
+
 def fit_in_shards(
     tagger: Any,
     source: TruthOnDisk | ShardedCorpus,
@@ -98,15 +112,7 @@ def fit_in_shards(
     progress: Progress | None = None,
 ) -> CrfTagger:
     """Fit a `CrfTagger` to the truth of a sharded corpus, or to a gold of it; `folder` is for features of blocks."""
-    if not isinstance(tagger, CrfTagger):
-        raise ParameterError("the tagger", getattr(tagger, "kind", tagger), "crf for a corpus in shards")
-    tagger._check()
-    if not tagger.in_blocks:
-        raise ParameterError(
-            "the tagger",
-            "held_out, paths or the perceptron",
-            "trained by L-BFGS on all sequences of a corpus in shards",
-        )
+    crf = learner_of(tagger)
     if isinstance(source, ShardedCorpus) and gold is None:
         raise ModelError(
             "a corpus in shards has no labels to learn from before its truth is inferred",
@@ -122,8 +128,8 @@ def fit_in_shards(
         if isinstance(source, TruthOnDisk)
         else corpus.crowd_votes().blocks(target, by_tokens=True)
     )
-    blocks = [LabelledBlock(place, gold, tagger.soft and gold is None, tagger.certain) for place in places]
-    own = engine or Threads(tagger.n_threads)
+    blocks = [LabelledBlock(place, gold, crf.soft and gold is None, crf.certain) for place in places]
+    own = engine or Threads(crf.n_threads)
     with closing(own.open(LookAtLabels(corpus.n_labels), blocks)) as work:
         present, pairs = work.sum(None)
     active = np.flatnonzero(present)
@@ -131,10 +137,10 @@ def fit_in_shards(
         raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
     names = [corpus.labels[a] for a in active]
     kept = np.append(active, corpus.n_labels)
-    rule = constraint_of(names, pairs[np.ix_(kept, kept)]) if tagger.constrained else None
+    rule = constraint_of(names, pairs[np.ix_(kept, kept)]) if crf.constrained else None
     ready = [replace(block, active=tuple(active.tolist())) for block in blocks]
-    tagger._learn_blocks(ready, corpus.labels, active, rule, own, folder, progress)
-    return tagger
+    crf._learn_blocks(ready, corpus.labels, active, rule, own, folder, progress)
+    return crf
 
 
 @lru_cache(maxsize=2)

@@ -68,7 +68,8 @@ class LascaTagger:
         for docs in minibatch(stream, batch_size):
             rows = [(n, [t for t in part if not t.is_space]) for n, doc in enumerate(docs) for part in _sequences(doc)]
             rows = [(n, row) for n, row in rows if row]
-            labels = self.tagger.predict([[t.text for t in row] for _, row in rows], documents=[n for n, _ in rows])
+            told = self.tagger.told_of([n for n, _ in rows])
+            labels = self.tagger.predict([[t.text for t in row] for _, row in rows], **told)
             found: dict[int, list[tuple[Any, list[str]]]] = {}
             for (n, row), names in zip(rows, labels):
                 found.setdefault(n, []).append((row, names))

@@ -8,10 +8,10 @@ from lasca.defaults import BUILT_IN_MODELS
 from lasca.errors import ParameterError
 from lasca.plugins import Registry, checked_class, load_object
 from lasca.truth.base import Posterior, TruthModel, Votes
-from lasca.truth.result import Clusters, Truth
+from lasca.truth.result import Clusters, History, Truth
 
 __all__ = [
-    "MODEL_NAMES", "TRUTH_MODELS", "Clusters", "Posterior", "Truth", "TruthModel", "Votes", "model_class",
+    "MODEL_NAMES", "TRUTH_MODELS", "Clusters", "History", "Posterior", "Truth", "TruthModel", "Votes", "model_class",
     "model_names", "supporting",
 ]  # fmt: skip
 

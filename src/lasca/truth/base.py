@@ -19,7 +19,7 @@ from lasca.corpus import CrowdCorpus, KnownLabels, Strings, free_text, need_corp
 from lasca.corpus.shards import ShardedCorpus
 from lasca.corpus.votes import Block, Votes
 from lasca.engine import Engine, Threads, Work, added
-from lasca.errors import ModelError, count, excerpt
+from lasca.errors import ModelError, ParameterError, count, excerpt
 from lasca.estimator import Estimator, Progress, choice, flag, number, other, seeds, threads, tolerance, whole
 from lasca.learn import Checkpoint, EmRun, loop_settings, run_learner
 from lasca.truth.checks import check_end, check_truth
@@ -208,6 +208,8 @@ class TruthModel(Estimator, ABC):
         for what, value in given.items():
             if value is not None and what not in self.supports:
                 raise ModelError(f"{self.name} cannot take {SUPPORTS[what]}", hint=_without(what))
+        if history is not None and not isinstance(history, Truth):
+            raise ParameterError("history", history, "a Truth that the same model gave")
         if history is not None and history.model != self.name:
             raise ModelError(
                 f"{self.name} cannot go on from a truth of another model", got=history.model, hint=_without("update")

@@ -240,7 +240,9 @@ class History:
     def of(cls, truth: Truth, corpus: CrowdCorpus, needs: str) -> History:
         """Match by name; the truth must hold the statistics `needs`, and the corpus must have all its labels."""
         if needs not in truth.statistics:
-            raise ModelError("this truth holds no statistics to go on from", hint="Fit it anew with this version")
+            there = ", ".join(truth.statistics) or "none"
+            what = f"this truth holds no statistics {needs!r} to go on from (there is: {there})"
+            raise ModelError(what, hint="Fit it anew with this version")
         lost = [name for name in truth.label_names if name not in corpus.labels]
         if lost:
             raise ModelError(
@@ -258,6 +260,10 @@ class History:
         `axes` has a letter for each of their dimensions: "a" for annotators, "t" for labels, "." for what is no code.
         """
         kept, labels = self.truth.statistics[name], np.arange(len(self.label))
+        n = {"a": self.truth.annotators.num_rows, "t": len(labels)}
+        if len(axes) != kept.ndim or any(n.get(x, size) != size for x, size in zip(axes, kept.shape)):
+            what = f"axes must say which of {kept.shape}, the shape of {name!r}, are annotators (a) or labels (t)"
+            raise ModelError(what, got=axes, hint=f"There are {n['a']} annotators and {n['t']} labels; . is neither")
         known = {"a": (self.old, self.new, self.n_annotators), "t": (labels, self.label, self.n_labels)}
         old, new, shape = zip(*(known.get(x, (np.arange(n), np.arange(n), n)) for x, n in zip(axes, kept.shape)))
         found = np.zeros(shape)

@@ -22,7 +22,7 @@ from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block
 from lasca.engine import Engine
 from lasca.truth.beside import Keep
-from lasca.truth.text_models import TextModel, checksums, trained
+from lasca.truth.text_models import TextModel, checksums, probabilities, trained
 
 __all__ = ["MOST_TRAINED", "SampledText"]
 
@@ -117,7 +117,8 @@ def _heard(asked: tuple[Dealing, Any, list[Any], Keep], block: Block) -> Any:
     task, out = elsewhere(text, documents), np.zeros_like(said.mean)
     for k, model in enumerate(learned):
         task.predict(model, np.flatnonzero(fold == k), out)
-    return keep(block.number, replace(said, plain=said.mean if said.plain is None else said.plain, text=out))
+    plain = said.mean if said.plain is None else said.plain
+    return keep(block.number, replace(said, plain=plain, text=probabilities(task, out)))
 
 
 class SampledText:

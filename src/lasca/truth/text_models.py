@@ -26,10 +26,12 @@ from lasca.arrays import Ints, Proba, borders, ranges
 from lasca.corpus import CrowdCorpus
 from lasca.defaults import BUILT_IN_TAGGERS
 from lasca.engine import Engine
-from lasca.errors import ParameterError
+from lasca.errors import ModelError, ParameterError
 from lasca.plugins import Registry, load_object
 
-__all__ = ["TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "deal", "text_model", "trained"]
+__all__ = [
+    "TEXT_MODELS", "CrossFit", "TextModel", "TextTask", "checksums", "deal", "probabilities", "text_model", "trained",
+]  # fmt: skip
 
 
 class TextTask(Protocol):
@@ -95,6 +97,10 @@ class TaggerTask:
         if len(sequences):
             sentences = [self.corpus.sequence(int(s)) for s in sequences]
             said = learned.predict_proba(sentences, **self._documents(sequences))
+            got, needed = [np.shape(rows) for rows in said], [(len(words), out.shape[1]) for words in sentences]
+            if got != needed:
+                what = f"predict_proba of {_name(self)} must give an array (tokens, labels) for each sentence"
+                raise ModelError(what, got=", ".join(map(str, got[:3])), hint=f"Here: {needed[0]}, …")
             out[_tokens_of(self.corpus, sequences)] = np.concatenate(said)
 
     def _documents(self, sequences: Ints) -> dict[str, Ints]:
@@ -108,6 +114,20 @@ class TaggerTask:
 
 def _tokens_of(corpus: CrowdCorpus, sequences: Ints) -> Ints:
     return ranges(corpus.offsets[sequences], corpus.offsets[sequences + 1])
+
+
+def probabilities(task: TextTask, out: Proba) -> Proba:
+    """Return what a text model said of all tokens, if that are probabilities: else nobody would see it go unheard."""
+    with np.errstate(invalid="ignore"):
+        wrong = ~((out.min(axis=1, initial=0) >= 0) & (np.abs(out.sum(axis=1) - 1) < 1e-3))
+    if wrong.any():
+        what = f"what the text model {_name(task)} says of a token must be at least 0 and add up to 1"
+        raise ModelError(what, got=str(out[wrong.argmax()].tolist()))
+    return out
+
+
+def _name(task: TextTask) -> str:
+    return type(getattr(task, "tagger", task)).__name__
 
 
 # --- by name --------------------------------------------------------------------------------------------------------
@@ -209,7 +229,7 @@ class CrossFit:
         self.learned = trained(self.task, targets, others, self.learned, engine)
         for k, learned in enumerate(self.learned):
             self.task.predict(learned, np.flatnonzero(self.fold == k), out)
-        return out
+        return probabilities(self.task, out)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class LookupTagger(Tagger):
 
     def save(self, path: str | Path, *, overwrite: bool = False, card: str | None = None) -> None:
         record = {"kind": self.kind, "table": self.table, "labels": self.labels, "usual": self.usual}
+        record |= self.get_params()
         with whole_folder(path, overwrite=overwrite) as folder:
             if card is not None:
                 (folder / "model-card.md").write_text(card, encoding="utf-8")
@@ -54,6 +55,6 @@ class LookupTagger(Tagger):
     @classmethod
     def load(cls, path: str | Path) -> LookupTagger:
         record = json.loads((Path(path) / "tagger.json").read_text(encoding="utf-8"))
-        made = cls()
+        made = cls(unknown=record["unknown"])
         made.table, made.labels, made.usual = record["table"], tuple(record["labels"]), record["usual"]
         return made
