@@ -93,6 +93,7 @@ def test_what_was_hardly_meant_is_asked_about(
         ),
         ("x.csv", table("task,worker,label", *[[f"t{k}", w, "B-X"] for k in range(4) for w in "ab"]), {}),
         ("x.txt", "N N\nV V\n\nthe N\nhas V\n", {}),
+        ("x.csv", table("task,worker,label", *[[f"t{k}", w, (k % 3) / 2] for k in range(9) for w in "ab"]), {}),
         ("x.tsv", "a\tN|Sing\nb\tN|Plur\nc\tV|Past\nd\tD|Def\n" * 3, {}),  # labels of two parts
         (
             "x.csv",

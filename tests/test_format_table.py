@@ -445,6 +445,8 @@ def test_rows_about_several_questions_are_asked_about() -> None:
             load(text)
     one = "\n".join(line for line in QUESTIONS.splitlines() if "toxic" not in line)
     assert load(one + "\na,0,toxic,sad,2\n").load_report.counts["superseded"] == 1
+    again = "".join(f"a,{k},hit {k}-{t},{'yn'[t]},{t}\n" for k in range(20) for t in (0, 1))
+    assert load("worker,item,hit,answer,timestamp\n" + again).load_report.counts["superseded"] == 20  # no question
 
 
 def test_rows_of_marked_tokens_alone_are_asked_about(tmp_path: Path) -> None:
