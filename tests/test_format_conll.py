@@ -619,6 +619,9 @@ def test_comments_that_name_annotators_are_heard_where_texts_stand_twice() -> No
     assert corpus.annotators == ("ann", "ben")
     assert corpus.n_sequences == 3
     assert not corpus.golds
+    two = "".join(f"# annotator = {w}\nAda\tB-LOC\tO\nran\tO\tO\n\n" for w in ("ann", "ben") * 3)
+    corpus = conll_columns.read(source("x.conll", two.encode()), columns="token,eve,bob")
+    assert (corpus.annotators, corpus.metadata["annotator"]) == (("bob", "eve"), ("ann", "ben") * 3)
     alone = "".join(f"# annotator = {w}\nAda{k}\tB-PER\nran\tO\n\n" for k, w in enumerate("ab"))
     assert read_any(source("x.conll", alone.encode()), "x.conll").metadata["annotator"] == ("a", "b")
 

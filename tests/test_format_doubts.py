@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lasca
+from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 
 TEXTS = ["Ada Lovelace visited New York", "Peter Blackburn works for Siemens", "a quick fox ran from Berlin",
@@ -92,12 +93,32 @@ def test_what_was_hardly_meant_is_asked_about(
         ),
         ("x.csv", table("task,worker,label", *[[f"t{k}", w, "B-X"] for k in range(4) for w in "ab"]), {}),
         ("x.txt", "N N\nV V\n\nthe N\nhas V\n", {}),
+        ("x.csv", table("task,worker,label", *[[f"t{k}", w, (k % 3) / 2] for k in range(9) for w in "ab"]), {}),
+        ("x.tsv", "a\tN|Sing\nb\tN|Plur\nc\tV|Past\nd\tD|Def\n" * 3, {}),  # labels of two parts
+        (
+            "x.csv",
+            answers("who", [f"{a} care + {b} care" for a, b in zip("abcdefgh", "bcdefghi")]),
+            {"unit": "document"},
+        ),
+        ("x.csv", table("id,ann1,ann2", *[[k, k, k % 5 + 1] for k in range(1, 6)]), {}),  # items and scores are numbers
+        (
+            "x.csv",
+            table("text,worker,label", *[[f"tell {k} of {w}", "ann", w] for k in range(20) for w in "stuvwxyz"]),
+            {},
+        ),
     ],
 )
 def test_what_may_well_be_labels_is_read(tmp_path: Path, name: str, text: str, options: dict[str, str]) -> None:
     path = tmp_path / name
     path.write_text(text)
     assert lasca.read(path, **options).n_tokens
+
+
+def test_what_lasca_wrote_is_not_asked_about_again(tmp_path: Path) -> None:
+    """It was read before, or made in Python, where nobody can be asked."""
+    said = [["Sport, US"], ["US, Sport"], ["Sport, Sport"]]
+    CrowdCorpus.from_sequences([["so it is"], ["so be it"], ["so so"]], {"ann": said}).save(tmp_path / "corpus")
+    assert lasca.read(tmp_path / "corpus").labels == ("Sport, Sport", "Sport, US", "US, Sport")
 
 
 def test_labels_and_annotators_that_differ_in_case_or_a_stop_are_told(tmp_path: Path) -> None:

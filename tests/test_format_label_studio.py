@@ -143,9 +143,14 @@ def test_a_text_called_text_is_not_the_text_of_spans_that_name_or_quote_another(
 
 def test_spans_of_sounds_and_files_are_none_of_the_text_beside_them() -> None:
     seconds = [{"start": start, "end": 7, "labels": ["speech"]} for start in (0, 3, 4.5)]
-    for name, data in (("audio", {"audio": "/data/a.wav", "text": TEXT}), ("a", {"text": TEXT})):
+    heard = {"audio": "/data/a.wav", "text": TEXT}
+    for name, data, marked in (
+        ("audio", heard, seconds[:2]),
+        ("audio", heard, seconds),
+        ("a", {"text": TEXT}, seconds),
+    ):
         with pytest.raises(FormatError, match="no span of text in this export"):
-            read({"id": 1, "data": data, "annotations": [about(name, 1, *seconds)]})
+            read({"id": 1, "data": data, "annotations": [about(name, 1, *marked)]})
     corpus = read({"id": 1, "data": data, "annotations": [about("a", 1, *seconds), by(2, PER)]})
     assert labels_of(corpus, "2") == ONE
     assert corpus.load_report.counts["results that are no spans of text (labels of sounds)"] == 3

@@ -141,6 +141,11 @@ def test_what_was_skipped_or_is_a_draft_is_missing_and_not_all_o(state: dict[str
         load({"id": 1, "text": TEXT, "spans": [span]})
 
 
+def test_the_state_of_a_text_is_nothing_that_somebody_said_of_it() -> None:
+    row = {"id": 1, "text": TEXT, "status": "pending", "annotations": {"ann": [PER], "ben": []}}
+    assert votes(load(row)) == {"ann": ["B-PER", "O", "O"], "ben": ["O", "O", "O"]}
+
+
 def test_authors_are_read_where_many_texts_have_no_span_at_all() -> None:
     spans = [{"start": 0, "end": 3, "label": "PER", "annotator_id": who} for who in (7, 8)]
     rows = ({"id": 1, "text": TEXT, "labels": spans}, *({"id": k, "text": TEXT + "!", "labels": []} for k in (2, 3, 4)))

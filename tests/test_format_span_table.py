@@ -58,8 +58,9 @@ def test_rows_that_do_not_count_and_columns_that_say_who_are_asked_about() -> No
     for other in ("gpt-4", "annotator 2"):
         with pytest.raises(FormatError, match="-r annotator=source"):
             span_table.read(source("x.csv", table.format(other).encode()))
-    where = table.replace(",ann\n", ",blog\n").format("web")
-    assert set(span_table.read(source("x.csv", where.encode())).golds) == {"gold"}
+    for said in ("web", "the model here is a car"):
+        where = table.replace(",ann\n", ",blog\n").format(said)
+        assert set(span_table.read(source("x.csv", where.encode())).golds) == {"gold"}
 
 
 def test_of_two_answers_the_later_one_counts() -> None:

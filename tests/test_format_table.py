@@ -396,7 +396,7 @@ def test_sentences_that_are_counted_anew_in_each_document(tmp_path: Path, rows: 
     corpus = read(path)
     assert list(corpus.sequence_ids) == ["a/1", "a/2", "b/1", "b/2"]
     assert [corpus.sequence(s) for s in range(2)] == [["wa10", "wa11"], ["wa20", "wa21"]]
-    assert any("only in case or spaces" in note for note in corpus.load_report.notes) == (rows == "long")
+    assert any("only in case, spaces or a stop" in note for note in corpus.load_report.notes) == (rows == "long")
 
 
 def test_an_annotator_called_nan_is_none() -> None:
@@ -445,6 +445,8 @@ def test_rows_about_several_questions_are_asked_about() -> None:
             load(text)
     one = "\n".join(line for line in QUESTIONS.splitlines() if "toxic" not in line)
     assert load(one + "\na,0,toxic,sad,2\n").load_report.counts["superseded"] == 1
+    again = "".join(f"a,{k},hit {k}-{t},{'yn'[t]},{t}\n" for k in range(20) for t in (0, 1))
+    assert load("worker,item,hit,answer,timestamp\n" + again).load_report.counts["superseded"] == 20  # no question
 
 
 def test_rows_of_marked_tokens_alone_are_asked_about(tmp_path: Path) -> None:
@@ -463,3 +465,4 @@ def test_minus_one_and_a_question_mark_are_asked_about() -> None:
         with pytest.raises(FormatError, match="it may be an answer, or say that there is none"):
             load(text)
         assert load(text, missing=sign).n_annotations == 2
+    assert load("task,worker,label\na,w,-1\na,v,-2\nb,w,2\n").n_annotations == 3  # a scale

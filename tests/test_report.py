@@ -104,7 +104,13 @@ def test_words_stand_as_they_stood_in_the_text_and_where_there_are_none_the_plac
     assert (first["before"], first["after"]) == ("", "")
     assert first["words"] in ("0, token 1", "0, token 2")
     assert set(first["candidates"]) == {"1", "2"}
-    assert {row["t"] for row in blind["ambiguous"]["rows"]} <= {"token 1", "token 2"}
+    for size, shown in ((2, {"token 1", "token 2"}), (1, {f"q{i}" for i in range(120)})):
+        many = {name: own * 60 if size == 2 else [[x] for x in own[0]] * 60 for name, own in people.items()}
+        words, ids = [["_"] * size] * (120 // size), [f"q{i}" for i in range(120 // size)]
+        data = case_of(CrowdCorpus.from_sequences(words, many, sequence_ids=ids), "mv", "vote-entropy").data()
+        rows = data["ambiguous"]["rows"]
+        assert rows
+        assert {row["t"] for row in rows} <= shown  # an item alone is called by its sequence
 
 
 def test_a_gold_that_somebody_voted_is_not_called_unseen() -> None:

@@ -239,10 +239,17 @@ def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Ca
     opened = re.search(r"([\d,]+) open", browser.find_element("id", "progress").text)
     assert opened is not None
     assert browser.find_element("id", "count").text.startswith(f"{opened[1]} to decide")
+    word = browser.find_element("css selector", current).text.split()[0]
     keys(browser, "/", "zzz no such word")
     until(lambda: browser.find_element("id", "end").is_displayed())
     keys(browser, ESCAPE)
     browser.find_element("id", "search").clear()
+    keys(browser, "/", word, ESCAPE)
+    until(lambda: browser.find_elements("css selector", current))
+    idle(browser)
+    found = browser.find_element("id", "count").text
+    press(browser, ENTER)
+    assert browser.find_element("id", "count").text != found  # what is left of what was searched for
 
 
 def test_the_same_for_all_alike_shows_them_first(browser: Any, tmp_path: Path, serve: Callable[..., Server]) -> None:

@@ -270,7 +270,8 @@ def _finished(
     note = f"The format was detected: {format}." if detected else f"Read as {format}."
     note += f" {dress}" if dress else ""
     _refuse_free_text(corpus, str(source))
-    refuse_doubtful(corpus, str(source))
+    if format != "lasca":  # that was read before, or made in Python
+        refuse_doubtful(corpus, str(source))
     told = [note, *corpus.load_report.notes]
     who = zip(corpus.annotators, corpus.kinds, corpus.votes)
     silent = ", ".join(name for name, kind, votes in who if kind == "model" and not votes)

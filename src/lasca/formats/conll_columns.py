@@ -176,15 +176,13 @@ def _with_comments(table: Table, columns: list[Column]) -> list[Column]:
     """Make a column of comments that name annotators (`# annotator = ann`), if texts stand under several of them."""
     key = next((key for key in table.blocks[0].comments if plain_name(key) in WHO), "")
     one = sum(role in ROLES for role, _ in columns) == 1
-    if not key or not one or not all(key in block.comments for block in table.blocks):
+    names = [block.comments[key] for block in table.blocks if key in block.comments]
+    if not one or len(names) < len(table.blocks) or not _annotators(table, columns.index(("token", "")), names):
         return columns
-    for block in table.blocks:
-        for _, cells in block.rows:
-            cells.append(block.comments[key])
-    if not _names_annotators(table, columns.index(("token", "")), len(columns)):
-        return columns
-    for block in table.blocks:
+    for block, name in zip(table.blocks, names):
         del block.comments[key]
+        for _, cells in block.rows:
+            cells.append(name)
     return [*columns, ("who", "")]
 
 
@@ -293,12 +291,12 @@ def _whole(table: Table, token: int) -> list[int]:
     return [k for k in found if rest and labels.isdisjoint(block.rows[0][1][k] for block in table.blocks)]
 
 
-def _names_annotators(table: Table, token: int, column: int) -> bool:
-    """Say whether most texts stand several times, under several of the names in a column."""
+def _annotators(table: Table, token: int, names: Sequence[str]) -> bool:
+    """Say whether most texts stand several times, under several names; a block has one of them each."""
     seen: dict[tuple[str, ...], set[str]] = {}
-    for block in table.blocks:
-        seen.setdefault(tuple(block.column(token)), set()).add(block.rows[0][1][column])
-    return 2 * sum(len(names) > 1 for names in seen.values()) >= len(seen)
+    for block, name in zip(table.blocks, names):
+        seen.setdefault(tuple(block.column(token)), set()).add(name)
+    return 2 * sum(len(own) > 1 for own in seen.values()) >= len(seen)
 
 
 def _unstacked(block: Block, named: list[Column], file: SourceFile, collector: Collector, overlap: str) -> Block:
@@ -344,7 +342,8 @@ def _columns(
         for i, k in enumerate(layout.labels):
             name = golds[0] if len(golds) == 1 else "gold"
             result[k] = ("annotator", str(i + 1)) if layout.annotators else ("gold", name)
-        who = [k for k in whole if not layout.annotators and _names_annotators(table, token, k)]
+        said = {k: [block.rows[0][1][k] for block in table.blocks] for k in whole}
+        who = [k for k in whole if not layout.annotators and _annotators(table, token, said[k])]
         if not who:
             return layout.note, result
         result[who[0]] = ("who", "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import combinations
 
 import numpy as np
 
@@ -22,8 +23,10 @@ __all__ = ["refuse_doubtful", "twins"]
 ROWS = 20_000  # votes that are looked at
 FEW = 5  # different labels that may all stand in their texts by chance
 MOST = 0.8  # of the votes
+OFTEN = 10  # texts of one label, from which on it is no quote
 JOINTS = re.compile(r"\s*[,;|+]\s*|\s+")
 HARD = re.compile(r"\s*[,;|]\s*")
+KEYED = re.compile(r"\w+\s*[:=].*")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
 MARKUP = re.compile(r"<[^<>]*>")
@@ -52,10 +55,13 @@ Found = tuple[str, str, str] | None
 
 def _joined_votes(corpus: CrowdCorpus) -> Found:
     """Find cells that hold what several annotators said of one token: NOUN,VERB,NOUN."""
-    several = [(label, parts) for label in corpus.labels if len(parts := JOINTS.split(label)) > 1]
+    several = [(label, parts) for label in corpus.labels if len(parts := _parts(label)) > 1]
     again = [label for label, parts in several if len(set(parts)) < len(parts)]
-    sizes = {len(HARD.split(label)) for label in corpus.labels if label != "O"}
-    always = len(sizes) == 1 and min(sizes) > 1
+    rows = [HARD.split(label) for label in corpus.labels if label != "O"]
+    alike = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
+    columns = list(map(set, zip(*rows)))  # of one label with parts, "Sport, US", each place has words of its own
+    mixed = any(one & other for one, other in combinations(columns, 2))
+    always = alike and (mixed or all(KEYED.fullmatch(part) for row in rows for part in row))
     if len(several) < 3 or not (always or 2 * len(again) >= len(several)):
         return None
     return (
@@ -65,9 +71,16 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
     )
 
 
+def _parts(label: str) -> list[str]:
+    """Return what a label is made of; of several labels of a text, these."""
+    return label.split(JOIN) if JOIN in label else JOINTS.split(label)
+
+
 def _labels_as_tokens(corpus: CrowdCorpus) -> Found:
     """Find tokens that are labels: the first column of annotators' labels was taken for the words."""
     words = set(corpus.tokens)
+    if len(words) == corpus.n_tokens:
+        return None  # they may be the numbers of items, and the labels be numbers
     if len(words - {"", "?", "_"}) < 2 or not words <= {*corpus.labels, "", "?", "_", "nan", "NaN"}:
         return None
     return (
@@ -125,7 +138,8 @@ def _words(corpus: CrowdCorpus) -> Found:
         and len(texts[token]) > 2
         and (own[label] <= texts[token] or 2 * len(own[label] & texts[token]) > len(texts[token]))
     ]
-    if sum(n for _, n in there) < MOST * sum(pairs.values()) or len({label for label, _ in there}) <= FEW:
+    given = len({label for label, _ in there})
+    if sum(n for _, n in there) < MOST * sum(pairs.values()) or given <= max(FEW, len(texts) / OFTEN):
         return None
     return (
         "the labels are words of the texts they are about: spans, rather than labels of whole texts",

@@ -41,7 +41,8 @@ def ask_missing(labels: Iterable[str], missing: str | None, error: Callable[...,
     """Ask what NA and its like say where labels stand, and -1 among numbers, unless the option `missing` does."""
     given = set(labels) - {""}
     unclear = sorted(given & set(UNCLEAR))
-    unclear += ["-1"] * ("-1" in given and all(label.lstrip("-").isdecimal() for label in given))
+    below = {label for label in given if label.startswith("-")}  # a scale from -2 to 2 is one
+    unclear += ["-1"] * (below == {"-1"} and all(label.lstrip("-").isdecimal() for label in given))
     if unclear and missing is None:
         raise error(
             f"{unclear[0]} stands where annotators' labels stand: it may be an answer, or say that there is none",

@@ -2,7 +2,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const PAGE = 200, POLL = 4000;
-  let items = [], total = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
+  let items = [], total = 0, audits = 0, at = 0, current = null, reading = [], active = 0, votes = false, version = 0, busy = false, state = null;
 
   /** Make an element; text is always text, never markup. */
   function make(tag, className, ...children) {
@@ -38,8 +38,8 @@
   /* --- the queue ----------------------------------------------------------------------------------------------- */
   async function load(keep) {
     const found = await ask("queue", { first: 0, n: PAGE, words: byId("search").value, second: byId("second").checked ? "1" : "0" });
-    items = found.items; total = found.total; version = found.version;
-    counted(total - found.audits, found.audits);
+    items = found.items; total = found.total; audits = found.audits; version = found.version;
+    counted(total - audits, audits);
     const place = keep ? items.findIndex((item) => item.item === keep) : -1;
     at = Math.max(place, 0);
     list();
@@ -75,6 +75,8 @@
     [...byId("queue").children].forEach((row, i) => { if (gone.has(items[i].item)) row.remove(); });
     items = items.filter((item) => !gone.has(item.item));
     total = Math.max(total - gone.size, 0);
+    audits = Math.max(audits - [...gone].filter((name) => name.startsWith("audit ")).length, 0);
+    counted(total - audits, audits);
     at = Math.min(at, Math.max(items.length - 1, 0));
     here();
   }
