@@ -157,13 +157,13 @@ def _share(hits: float, n: float) -> dict[str, float] | None:
 
 def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
     """Return the first decisions of the queue that remove anything to speak of, one row each."""
-    rows = []
+    rows, labels = [], Labels.of(corpus)
     for item in [item for item in queue.items[:FIRST] if item.gain >= LEAST] or queue.items[:1]:
         area = item.area
         words = pieces(corpus, *corpus.offsets[area.sequence : area.sequence + 2].tolist())
         blind = wordless([word.strip() for word in words])
         before, after = ("", "") if blind else context(words, area.start, area.stop)
-        readings = [said(words, area.readings[i]) for i in area.offered[:READINGS]]
+        readings = [said(labels, words, area.readings[i]) for i in area.offered[:READINGS]]
         cut = [_ends(text) for text in readings]
         rows.append(
             {

@@ -106,7 +106,7 @@
 
   function words(spans) {
     if (!spans.length) return current.scheme ? "none" : "–";
-    if (current.wordless) return spans.map(([, , kind]) => kind || "span").join("; ");
+    if (current.wordless || !current.scheme) return spans.map(([, , kind]) => kind || "span").join("; ");
     const type = (kind, i) => (i && spans[i - 1][2] === kind ? "" : `${kind || "span"}: `);  // named where it changes
     const text = (start, stop) => current.tokens.slice(start, stop).map((token, i) => (i ? blank(start + i) : "") + token).join("");
     return spans.map(([start, stop, kind], i) => type(kind, i) + text(start, stop)).join("; ");
