@@ -309,6 +309,21 @@ def test_what_was_audited_is_given_to_nobody(lasca_: Any, tmp_path: Path, capsys
     assert "1 document for 1 annotator" in capsys.readouterr().out
 
 
+def test_what_was_decided_after_an_audit_is_not_asked_again(folder: Path) -> None:
+    """It teaches no fit, so it was taken for open: in the queue, and by `lasca next`."""
+    project = Project(folder)
+    fit = project.fit()
+    unit = next(u for u in (project.units[i] for i in project.audits) if _open_in(project, fit, u.sequence))
+    id, n = project.corpus.sequence_ids[unit.sequence], int(np.diff(project.corpus.offsets)[unit.sequence])
+    audit = Decision(id, unit.start, unit.stop, ((),), audit=True, shown={"unit": unit.id})
+    project.log.add([audit, Decision(id, 0, n, ((),))])
+    assert not _open_in(project, project.fit(), unit.sequence)
+
+
+def _open_in(project: Project, fit: Fit, sequence: int) -> list[str]:
+    return [item.id for item in project.queue(fit).items if item.area.sequence == sequence]
+
+
 def test_a_label_of_each_word_is_chosen_without_the_word() -> None:
     """Of documents it was the whole text, behind each of the labels."""
     people = {"a": [["X"], ["X"]], "b": [["Y"], ["Y"]]}

@@ -318,10 +318,11 @@ class Project:
         )  # fmt: skip
 
     def looked_at(self, fit: Fit) -> npt.NDArray[np.bool_]:
-        """Return which tokens somebody decided or audited."""
+        """Return which tokens somebody decided before the fit, or audited, or decided again after an audit."""
         found = fit.known.source > 0
+        taught = {d.id for d in self.taught()}
         for d in self.standing():
-            if d.audit:
+            if d.id not in taught:
                 base = int(self.corpus.offsets[self.corpus.places[d.sequence]])
                 found[base + d.start : base + d.stop] = True
         return found
