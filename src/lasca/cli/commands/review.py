@@ -59,9 +59,10 @@ def review(
     try:
         serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
     finally:
-        made = count(len(project.standing()), "decision")
+        made = len(project.standing())
+        kept = f"{count(made, 'decision')} in {project.log.path}" if made else "nothing is decided yet"
         following = command("finish", folder, "-o", "FINAL", *to_own(project.corpus))
-        say(f"{made} in {folder / 'decisions.sqlite'}; go on any time, or: {following}")
+        say(f"{kept}; go on any time, or: {following}")
 
 
 @app.command()

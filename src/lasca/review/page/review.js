@@ -94,6 +94,7 @@
     active = 0;
     byId("missed").checked = false;
     byId("rest").hidden = !found.rest;
+    for (const key of document.querySelectorAll(".actions button[data-key] kbd")) key.hidden = Boolean(labelled(key.textContent));
     byId("type").replaceChildren(...found.types.map((name) => { const option = make("option", "", name || "span"); option.value = name; return option; }));
     draw();
     byId("card").setAttribute("aria-busy", String(busy));
@@ -255,6 +256,12 @@
     draw();
   }
 
+  /** A label that is a letter (answers A, B, C) is taken by it: there the key does nothing else. */
+  function labelled(key) {
+    if (!current || current.scheme || !/^\p{L}$/u.test(key)) return undefined;
+    return current.types.find((name) => name === key) ?? current.types.find((name) => name.toLowerCase() === key.toLowerCase());
+  }
+
   function press(key, shift) {
     const left = key.startsWith("S-") || (shift && key.startsWith("Arrow"));
     const name = key.replace("S-", "");
@@ -297,7 +304,9 @@
       return;
     }
     if (event.key === "Enter" && event.target.closest("button, a")) return;
-    if (press(event.key, event.shiftKey)) event.preventDefault();
+    const label = labelled(event.key);
+    if (label) decide([[[current.start, current.stop, label]]]);
+    else if (press(event.key, event.shiftKey)) event.preventDefault();
   });
   for (const button of document.querySelectorAll("button[data-key]")) {
     button.addEventListener("click", () => { press(button.dataset.key, false); byId("main").focus({ preventScroll: true }); });
