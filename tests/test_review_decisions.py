@@ -115,7 +115,7 @@ def test_many_open_a_new_log_at_once(tmp_path: Path) -> None:
     def come(folder: Path, gate: threading.Barrier) -> None:
         gate.wait()
         try:
-            Log(folder)
+            Log(folder).add([Decision("s", 0, 1, ((),))])
         except StoreError as error:
             refused.append(error)
 
