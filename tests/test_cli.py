@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -60,7 +61,7 @@ def test_reproduce_says_where_it_went(lasca_, capsys: pytest.CaptureFixture[str]
 
 
 def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type: ignore[no-untyped-def]
-    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans = [[0, 12, "ORG"], [8, 12, "LOC"]]
     (tmp_path / "two.jsonl").write_text(json.dumps({"id": 1, "text": "Bank of Rome", "label": spans}) + "\n", "utf-8")
@@ -70,8 +71,16 @@ def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type
     said, _ = capsys.readouterr()
     assert said.count("What is in it") == said.count("Annotators") == 1
     assert "Layers, each a corpus of its own" in said
-    assert lasca_("run", tmp_path / "two.jsonl", "-r", "overlap=layers", "-o", tmp_path / "out") == 2
-    assert "overlap must be longest or first to have one corpus" in capsys.readouterr().err
+    given = ("-f", "doccano", "-r", "empty=all-O", "-r", "overlap=layers")
+    assert lasca_("run", tmp_path / "two.jsonl", *given, "-o", tmp_path / "out") == 2
+    refused = " ".join(capsys.readouterr().err.split())
+    assert "overlap must be longest or first to have one corpus" in refused
+    advised = re.search(r"write them with lasca (convert .*), then for each: lasca run layers/NAME -o OUT", refused)
+    assert advised is not None
+    monkeypatch.chdir(tmp_path)
+    assert lasca_(*shlex.split(advised[1])) == 0
+    assert lasca_("inspect", tmp_path / "layers" / "ORG") == 0
+    capsys.readouterr()
     (tmp_path / "none.jsonl").write_text('{"id": 1, "text": "Bank of Rome", "label": []}\n', "utf-8")
     assert lasca_("inspect", tmp_path / "none.jsonl", "-f", "doccano") == 0
     assert "warning: nobody labelled anything in it" in capsys.readouterr().err

@@ -160,6 +160,17 @@ def test_who_has_labelled_everything_is_not_asked_for_more() -> None:
     )
 
 
+def test_where_nothing_is_to_decide_an_audit_comes_first() -> None:
+    x, y = [["N"], ["N"], ["N"]], [["N"], ["N"], ["V"]]
+    words = [["a"], ["b"], ["c"]]
+    agreed = case_of(CrowdCorpus.from_sequences(words, {"x": x, "y": x}), "mv", "vote-entropy").data()
+    assert "Nothing is left that a person would have to decide" in agreed["headline"]["person"]
+    assert agreed["next_steps"][0] == {"why": "Audit what the model is sure of", "command": "lasca review OUT"}
+    split = case_of(CrowdCorpus.from_sequences(words, {"x": x, "y": y}), "mv", "vote-entropy").data()
+    assert split["headline"]["person"] == "There is 1 item that a person could decide."
+    assert split["next_steps"][0]["why"].startswith("Decide")
+
+
 @pytest.mark.parametrize(("format", "last"), [("brat", " --to brat"), ("conll", ""), ("lasca", ""), ("", "")])
 def test_final_labels_are_advised_in_the_format_in_which_they_came(format: str, last: str) -> None:
     corpus = simulate.demo_crowd("ner").select(sequences=np.arange(20))

@@ -252,6 +252,21 @@ def test_every_key_does_what_the_help_says(browser: Any, folder: Path, serve: Ca
     assert browser.find_element("id", "count").text != found  # what is left of what was searched for
 
 
+def test_a_label_that_is_a_letter_is_taken_by_it(browser: Any, tmp_path: Path, serve: Callable[..., Server]) -> None:
+    """Answers A to E: A took the first two of them for right."""
+    people = {"x": [["A"], ["A"]], "y": [["B"], ["S"]]}
+    corpus = CrowdCorpus.from_sequences([["one"], ["two"]], people)
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "letters")
+    resize(browser, 1440)
+    ready(browser, serve("--audit", "0", place=tmp_path / "letters").url)
+    shown = [key.text for key in browser.find_elements("css selector", ".actions kbd") if key.is_displayed()]
+    assert not {"A", "B", "S"} & set(shown)
+    assert {"U", "V"} <= set(shown)
+    press(browser, "a")
+    press(browser, "S")
+    assert [d.readings for d in Project(tmp_path / "letters").standing()] == [(((0, 1, k),),) for k in "AS"]
+
+
 def test_the_same_for_all_alike_shows_them_first(browser: Any, tmp_path: Path, serve: Callable[..., Server]) -> None:
     n = 60  # more than the list shows at once: a list that scrolls must not take the key
     tokens = [["Paris", "is", "far", "."] for _ in range(n)]

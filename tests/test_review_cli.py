@@ -18,9 +18,9 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning
 from lasca.pipeline.folder import save_truth
 from lasca.review.decisions import Decision
-from lasca.review.finish import card_of
+from lasca.review.finish import _written, card_of
 from lasca.review.project import Fit, Project
-from lasca.review.queue import make_queue, write_queue
+from lasca.review.queue import make_queue, rows, write_queue
 from lasca.review.session import Session
 from lasca.truth import Truth, model_class
 from test_cli import run
@@ -267,6 +267,71 @@ def test_no_error_is_expected_in_what_was_audited(lasca_: Any, folder: Path, tmp
     assert after["expected_errors"] < before["expected_errors"]
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_a_card_holds_what_was_expected_against_what_the_audit_found(right: bool, folder: Path) -> None:
+    """A card said that no error was expected, beside 4 of 13 audited that were wrong, and nothing of it."""
+    project = Project(folder)
+    truth = project.fit().truth
+    found = []
+    for u in (project.units[u] for u in project.audits[:15]):
+        base, end = project.corpus.offsets[u.sequence : u.sequence + 2].tolist()
+        mine = [
+            s for s in project.labels.of_sequence(truth.labels[base:end].tolist()) if s[0] < u.stop and s[1] > u.start
+        ]
+        other = [] if mine else [(u.start, u.start + 1, project.labels.types[0])]
+        said = tuple(mine if right else other)
+        id = project.corpus.sequence_ids[u.sequence]
+        found.append(Decision(id, u.start, u.stop, (said,), audit=True, shown={"unit": u.id, "item": f"audit {u.id}"}))
+    project.log.add(found)
+    fit = project.fit()
+    card = card_of(project, fit, np.zeros(project.corpus.n_tokens, np.int64))
+    rate, unsure = card["audited_error_rate"], card["unsure"]
+    assert rate["wrong"] == (0 if right else 15)
+    assert 0 < rate["expected"] < 1.5
+    assert any("the audit found more errors than the model expected" in w for w in card["warnings"]) != right
+    assert 0 < unsure["spans_and_areas"] < card["spans_and_areas"]
+    assert 0 < unsure["expected_errors"] < card["expected_errors"]
+    text = _written(card)
+    assert "; the model expected 0." in text or "; the model expected 1." in text
+    assert f"of them in the {unsure['spans_and_areas']} places it is not sure of, where nothing is audited" in text
+
+
+def test_what_was_audited_is_given_to_nobody(lasca_: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people = {"a": [["X"], ["X"]], "b": [["Y"], ["Y"]]}
+    corpus = CrowdCorpus.from_sequences([["one"], ["two"]], people)
+    save_truth(corpus, model_class("mv")().fit(corpus), tmp_path / "out")
+    words = ("next", tmp_path / "out", "--annotators", "dee", "-o")
+    assert lasca_(*words, tmp_path / "before") == 0
+    assert "2 documents for 1 annotator" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "decisions.sqlite").exists()
+    Project(tmp_path / "out").log.add([Decision("0", 0, 1, (((0, 1, "X"),),), audit=True, shown={"unit": "0.0-1"})])
+    assert lasca_(*words, tmp_path / "after") == 0
+    assert "1 document for 1 annotator" in capsys.readouterr().out
+
+
+def test_what_was_decided_after_an_audit_is_not_asked_again(folder: Path) -> None:
+    """It teaches no fit, so it was taken for open: in the queue, and by `lasca next`."""
+    project = Project(folder)
+    fit = project.fit()
+    unit = next(u for u in (project.units[i] for i in project.audits) if _open_in(project, fit, u.sequence))
+    id, n = project.corpus.sequence_ids[unit.sequence], int(np.diff(project.corpus.offsets)[unit.sequence])
+    audit = Decision(id, unit.start, unit.stop, ((),), audit=True, shown={"unit": unit.id})
+    project.log.add([audit, Decision(id, 0, n, ((),))])
+    assert not _open_in(project, project.fit(), unit.sequence)
+
+
+def _open_in(project: Project, fit: Fit, sequence: int) -> list[str]:
+    return [item.id for item in project.queue(fit).items if item.area.sequence == sequence]
+
+
+def test_a_label_of_each_word_is_chosen_without_the_word() -> None:
+    """Of documents it was the whole text, behind each of the labels."""
+    people = {"a": [["X"], ["X"]], "b": [["Y"], ["Y"]]}
+    corpus = CrowdCorpus.from_sequences([["a very long text"], ["another one"]], people)
+    queue = make_queue(corpus, model_class("mv")().fit(corpus))
+    assert [[c["words"] for c in row["candidates"]] for row in rows(corpus, queue.items)] == [["X", "Y"]] * 2
+
+
 def test_a_card_has_the_warnings_of_the_last_fit_and_of_the_rest_of_the_run(folder: Path) -> None:
     project = Project(folder)
     project.truth = replace_truth(project.truth, warnings=("98 tokens",))
@@ -474,6 +539,9 @@ def test_what_is_missing_for_a_promise_is_said_as_it_is(lasca_: Any, folder: Pat
         "were right, that would do for at most 5 % wrong; with as many errors as are to be expected, about 120"
     )
     assert "hardly any number would: ask for a larger --error" in promise_words(replace(nothing, likely=None))
+    assert "1 of 1 item was audited, 1 of them was wrong" in promise_words(
+        replace(nothing, total=1, audited=1, wrong=1)
+    )
     some = promise_words(replace(nothing, audited=38, more=21))
     assert "38 of 300 items were audited, 0 of them were wrong. If 21 more were audited" in some
     assert lasca_("finish", folder, "-o", tmp_path / "final") == 0

@@ -16,7 +16,8 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, StoreError
-from lasca.review.decisions import FILE, Decision, Log
+from lasca.files import DECISIONS
+from lasca.review.decisions import Decision, Log
 from lasca.review.finish import SOURCES, _spans
 from lasca.review.project import clamped, known_labels, needed_labels, refit, with_labels
 from lasca.review.queue import make_queue
@@ -45,7 +46,7 @@ def test_decisions_come_back_as_they_were_and_undo_is_an_event(tmp_path: Path) -
     assert log.undo("bob") == []
     assert [d.start for d in log.undo("ann")] == [3, 5]  # the whole batch
     assert [d.start for d in log.live()] == [0]
-    with sqlite3.connect(tmp_path / FILE) as base:
+    with sqlite3.connect(tmp_path / DECISIONS) as base:
         assert base.execute("SELECT count(*) FROM events").fetchone() == (5,)
         for statement in ("DELETE FROM events", "UPDATE events SET who = 'eve'"):
             with pytest.raises(sqlite3.IntegrityError, match="never"):
@@ -61,6 +62,16 @@ def test_the_last_decision_alone_is_taken_back_and_of_another_batch_or_reviewer_
     taken = [[d.start for d in log.undo("ann")] for _ in range(4)]
     assert taken == [[3], [2], [0, 1], []]
     assert [(d.who, d.start) for d in log.live()] == [("bob", 2), ("bob", 3)]
+
+
+def test_reading_makes_no_log(tmp_path: Path) -> None:
+    """An empty log kept `lasca run --overwrite` from its own folder."""
+    log, other = Log(tmp_path), Log(tmp_path)
+    assert (log.live(), log.standing(), log.agreement()) == ([], [], (0, 0))
+    log.copy(tmp_path / "nowhere")
+    assert list(tmp_path.iterdir()) == []
+    other.add([Decision("s", 0, 1, ((),))])
+    assert len(log.live()) == 1  # another process made it meanwhile
 
 
 def test_second_opinions(tmp_path: Path) -> None:
@@ -104,7 +115,7 @@ def test_many_open_a_new_log_at_once(tmp_path: Path) -> None:
     def come(folder: Path, gate: threading.Barrier) -> None:
         gate.wait()
         try:
-            Log(folder)
+            Log(folder).add([Decision("s", 0, 1, ((),))])
         except StoreError as error:
             refused.append(error)
 
@@ -135,7 +146,7 @@ def test_a_log_that_is_busy_is_waited_for_and_one_that_fails_is_not(
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *given, **more: connect(*given, **more, factory=Refusing))
     refusals += [sqlite3.SQLITE_BUSY] * 3
-    assert Log(tmp_path).live() == []
+    assert Log(tmp_path).undo("ann") == []
     assert not refusals
     refusals += [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR]
     with pytest.raises(StoreError, match="cannot be opened"):
@@ -168,7 +179,7 @@ def test_a_kill_loses_at_most_the_decision_in_flight(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"no database" * 100)
+    (tmp_path / DECISIONS).write_bytes(b"no database" * 100)
     with pytest.raises(StoreError, match="cannot be opened"):
         Log(tmp_path)
 
@@ -179,7 +190,7 @@ def test_a_log_that_cannot_be_written_says_so_and_keeps_what_it_has(
     monkeypatch.setattr("lasca.review.decisions._PATIENCE", 0.05)
     log = Log(tmp_path)
     log.add([say(0, 1, ())])
-    other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    other = sqlite3.connect(tmp_path / DECISIONS, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match=r"cannot be read or written.*locked"):
         log.add([say(1, 2, ())])

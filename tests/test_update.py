@@ -16,7 +16,7 @@ from lasca.errors import CorpusError, StoreError
 from lasca.pipeline.folder import save_truth
 from lasca.pipeline.update import changes, go_on, join, update
 from lasca.pipeline.way import run
-from lasca.review.decisions import Decision
+from lasca.review.decisions import Decision, Log
 from lasca.review.project import Project
 from lasca.truth import Truth, model_class
 from test_cli import run as lasca
@@ -135,7 +135,7 @@ def test_the_command_says_what_changed_and_decisions_go_along(
     assert "only the new texts were inferred" in said
     assert f"New annotators: 1 ({simulate.demo_crowd('ner').annotators[0]})" in said
     assert "Labels of old texts that flipped: 0 tokens" in said
-    assert "1 decisions went along" in said
+    assert "1 decision went along" in said
     made = Project(tmp_path / "two")
     assert made.corpus.n_sequences == 80
     assert [d.who for d in made.standing()] == ["ann"]
@@ -146,12 +146,35 @@ def test_the_command_says_what_changed_and_decisions_go_along(
 def test_a_whole_run_stays_one(parts: tuple[CrowdCorpus, CrowdCorpus], tmp_path: Path) -> None:
     old, new = parts
     run(old, output=tmp_path / "out", model="ds", method="vote-entropy", tagger={"max_iter": 3})
-    said = update(tmp_path / "out", new, output=tmp_path / "two")
+    shares: list[tuple[float, str]] = []
+    said = update(tmp_path / "out", new, output=tmp_path / "two", progress=lambda *what: shares.append(what))
+    assert shares == sorted(shares, key=lambda what: what[0])
+    assert any("tagger" in words for _, words in shares)  # it stood at the truth for minutes
+    update(tmp_path / "out", new, output=tmp_path / "two", overwrite=True)  # nobody decided anything
     record = json.loads((tmp_path / "two" / "run.json").read_text(encoding="utf-8"))
     assert record["update"]["sequences"] == said["sequences"] == 20
     assert record["parameters"]["model"] == "ds"
     assert (tmp_path / "two" / "report.html").is_file()
     assert (tmp_path / "two" / "queue.csv").is_file()
+
+
+def test_an_update_is_never_without_its_decisions(
+    parts: tuple[CrowdCorpus, CrowdCorpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were copied when the folder was in its place: a kill between left a run that nobody had decided about."""
+    old, new = parts
+    folder = aggregated(old, "ds", tmp_path / "out")
+    Project(folder).log.add([Decision(old.sequence_ids[3], 0, 1, ((),), who="ann")])
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "copy", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            update(folder, new, output=tmp_path / "two")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    update(folder, new, output=tmp_path / "two")
+    assert len(Project(tmp_path / "two").standing()) == 1
+    with pytest.raises(StoreError, match="holds decisions of people"):
+        update(folder, new, output=tmp_path / "two", overwrite=True)
+    assert len(Project(tmp_path / "two").standing()) == 1
 
 
 def test_pseudonyms_cannot_be_matched(parts: tuple[CrowdCorpus, CrowdCorpus], tmp_path: Path) -> None:

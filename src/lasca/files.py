@@ -3,7 +3,8 @@
 Every folder LASCA writes ends with SHA256SUMS, which `sha256sum -c SHA256SUMS` can check as well. It serves twice.
 Whoever loads a folder compares its files with it: one flipped bit is an error, never another result. And it tells what
 belongs to LASCA: a folder is replaced only when it was allowed and when every file in it stands in that list.
-Left out of it are reports, which `lasca report` may write anew; they are known by their first lines.
+Left out of it are reports, which `lasca report` may write anew; they are known by their first lines. So is the log of
+decisions, which grows: a folder that people decided about is never replaced.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from safetensors import SafetensorError
 from lasca.errors import StoreError
 
 __all__ = [
-    "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "lines_of", "real_path", "sums_of",
-    "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
+    "DECISIONS", "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "lines_of", "real_path",
+    "sums_of", "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
 ]  # fmt: skip
 
 SUMS = "SHA256SUMS"
+DECISIONS = "decisions.sqlite"
 MARK = "# Written by LASCA. To check the files: sha256sum -c SHA256SUMS"
 PAGE = b'<meta name="generator" content="LASCA '
 LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -143,11 +145,16 @@ def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False
         raise StoreError("the output folder is not empty", where=str(path), hint=hint)
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+        decided = DECISIONS in foreign
         raise StoreError(
-            "the output folder holds files that LASCA did not write there",
+            "the output folder holds decisions of people"
+            if decided
+            else "the output folder holds files that LASCA did not write there",
             where=str(path),
             got=", ".join(foreign[:3]) + more,
-            hint="Nothing was changed: name another folder, or move these files away first",
+            hint="Nothing was changed, so that no decision is lost: name another folder"
+            if decided
+            else "Nothing was changed: name another folder, or move these files away first",
         )
 
 
@@ -199,7 +206,8 @@ def write_lines(path: Path, rows: Iterable[Any]) -> None:
 
 def write_sums(folder: Path) -> None:
     """Write SHA256SUMS of all files below a folder, in the format of sha256sum."""
-    lines = [f"{file_hash(folder / name)}  {name}" for name in _names(folder) if not _is_report(folder / name)]
+    names = [name for name in _names(folder) if name != DECISIONS and not _is_report(folder / name)]
+    lines = [f"{file_hash(folder / name)}  {name}" for name in names]
     (folder / SUMS).write_text("\n".join([MARK, *lines, ""]), encoding="utf-8")
 
 

@@ -81,7 +81,7 @@ def get_corpus(data: str | Sequence[str], format: str = "auto", reader: Sequence
     """Read DATA: paths, standard input, or the name of a data set in the registry."""
     from lasca.pipeline.source import one_corpus
 
-    return one_corpus(get_data(data, format, reader), data)
+    return one_corpus(get_data(data, format, reader), data, format, settings(reader, "--reader"))
 
 
 def find_gold(corpus: CrowdCorpus, name: str | None, data: str, hint: str) -> str:

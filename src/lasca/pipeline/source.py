@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,19 @@ def _refuse_results(path: Path) -> None:
         raise FormatError("this is a folder of results, not of data", path=path, hint=hint)
 
 
-def one_corpus(found: Any, data: Any = "DATA") -> CrowdCorpus:
+def one_corpus(found: Any, data: Any, format: str, reader: Mapping[str, Any]) -> CrowdCorpus:
     """Return what was read of `data` if it is one corpus; layers are refused, with the way to take one of them."""
     if isinstance(found, formats.Layers):
         files = [str(path) for path in paths(data)] or ["DATA"]
-        write = f"{shlex.join(['lasca', 'convert', *files, 'layers'])} --to lasca -r overlap=layers"
+        said = [f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in reader.items()]
+        asked = ([] if format == "auto" else ["-f", format]) + [word for option in said for word in ("-r", option)]
         raise ParameterError(
             "overlap",
-            "layers",
+            reader.get("overlap", "layers"),
             "longest or first to have one corpus, which leaves out the spans that overlap others and counts them. "
-            f"Here are {len(found)} layers, each a corpus of its own: write them with {write}, then take one after the "
-            "other, layers/NAME",
+            f"Here are {len(found)} layers, each a corpus of its own: write them with "
+            f"{shlex.join(['lasca', 'convert', *files, 'layers', '--to', 'lasca', *asked])}, then for each: "
+            "lasca run layers/NAME -o OUT",
         )
     corpus: CrowdCorpus = found
     return corpus

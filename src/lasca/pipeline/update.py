@@ -21,7 +21,7 @@ import numpy as np
 from lasca.arrays import Array, Bools, Ints
 from lasca.corpus import CrowdCorpus, Strings
 from lasca.errors import CorpusError, StoreError
-from lasca.files import check_output
+from lasca.files import check_output, whole_folder
 from lasca.pipeline.folder import save_truth
 from lasca.pipeline.source import paths
 from lasca.pipeline.way import run
@@ -88,23 +88,36 @@ def update(
     new = data if isinstance(data, CrowdCorpus) else read_alike(data, project.corpus, format, **(reader or {}))
     joined = join(project.corpus, new)
     model = same_model(project.truth)
-    truth, how = go_on(model, project.truth, joined, progress)
+    half = _part(progress, 0, 0.5) if project.record else progress
+    truth, how = go_on(model, project.truth, joined, half)
     said = {"how": how, "source": new.load_report.source, "load_report": new.load_report.to_dict()} | changes(
         project.corpus, project.truth, joined, truth
     )
     said["decisions"] = len(project.standing())
-    if project.record:
-        files = new.load_report.source or "NEW"
-        run(
-            joined.corpus, output=output, preset=asked["preset"], model=model, method=asked["method"],
-            fraction=asked["fraction"], objective=asked["objective"], tagger=asked["tagger_parameters"],
-            seed=project.record["seeds"]["tagger"], gold=asked["gold"], title=project.record.get("title"),
-            overwrite=overwrite, truth=truth, facts={"command": f"lasca update OLD {files} -o OUT", "update": said},
-        )  # fmt: skip
-    else:
-        save_truth(joined.corpus, truth, output, overwrite=overwrite)
-    project.log.copy(output)
+    with whole_folder(output, overwrite=overwrite) as made:  # never without the decisions
+        if project.record:
+            files = new.load_report.source or "NEW"
+            run(
+                joined.corpus, preset=asked["preset"], model=model, method=asked["method"],
+                fraction=asked["fraction"], objective=asked["objective"], tagger=asked["tagger_parameters"],
+                seed=project.record["seeds"]["tagger"], gold=asked["gold"], title=project.record.get("title"),
+                truth=truth, facts={"command": f"lasca update OLD {files} -o OUT", "update": said},
+                progress=_part(progress, 0.5, 1),
+            ).save(made)  # fmt: skip
+        else:
+            save_truth(joined.corpus, truth, made)
+        project.log.copy(made)
     return said
+
+
+def _part(progress: Progress | None, first: float, last: float) -> Progress:
+    """Return the progress callback of a part of the whole."""
+
+    def report(share: float, words: str = "") -> None:
+        if progress is not None:
+            progress(first + (last - first) * share, words)
+
+    return report
 
 
 def join(old: CrowdCorpus, new: CrowdCorpus) -> Joined:

@@ -214,7 +214,9 @@ def _go(
     """Do the steps one after the other; each takes what those before it gave."""
 
     def get() -> CrowdCorpus:
-        corpus = data if isinstance(data, CrowdCorpus) else one_corpus(read(data, asked["format"], **reader), data)
+        corpus = data
+        if not isinstance(data, CrowdCorpus):
+            corpus = one_corpus(read(data, asked["format"], **reader), data, asked["format"], reader)
         corpus.gold_name(asked["gold"])
         return pseudonymise(corpus) if asked["pseudonyms"] else corpus
 

@@ -44,7 +44,9 @@ def headline(corpus: CrowdCorpus, truth: Truth, queue: Queue) -> dict[str, Any]:
     wrong = "wrong labels" if labels.scheme is None else "spans that are wrong or missing"
     expected = f"{queue.errors:,.0f}" if queue.errors >= 10 else f"{queue.errors:.1f}"
     person = "Nothing is left that a person would have to decide."
-    if len(queue):
+    if len(queue) == 1:
+        person = "There is 1 item that a person could decide."
+    elif len(queue):
         first = "the first is" if half == 1 else f"the first {half:,} are"
         person = (
             f"Of {count(len(queue), 'item')} that a person could decide, {first} expected to remove half of the errors "
@@ -157,13 +159,13 @@ def _share(hits: float, n: float) -> dict[str, float] | None:
 
 def first_items(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, Any]]:
     """Return the first decisions of the queue that remove anything to speak of, one row each."""
-    rows = []
+    rows, labels = [], Labels.of(corpus)
     for item in [item for item in queue.items[:FIRST] if item.gain >= LEAST] or queue.items[:1]:
         area = item.area
         words = pieces(corpus, *corpus.offsets[area.sequence : area.sequence + 2].tolist())
         blind = wordless([word.strip() for word in words])
         before, after = ("", "") if blind else context(words, area.start, area.stop)
-        readings = [said(words, area.readings[i]) for i in area.offered[:READINGS]]
+        readings = [said(labels, words, area.readings[i]) for i in area.offered[:READINGS]]
         cut = [_ends(text) for text in readings]
         rows.append(
             {
@@ -201,6 +203,8 @@ def next_steps(corpus: CrowdCorpus, queue: Queue) -> list[dict[str, str]]:
     if len(queue):
         steps.append({"why": "Decide what people must decide, best first", "command": "lasca review OUT"})
         steps.append({"why": "Or fill in queue.csv and take it back", "command": "lasca decide OUT OUT/queue.csv"})
+    else:
+        steps.append({"why": "Audit what the model is sure of", "command": "lasca review OUT"})
     steps.append({"why": "Know what the rest is worth", "command": "lasca accept OUT --error 0.02"})
     crowd = corpus.crowd()
     per_token = crowd.n_annotations / max(int((np.diff(crowd.token_start) > 0).sum()), 1)

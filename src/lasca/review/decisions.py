@@ -2,7 +2,8 @@
 
 Nothing is ever changed or removed (the database itself refuses): taking a decision back is an event as well. An event
 is on disk before it is acknowledged (write-ahead log, full synchronisation), so a kill loses at most the one in
-flight; several reviewers, windows and processes may write at once. A log keeps one connection open: the last one to
+flight; several reviewers, windows and processes may write at once. Reading makes no file: there is a log from the first
+event on. A log keeps one connection open: the last one to
 close would move the whole write-ahead log into the file, which takes longer than a decision may. Decisions name the
 sequence by its id, positions in tokens and types by name, together with what was shown, so that they outlive the run
 they were made on.
@@ -29,11 +30,11 @@ from pathlib import Path
 from typing import Any
 
 from lasca.errors import StoreError
+from lasca.files import DECISIONS
 from lasca.review.items import Reading
 
-__all__ = ["FILE", "Decision", "Log", "Standing"]
+__all__ = ["Decision", "Log", "Standing"]
 
-FILE = "decisions.sqlite"
 VERSION = 1
 _PATIENCE = 30.0  # how many seconds to wait for another who writes
 DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")  # what turns text around
@@ -121,15 +122,31 @@ class Log:
     """The decisions about one run."""
 
     def __init__(self, folder: str | Path, *, pseudonyms: bool = False) -> None:
-        self.path = Path(folder) / FILE
+        self.path = Path(folder) / DECISIONS
         self.pseudonyms = pseudonyms
         self._lock = threading.RLock()
+        self._opened: sqlite3.Connection | None = None
+        self._salt = ""
+        self._names: dict[str, str] = {}
+        self._last = 0
+        self._live: dict[int, Decision] = {}
+        self._areas: dict[tuple[str, int, int, bool], _Area] = {}
+        if self.path.exists():
+            self._open()
+
+    @property
+    def _base(self) -> sqlite3.Connection:
+        """The connection; makes the log where there is none."""
+        with self._lock:
+            return self._opened or self._open()
+
+    def _open(self) -> sqlite3.Connection:
         try:
-            self._base = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-            weakref.finalize(self, self._base.close)
-            self._base.execute("PRAGMA synchronous=FULL")
-            self._write_ahead()
-            with self._at_once() as base:
+            opened = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            weakref.finalize(self, opened.close)
+            opened.execute("PRAGMA synchronous=FULL")
+            self._write_ahead(opened)
+            with self._at_once(opened) as base:
                 if not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone():
                     for statement in _SCHEMA.strip().split(";\n"):
                         base.execute(statement + (";" if statement.strip().endswith("END") else ""))
@@ -140,13 +157,11 @@ class Log:
             raise StoreError("the log of decisions cannot be opened", where=str(self.path), got=str(error)) from error
         if known.get("lasca") != "decisions" or known.get("version") != str(VERSION):
             raise StoreError("this is no log of decisions of this version", where=str(self.path))
-        self._salt = known["salt"]
-        self._names: dict[str, str] = {}
-        self._last = 0
-        self._live: dict[int, Decision] = {}
-        self._areas: dict[tuple[str, int, int, bool], _Area] = {}
+        self._salt, self._opened = known["salt"], opened
+        return opened
 
-    def _write_ahead(self) -> None:
+    @staticmethod
+    def _write_ahead(base: sqlite3.Connection) -> None:
         """Let readers read while somebody writes.
 
         Of two who open a new log at once SQLite refuses one at once, whatever the timeout: it comes again.
@@ -154,7 +169,7 @@ class Log:
         last = time.monotonic() + _PATIENCE
         while True:
             try:
-                self._base.execute("PRAGMA journal_mode=WAL")
+                base.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > last:
@@ -162,16 +177,17 @@ class Log:
                 time.sleep(0.01)
 
     @contextmanager
-    def _at_once(self) -> Iterator[sqlite3.Connection]:
+    def _at_once(self, opened: sqlite3.Connection | None = None) -> Iterator[sqlite3.Connection]:
         """Write all or nothing, one at a time."""
         with self._lock, self._said_clearly():
-            self._base.execute("BEGIN IMMEDIATE")
+            base = opened or self._base
+            base.execute("BEGIN IMMEDIATE")
             try:
-                yield self._base
-                self._base.execute("COMMIT")
+                yield base
+                base.execute("COMMIT")
             except BaseException:
-                if self._base.in_transaction:  # SQLite itself ends it where the disk is full
-                    self._base.execute("ROLLBACK")
+                if base.in_transaction:  # SQLite itself ends it where the disk is full
+                    base.execute("ROLLBACK")
                 raise
 
     @contextmanager
@@ -192,8 +208,8 @@ class Log:
             return who
         if who in self._names:
             return self._names[who]
-        key = hashlib.sha256(f"{self._salt}{who}".encode()).hexdigest()
         with self._at_once() as base:
+            key = hashlib.sha256(f"{self._salt}{who}".encode()).hexdigest()
             found = base.execute("SELECT name FROM reviewers WHERE hash = ?", (key,)).fetchone()
             if found is None:
                 n = base.execute("SELECT count(*) FROM reviewers").fetchone()[0] + 1
@@ -242,6 +258,8 @@ class Log:
 
     def _catch_up(self) -> None:
         """Read what is new since the last time: events are never changed, so what was read stays true."""
+        if self._opened is None and not self.path.exists():
+            return
         columns = "id, at, who, kind, sequence, start, stop, readings, audit, missed, shown, undoes, batch"
         with self._said_clearly():
             rows = self._base.execute(
@@ -274,8 +292,10 @@ class Log:
         return len(several), sum(not s.disputed for s in several)
 
     def copy(self, folder: str | Path) -> None:
-        """Write the whole log beside another run of the same texts."""
-        with self._lock, self._said_clearly(), closing(sqlite3.connect(Path(folder) / FILE)) as target:
+        """Write the whole log, if there is one, beside another run of the same texts."""
+        if self._opened is None and not self.path.exists():
+            return
+        with self._lock, self._said_clearly(), closing(sqlite3.connect(Path(folder) / DECISIONS)) as target:
             self._base.backup(target)
 
     def look(self, fit: str) -> int:

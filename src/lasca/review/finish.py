@@ -22,6 +22,7 @@ from lasca.files import whole_folder, write_json, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
 from lasca.review.project import Fit, Project, clamped, known_labels, needed_labels, with_labels
+from lasca.review.promise import certainty_of, owners
 from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
@@ -134,6 +135,9 @@ def card_of(
         a for a in find_items(fit.corpus, fit.truth, everything=True)
         if not np.isin(source[base[a.sequence] + a.start : base[a.sequence] + a.stop], LOOKED_AT).all()
     ]  # fmt: skip
+    unit = owners(corpus, project.units)
+    sure = set(project.audits)
+    unsure = [a for a in areas if int(unit[base[a.sequence] + a.start]) not in sure]
     audited = project.audited(fit)
     wrong = sum(w for _, w in audited)
     alpha = evaluate.agreement(crowd).krippendorff_alpha
@@ -158,17 +162,28 @@ def card_of(
         "tokens_by_source": {name: int((source == SOURCES.index(name)).sum()) for name in SHOWN},
         "expected_errors": round(float(sum(a.errors for a in areas)), 2),
         "spans_and_areas": len(areas),
+        "unsure": {"expected_errors": round(float(sum(a.errors for a in unsure)), 2), "spans_and_areas": len(unsure)},
         "audited_error_rate": None,
         "promise": None if promise is None else dict(promise),
         "warnings": list(dict.fromkeys([*_warnings(fit.truth, names), *_of_the_run(project)])),
     }
     if audited:
         n = len(audited)
+        certainty = certainty_of(fit.corpus, fit.truth, project.units)
+        expected = float(sum(1 - certainty[u] for u, _ in audited))
         low = float(beta.ppf(0.025, wrong, n - wrong + 1)) if wrong else 0.0
         high = float(beta.ppf(0.975, wrong + 1, n - wrong)) if wrong < n else 1.0
         card["audited_error_rate"] = {
             "audited": n, "wrong": wrong, "rate": round(wrong / n, 4), "low": round(low, 4), "high": round(high, 4),
+            "expected": round(expected, 2),
         }  # fmt: skip
+        if not low <= expected / n <= high:
+            than = "more" if expected < wrong else "fewer"
+            card["warnings"].insert(
+                0,
+                f"the audit found {than} errors than the model expected there: rely neither on its probabilities nor "
+                "on the errors it expects elsewhere",
+            )
     if names:
         card["names"] = {"annotators": list(corpus.annotators), "reviewers": people}
     return card
@@ -188,6 +203,11 @@ def _warnings(truth: Truth, names: bool) -> list[str]:
     return said
 
 
+def _number(errors: float) -> str:
+    """Write how many errors are expected as the report does."""
+    return f"{errors:,.{0 if errors >= 10 else 1}f}"
+
+
 def _written(card: Mapping[str, Any]) -> str:
     """Write the card for people; nothing in it comes from outside but names of labels, models and people."""
 
@@ -197,7 +217,7 @@ def _written(card: Mapping[str, Any]) -> str:
     by = card["tokens_by_source"]
     alpha = card["agreement_krippendorff_alpha"]
     second, waiting = card["second_opinions"], card["audits_that_do_not_count"]
-    expected = f"{card['expected_errors']:,.{0 if card['expected_errors'] >= 10 else 1}f}"  # as in the report
+    doubts, unsure = _number(card["expected_errors"]), card["unsure"]
     lines = [
         "# Data card",
         "",
@@ -218,9 +238,15 @@ def _written(card: Mapping[str, Any]) -> str:
         + (f", {waiting:,} of which do not count because one before them was skipped" if waiting else ""),
         *([f"- second opinions: {second['areas']:,}, {second['same']:,} of which agree"] if second["areas"] else []),
         "- tokens by source: " + ", ".join(f"{name} {n:,}" for name, n in by.items()),
-        f"- errors the model expects in what nobody looked at: {expected} in "
+        f"- errors the model expects in what nobody looked at: {doubts} in "
         f"{count(card['spans_and_areas'], 'place')} that are labelled or in doubt (an expectation of the model, not a "
         "measurement)"
+        + (
+            f"; {_number(unsure['expected_errors'])} of them in the {count(unsure['spans_and_areas'], 'place')} it is "
+            "not sure of, where nothing is audited"
+            if unsure["spans_and_areas"]
+            else ""
+        )
         if card["spans_and_areas"]
         else "- nothing is left that is labelled or in doubt and that nobody looked at",
     ]
@@ -232,7 +258,8 @@ def _written(card: Mapping[str, Any]) -> str:
         were = "was" if rate["wrong"] == 1 else "were"
         lines.append(
             f"- audited: of {count(rate['audited'], 'item')} drawn at random from what the model was sure of, "
-            f"{rate['wrong']:,} {were} wrong ({100 * rate['rate']:.1f} %, 95 % interval {low} to {high} %)"
+            f"{rate['wrong']:,} {were} wrong ({100 * rate['rate']:.1f} %, 95 % interval {low} to {high} %); the model "
+            f"expected {_number(rate['expected'])}"
         )
     if card["promise"]:
         lines.append(f"- promise: {card['promise'].get('words', '')}")

@@ -312,15 +312,20 @@ class Project:
 
     def queue(self, fit: Fit, areas: Sequence[Area] | None = None) -> Queue:
         """Return what is left to decide, ranked by the fit and by what decisions taught; audits decide as well."""
-        decided, standing = fit.known.source > 0, self.standing()
-        for d in standing:
-            if d.audit:
-                base = int(self.corpus.offsets[self.corpus.places[d.sequence]])
-                decided[base + d.start : base + d.stop] = True
-        experience = Experience.of(standing)
         return make_queue(
-            fit.corpus, fit.truth, self.ambiguity, decided=decided, areas=areas, experience=experience
+            fit.corpus, fit.truth, self.ambiguity, decided=self.looked_at(fit), areas=areas,
+            experience=Experience.of(self.standing()),
         )  # fmt: skip
+
+    def looked_at(self, fit: Fit) -> npt.NDArray[np.bool_]:
+        """Return which tokens somebody decided before the fit, or audited, or decided again after an audit."""
+        found = fit.known.source > 0
+        taught = {d.id for d in self.taught()}
+        for d in self.standing():
+            if d.id not in taught:
+                base = int(self.corpus.offsets[self.corpus.places[d.sequence]])
+                found[base + d.start : base + d.stop] = True
+        return found
 
     def ranked(self, queue: Queue) -> Queue:
         """Rank a queue anew, by what decisions taught since."""

@@ -27,12 +27,12 @@ small f.
 wrong, is broken while f were found only if there are k_f > error·(n - f) + f or more: t_f is for k_f, and every unit
 that was found makes the hypothesis easier to refute.
 
-**The sets.** δ is given to two of the nested sets (`STARTS`), by how many errors the model expects in them, but to
-none in which one error is too much: all of it would have to be looked at. A set hands its part of δ on to the next
-larger one if it has at most `error` wrong *as it is*, what was found included (Bretz et al. 2009: hypotheses tested
-in an order that was fixed before share δ without paying for each other): if ever, for some f, so few as f of t looks
-were wrong that this had a chance of δ·(S_f - S_{f-1}) at most, were k_0 wrong. From the second start on its own part
-counts alone. The largest set with a promise is accepted.
+**The sets.** δ is given to two of the nested sets (`STARTS`, `AT_WORST`), by how many errors the model expects in them,
+but to none in which one error is too much: all of it would have to be looked at. A set hands its part of δ on to the
+next larger one if it has at most `error` wrong *as it is*, what was found included (Bretz et al. 2009: hypotheses
+tested in an order that was fixed before share δ without paying for each other): if ever, for some f, so few as f of t
+looks were wrong that this had a chance of δ·(S_f - S_{f-1}) at most, were k_0 wrong. From the second start on its own
+part counts alone. The largest set with a promise is accepted.
 
 That is right: of the sets that a part of δ goes through, let A be the first with more than `error` wrong. Smaller
 ones cannot break a promise. One on A that is broken, and one on any larger set, needs A to fall while it is broken, or
@@ -71,6 +71,7 @@ __all__ = [
     "judge",
     "looks_needed",
     "make_promise",
+    "owners",
     "spend",
     "units_of",
 ]
@@ -81,6 +82,8 @@ STEP = 0.1
 """The nested sets grow by this share of the units that are open to acceptance."""
 STARTS = ((0.02, 0.05), (0.3, 0.95))
 """Where δ begins: the largest set with at most this share of `error` expected in it, and its part of δ."""
+AT_WORST = 0.5
+"""The share of `error` where no set has so few expected: a small set would need nearly all of it looked at."""
 CALM, STEEP = 6.0, 3.0
 """How δ is shared among numbers of wrong units: half of it to none and one, ever less to more."""
 LIKELY = 0.8
@@ -161,7 +164,7 @@ def certainty_of(
     doubt = 1 - truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
     if labels.scheme is None:
         return np.array([1 - doubt[corpus.offsets[u.sequence] + u.start] for u in units])
-    owner = _owners(corpus, units)
+    owner = owners(corpus, units)
     total = np.zeros(len(units) + 1)
     for area in find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas:
         base = int(corpus.offsets[area.sequence])
@@ -174,7 +177,7 @@ def certainty_of(
     return np.maximum(1 - total[:-1], 0.0)
 
 
-def _owners(corpus: CrowdCorpus, units: list[Unit]) -> npt.NDArray[np.int64]:
+def owners(corpus: CrowdCorpus, units: list[Unit]) -> npt.NDArray[np.int64]:
     """Return the unit of each token; the last number, where there is none (nobody labelled the sequence)."""
     owner = np.full(corpus.n_tokens, len(units))
     for i, u in enumerate(units):
@@ -254,7 +257,7 @@ def _parts(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: floa
     parts = np.zeros(len(sizes))
     smallest = int(np.searchsorted(sizes, min(1 / error, sizes[-1])))
     for share, part in STARTS:
-        holds = np.flatnonzero(expected <= share * error)
+        holds = np.flatnonzero(expected <= (share if expected[0] <= share * error else AT_WORST) * error)
         parts[max(smallest, holds[-1] if len(holds) else 0)] += part
     return parts
 

@@ -26,7 +26,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.formats.write_tables import people_table
 from lasca.review.experience import Experience, traits_of
 from lasca.review.items import Area, Reading, find_items
-from lasca.review.spans import pieces
+from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
 __all__ = ["REASONS", "Item", "Queue", "keys", "make_queue", "ranked", "rows", "wordless", "words_of", "write_queue"]
@@ -225,10 +225,11 @@ def words_of(corpus: CrowdCorpus, area: Area, limit: int | None = None) -> str:
 
 def rows(corpus: CrowdCorpus, items: Sequence[Item], *, votes: bool = True, width: int = 200) -> list[dict[str, Any]]:
     """Return items as plain data. `votes=False` leaves out what people said and how likely each reading is."""
-    return [_row(corpus, rank + 1, item, votes, width) for rank, item in enumerate(items)]
+    labels = Labels.of(corpus)
+    return [_row(corpus, labels, rank + 1, item, votes, width) for rank, item in enumerate(items)]
 
 
-def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) -> dict[str, Any]:
+def _row(corpus: CrowdCorpus, labels: Labels, rank: int, item: Item, votes: bool, width: int) -> dict[str, Any]:
     area = item.area
     base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
     start, stop = base + area.start, base + area.stop
@@ -243,7 +244,11 @@ def _row(corpus: CrowdCorpus, rank: int, item: Item, votes: bool, width: int) ->
     for key, i in zip(names, area.offered):
         reading = area.readings[i]
         own = tuple((s - area.start, e - area.start, kind) for s, e, kind in reading)
-        candidate: dict[str, Any] = {"key": key, "spans": [list(span) for span in reading], "words": said(words, own)}
+        candidate: dict[str, Any] = {
+            "key": key,
+            "spans": [list(span) for span in reading],
+            "words": said(labels, words, own),
+        }
         if votes:
             candidate |= {"probability": round(area.weights[i], 4), "votes": len(area.voters[i])}
         candidates.append(candidate)
@@ -273,12 +278,12 @@ def keys(corpus: CrowdCorpus, readings: Sequence[Reading]) -> list[str]:
     return [label if label in corpus.labels and re.fullmatch("[0-9]{1,4}", label) else next(free) for label in labels]
 
 
-def said(words: Sequence[str], reading: Reading) -> str:
+def said(labels: Labels, words: Sequence[str], reading: Reading) -> str:
     """Write a reading for people: "PER: Ada; Charles; LOC: Paris", or "none"; a type is named where it changes.
 
-    Words are `pieces`; where there are none, the types are all there is to say.
+    Words are `pieces`; where there are none, or each has one label, the types are all there is to say.
     """
-    if words and wordless([word.strip() for word in words]):
+    if labels.scheme is None or (words and wordless([word.strip() for word in words])):
         return "; ".join(kind or "span" for _, _, kind in reading) or "none"
     before = [None, *(kind for _, _, kind in reading)]
     return (

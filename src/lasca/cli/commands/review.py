@@ -59,9 +59,10 @@ def review(
     try:
         serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
     finally:
-        made = count(len(project.standing()), "decision")
+        made = len(project.standing())
+        kept = f"{count(made, 'decision')} in {project.log.path}" if made else "nothing is decided yet"
         following = command("finish", folder, "-o", "FINAL", *to_own(project.corpus))
-        say(f"{made} in {folder / 'decisions.sqlite'}; go on any time, or: {following}")
+        say(f"{kept}; go on any time, or: {following}")
 
 
 @app.command()
@@ -143,7 +144,10 @@ def accept(
 
 def promise_words(promise: Any, folder: Path | None = None) -> str:
     """Say in a sentence what is promised, or what is missing; with the folder of the run also how to go on."""
-    seen = f"{promise.audited:,} of {count(promise.total, 'item')} were audited, {promise.wrong:,} of them were wrong"
+    was, wrong = ("was" if n == 1 else "were" for n in (promise.audited, promise.wrong))
+    seen = (
+        f"{promise.audited:,} of {count(promise.total, 'item')} {was} audited, {promise.wrong:,} of them {wrong} wrong"
+    )
     if not promise.audited:
         seen = f"none of {count(promise.total, 'item')} was audited"
     if promise.waiting:
@@ -243,7 +247,7 @@ def next_votes(
     project = Project(folder)
     fit = project.fit(again=False)
     names = None if annotators is None else [name.strip() for name in annotators.split(",") if name.strip()]
-    settled = fit.known.source > 0
+    settled = project.looked_at(fit)
     made = assign(fit.corpus, fit.truth, budget, annotators=names, most=most, settled=settled)
     rows = [
         {
@@ -340,5 +344,5 @@ def update_words(said: dict[str, Any]) -> list[str]:
     lines.append(f"Annotators whose reliability moved: {len(said['moved']):,}")
     lines += [f"  {excerpt(m['name'], 40)}: {m['before']:.3f} is now {m['after']:.3f}" for m in said["moved"][:10]]
     if said["decisions"]:
-        lines.append(f"{said['decisions']:,} decisions went along")
+        lines.append(f"{count(said['decisions'], 'decision')} went along")
     return lines

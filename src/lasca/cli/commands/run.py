@@ -168,7 +168,6 @@ def show_gold(done: Run, gold: str) -> None:
 def show_run(done: Run, output: Path) -> None:
     """Say what came out, and where it is."""
     from lasca.report.headline import headline
-    from lasca.review.finish import to_own
     from lasca.review.queue import make_queue
 
     queue = make_queue(done.corpus, done.truth, done.ambiguity)
@@ -180,9 +179,7 @@ def show_run(done: Run, output: Path) -> None:
         show_gold(done, gold)
     show_warnings(done.record["warnings"])
     out.print(f"Everything is in {output}; open {output / 'report.html'}", markup=False, soft_wrap=True)
-    last = command("finish", output, "-o", "FINAL", *to_own(done.corpus))
-    following = command("review", output) if len(queue) else last
-    out.print(f"Next: {following}", markup=False, soft_wrap=True)
+    out.print(f"Next: {command('review', output)}", markup=False, soft_wrap=True)
 
 
 @app.command()

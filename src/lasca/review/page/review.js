@@ -96,6 +96,7 @@
     active = 0;
     byId("missed").checked = false;
     byId("rest").hidden = !found.rest;
+    for (const key of document.querySelectorAll(".actions button[data-key] kbd")) key.hidden = Boolean(labelled(key.textContent));
     byId("type").replaceChildren(...found.types.map((name) => { const option = make("option", "", name || "span"); option.value = name; return option; }));
     draw();
     byId("card").setAttribute("aria-busy", String(busy));
@@ -108,7 +109,7 @@
 
   function words(spans) {
     if (!spans.length) return current.scheme ? "none" : "–";
-    if (current.wordless) return spans.map(([, , kind]) => kind || "span").join("; ");
+    if (current.wordless || !current.scheme) return spans.map(([, , kind]) => kind || "span").join("; ");
     const type = (kind, i) => (i && spans[i - 1][2] === kind ? "" : `${kind || "span"}: `);  // named where it changes
     const text = (start, stop) => current.tokens.slice(start, stop).map((token, i) => (i ? blank(start + i) : "") + token).join("");
     return spans.map(([start, stop, kind], i) => type(kind, i) + text(start, stop)).join("; ");
@@ -257,6 +258,12 @@
     draw();
   }
 
+  /** A label that is a letter (answers A, B, C) is taken by it: there the key does nothing else. */
+  function labelled(key) {
+    if (!current || current.scheme || !/^\p{L}$/u.test(key)) return undefined;
+    return current.types.find((name) => name === key) ?? current.types.find((name) => name.toLowerCase() === key.toLowerCase());
+  }
+
   function press(key, shift) {
     const left = key.startsWith("S-") || (shift && key.startsWith("Arrow"));
     const name = key.replace("S-", "");
@@ -299,7 +306,9 @@
       return;
     }
     if (event.key === "Enter" && event.target.closest("button, a")) return;
-    if (press(event.key, event.shiftKey)) event.preventDefault();
+    const label = labelled(event.key);
+    if (label) decide([[[current.start, current.stop, label]]]);
+    else if (press(event.key, event.shiftKey)) event.preventDefault();
   });
   for (const button of document.querySelectorAll("button[data-key]")) {
     button.addEventListener("click", () => { press(button.dataset.key, false); byId("main").focus({ preventScroll: true }); });
