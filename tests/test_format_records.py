@@ -249,7 +249,7 @@ def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
         assert_only_lasca_errors(lambda data: records.read(source("x.jsonl", data)), valid, **more)
 
 
-@pytest.mark.parametrize("key", ["annotator", "annotators"])
+@pytest.mark.parametrize("key", ["annotator", "annotators", "createdBy", "author", "user_email"])
 def test_spans_that_name_who_marked_them(key: str) -> None:
     """Both were read as one annotator's work, called by the file."""
     who = (lambda *names: list(names)) if key == "annotators" else (lambda *names: names[0])
@@ -258,8 +258,37 @@ def test_spans_that_name_who_marked_them(key: str) -> None:
         {"start": 9, "end": 13, "label": "LOC", key: who("ann")},
     ]
     for under in ("spans", "entities"):
-        found = votes(load({"id": 1, "text": TEXT, under: spans}))
+        found = votes(load({"id": 1, "text": TEXT, under: spans}))  # and not by doccano or prodigy
         assert found == ({"ann": ANN, "ben": BEN} if key == "annotators" else {"ann": ANN})
+
+
+@pytest.mark.parametrize("key", ["annotatorId", "annotation_agent", "user_email"])
+@pytest.mark.parametrize("spans", ["label", "annotation", "entities"])
+def test_rows_that_name_who_marked_their_spans(key: str, spans: str) -> None:
+    """They were one annotator's, called by the file."""
+    rows = [{"id": 1, "text": TEXT, key: "ann", spans: [PER, LOC]}, {"id": 1, "text": TEXT, key: "ben", spans: [PER]}]
+    assert votes(load(*rows)) == {"ann": ANN, "ben": BEN}
+
+
+def test_values_of_spans_that_are_not_read_are_counted() -> None:
+    span = {"start": 0, "end": 3, "label": "PER", "annotator": "ann", "kb_id": "Q7259", "sure": False}
+    assert load({"text": TEXT, "spans": [span]}).load_report.counts == {"other values of spans (kb_id)": 1}
+
+
+SAID = {"ann": [{"text": TEXT, "label": [PER, LOC]}], "ben": [{"text": TEXT, "label": [PER]}]}
+
+
+def test_an_object_of_what_annotators_said(tmp_path: Any) -> None:
+    from lasca.formats import read
+
+    path = tmp_path / "x.json"
+    one = {"project": {"id": 1}, "labels": [{"name": "PER"}], "annotator": "ann", "documents": SAID["ann"]}
+    for whole, found in ((SAID, {"ann": ANN, "ben": BEN}), (one, {"ann": ANN})):
+        path.write_text(json.dumps(whole))
+        assert votes(read(path)) == found
+    path.write_text(json.dumps({**SAID, "ben": [{"text": "so it was", "label": []}]}))  # may be train and test
+    with pytest.raises(FormatError, match="keys ann, ben"):
+        read(path)
 
 
 def test_a_tag_for_every_word_in_a_cell(tmp_path: Any) -> None:

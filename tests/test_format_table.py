@@ -396,7 +396,7 @@ def test_sentences_that_are_counted_anew_in_each_document(tmp_path: Path, rows: 
     corpus = read(path)
     assert list(corpus.sequence_ids) == ["a/1", "a/2", "b/1", "b/2"]
     assert [corpus.sequence(s) for s in range(2)] == [["wa10", "wa11"], ["wa20", "wa21"]]
-    assert any("only in case or spaces" in note for note in corpus.load_report.notes) == (rows == "long")
+    assert any("only in case, spaces or a stop" in note for note in corpus.load_report.notes) == (rows == "long")
 
 
 def test_an_annotator_called_nan_is_none() -> None:

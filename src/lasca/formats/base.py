@@ -143,6 +143,12 @@ class Counts:
             if example is not None and len(shown) < self.most:
                 shown.append(excerpt(example, 200))
 
+    def count_others(self, what: str, span: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+        """Count what an object says beside what is read of it."""
+        for key in sorted({key for key, value in span.items() if value not in (None, "", False, [], {})}):
+            if plain_name(key) not in known:
+                self.count(f"other values of {what} ({key})", 1, where)
+
     def note(self, sentence: str) -> None:
         """Tell the user something once."""
         if sentence not in self.notes:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
-__all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "by_question", "has_places", "is_person", "may_count", "mere_experts", "named", "plain_name", "role_of",
-           "signed", "speaker"]  # fmt: skip
+__all__ = ["AUTHORS", "DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES",
+           "are_people", "by_question", "has_places", "is_person", "may_count", "mere_experts", "named", "plain_name",
+           "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -21,8 +21,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
                  "word_idx", "word_index", "idx", "i"),
     "token": ("token", "word", "form", "text", "sentence", "document", "data"),
-    "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "id", "name")), "annotated_by",
-                  "labeled_by", "amt_worker_ids"),
+    "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "_email", "id", "name", "email")),
+                  "annotated_by", "annotatedby", "labeled_by", "labelled_by", "annotation_agent", "amt_worker_ids"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
     "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id",
              "orig_id"),
@@ -30,6 +30,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
     "probability": ("probability", "proba", "prob"),
 }  # fmt: skip
+AUTHORS = (*NAMES["annotator"], "annotators", "created_by", "createdby", "tagged_by", "marked_by", "added_by",
+           "completed_by", "author", "creator", "owner")  # fmt: skip
+"""Who made a single span. (Of a whole text its author wrote it, and its owner has it.)"""
 SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
 DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
 """Where sentences and documents have a column each, sentences may be counted anew in every document."""

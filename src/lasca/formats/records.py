@@ -44,7 +44,7 @@ from lasca.formats.base import (
 )
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
-from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
+from lasca.formats.names import AUTHORS, END, NAMES, START, is_person, plain_name, role_of, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 from lasca.schemes import OUTSIDE
@@ -58,7 +58,7 @@ TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
 OWN = ("id", "item_id", "instance_id", "post_id", "note_id")
 DOCUMENT, SENTENCE = ("doc_id", "document_id"), ("sentence_id", "sent_id", "sen_id")
 IDS = (*OWN, *DOCUMENT, *SENTENCE)
-WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
+WHO = (*NAMES["annotator"], "task_executor", "created_by", "createdby")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
         "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
@@ -73,6 +73,7 @@ WRITTEN = (
 )  # what a language model wrote
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
+PARTS = {"id", "title", "schema", *START, *END, *LABEL, *QUOTE, *AUTHORS, *CROWD}  # of a span
 OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
           "data", "answer", "annotation_id")  # fmt: skip
 REMARKS = ("comment", "comments", "note", "notes", "explanation", "rationale", "confidence", "lead_time", "duration")
@@ -186,6 +187,9 @@ class _Records:
     def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:
         """Return spans by their places; those that are quotes only are looked for in the text."""
         if not all(map(_is_quote, entries)):
+            for entry in entries:
+                if isinstance(entry, dict):
+                    self.collector.count_others("spans", entry, PARTS, where)
             return [_mark(entry, where) for entry in entries]
         quotes, unread = quoted_spans(entries)
         self.collector.count("spans that cannot be read", unread, f"{where}: {entries}")
@@ -313,7 +317,8 @@ def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
     columns = _columns(row)
     if columns:
         return [(role_of(key), key, row[key]) for key in columns]
-    who = next((row[name] for name in (*WHO, *_machine(row)) if isinstance(row.get(name), str | int)), None)
+    plain = {**row, **{plain_name(key): value for key, value in row.items()}}
+    who = next((plain[name] for name in (*WHO, *_machine(row)) if isinstance(plain.get(name), str | int)), None)
     given = next((row[name] for name in SAID if isinstance(row.get(name), list)), None)
     if given is None and _machine(row):
         given = next((parse_answer(row[key]) for key in WRITTEN if isinstance(row.get(key), str)), None)
@@ -431,7 +436,7 @@ def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
     plain = {plain_name(key): value for key, value in entry.items()}
     if not set(plain) & set(START):
         return []
-    who = first(plain, (*WHO, *CROWD), (None, "", []))
+    who = first(plain, (*AUTHORS, *CROWD), (None, "", []))
     names = who if isinstance(who, list) else [who]
     return [as_name(name, "an annotator", where) for name in names if name is not None]
 

@@ -25,7 +25,7 @@ from typing import Any, TypeGuard
 
 from lasca.errors import FormatError
 from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.names import DOCUMENTS, plain_name
+from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, plain_name
 from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 
 __all__ = ["known_shape"]
@@ -207,7 +207,7 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
         given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
         if isinstance(given, dict) and all(isinstance(entries, list) for entries in given.values()):
             given = [_of_type(label, entry) for label, entries in given.items() for entry in entries]
-        if not at or not isinstance(given, list) or {"annotator", "spans"} & set(plain):  # would be written over
+        if not at or not isinstance(given, list) or ("spans" in plain and by != "spans"):  # would be written over
             return None
         found = [_entity(entry) for entry in given]
         if None in found:
@@ -216,10 +216,12 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
             found = [{"text": one["text"], "label": one["label"]} for one in found if one]  # some have no place
         marked += len(found)
         inner = plain.get("metadata")
-        names = [plain.get("model"), plain.get("model_name"), inner.get("model_name") if isinstance(inner, dict) else 0]
+        names = [plain.get("model"), plain.get("model_name"), inner.get("model_name") if isinstance(inner, dict) else None]
         usually = f"{'langextract: ' * (by == 'extractions')}{PurePosixPath(file.name).stem}"
-        name = next((name for name in names if isinstance(name, str)), usually)
-        kept = {key: value for key, value in row.items() if plain_name(key) not in (at, by, "model", "model_name")}
+        names = [*(plain.get(name) for name in NAMES["annotator"]), *names]
+        name = next((name for name in names if isinstance(name, str | int) and name != ""), usually)
+        taken = (at, by, "model", "model_name", *NAMES["annotator"])
+        kept = {key: value for key, value in row.items() if plain_name(key) not in taken}
         made.append({**kept, "text": plain[at], "annotator": name, "spans": found})
     return made if marked else None
 
@@ -254,6 +256,8 @@ def _entity(entry: Any) -> Row | None:
     plain = {plain_name(key): value for key, value in entry.items()}
     inside = next((v for v in entry.values() if isinstance(v, dict) and set(v) & set(START)), {})
     plain |= {plain_name(key): value for key, value in inside.items()}  # places in an object of their own
+    if {*AUTHORS} & set(plain):
+        return None  # whoever marked it would be lost
     label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
     inner = plain.get("labels")
     if label is None and isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], dict):

@@ -4,7 +4,8 @@
   and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
 - JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
 - Records of research releases and tools are brought into shapes that are read: see `shapes`.
-- An object that maps ids to objects, or that holds one list of objects beside plain values, is those objects.
+- An object that maps ids to objects, or that holds one list of texts, is those objects; one that holds a list for each
+  of several names, of the same texts, is what these annotators said.
 
 Rows of tables stay on their lines, so that messages point into the file the user has; records inside an object are
 counted. `why_unknown` names the most telling thing that is wrong with files, for the error that says so.
@@ -28,7 +29,7 @@ from lasca.formats.brat import is_standoff
 from lasca.formats.conll_columns import OWN
 from lasca.formats.conll_lines import read_table, text_lines
 from lasca.formats.mace_csv import read as read_mace
-from lasca.formats.names import LAYERS, named, plain_name
+from lasca.formats.names import LAYERS, NAMES, named, plain_name
 from lasca.formats.shapes import known_shape
 from lasca.formats.sources import JSON, SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
@@ -41,6 +42,7 @@ _NUMPY = re.compile(rf"\[\s*{_ONE}(?:\s+{_ONE})+\s*\]")  # how NumPy prints: ['a
 _NUMPY_PART = re.compile(_ONE)
 PARSED = 20_000  # characters of a cell that Python's own parser is asked to read
 TEXTS = {"text", "tokens", "words", "sentence", "content", "data", "displayed_text"}  # by which a record is known
+WHO = {*NAMES["annotator"], "model"}
 PLAIN = (str, int, float, bool, type(None))
 
 
@@ -135,11 +137,24 @@ def _taken_out(file: SourceFile) -> SourceFile | None:
         return None
     if whole and all(isinstance(row, dict) and len(row) > 1 for row in whole.values()):
         return _lines(file, [(k, {"id": key, **row}) for k, (key, row) in enumerate(whole.items(), start=1)])
-    lists = [value for value in whole.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    texts = any(isinstance(whole.get(key), str) for key in TEXTS)
-    if len(lists) != 1 or texts or not all(isinstance(row, dict) and TEXTS & set(row) for row in lists[0]):
+    lists = {key: value for key, value in whole.items() if _are_texts(value)}
+    if any(isinstance(whole.get(key), str) for key in TEXTS) or not lists:
         return None
-    return _lines(file, list(enumerate(lists[0], start=1)))
+    if len(lists) == 1:
+        beside = {key: value for key, value in whole.items() if plain_name(key) in WHO and isinstance(value, PLAIN)}
+        rows = [{**beside, **row} for only in lists.values() for row in only]
+        return _lines(file, list(enumerate(rows, start=1)))
+    texts = [{json.dumps(row[key]) for row in rows for key in TEXTS & set(row)} for rows in lists.values()]
+    named = any(WHO & set(map(plain_name, row)) for own in lists.values() for row in own)
+    if len(lists) < len(whole) or named or len(set().union(*texts)) == sum(map(len, texts)):
+        return None  # parts of the data, rather than annotators of the same texts
+    rows = [{**row, "annotator": name} for name, own in lists.items() for row in own]
+    return _lines(file, list(enumerate(rows, start=1)))
+
+
+def _are_texts(value: Any) -> bool:
+    rows = value if isinstance(value, list) else []
+    return bool(rows) and all(isinstance(row, dict) and TEXTS & set(row) for row in rows)
 
 
 def _reshaped(file: SourceFile) -> SourceFile | None:
