@@ -644,3 +644,24 @@ def test_numbers_of_sentences_without_a_header_are_asked_about(tmp_path: Path) -
         lasca.read(path)
     path.write_text("sentence_id\ttoken_id\ttoken\tann\tben\n" + rows)
     assert lasca.read(path).n_sequences == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada|NNP|B-PER Lovelace|NNP|I-PER left|VBD|O Rome|NNP|B-LOC\nit|PRP|O rained|VBD|O\n",
+        "Ada/B-PER Lovelace/I-PER left/O Rome/B-LOC\n\nit/O rained/O\n",
+    ],
+)
+def test_tags_behind_the_words_of_a_line_are_columns(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text)
+    corpus = read(tmp_path / "x.txt")
+    assert [list(corpus.sequence(s)) for s in range(2)] == [["Ada", "Lovelace", "left", "Rome"], ["it", "rained"]]
+    assert [corpus.labels[k] for k in corpus.golds["gold"]] == ["B-PER", "I-PER", "O", "B-LOC", "O", "O"]
+
+
+def test_slashes_in_prose_are_no_tags(tmp_path: Path) -> None:
+    for text in ("and/or a/O\nthis is prose\n", "a/b/c x/O\nx/y z/z\n"):
+        (tmp_path / "x.txt").write_text(text)
+        with pytest.raises(FormatError, match="format cannot be told"):
+            read(tmp_path / "x.txt")

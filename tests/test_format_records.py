@@ -291,6 +291,26 @@ def test_an_object_of_what_annotators_said(tmp_path: Any) -> None:
         read(path)
 
 
+def test_answers_of_teamware(tmp_path: Any) -> None:
+    from lasca.formats import read
+
+    def answered(mood: str, about: list[str]) -> dict[str, Any]:
+        features = {"mood": mood, "about": about}
+        return {"annotations": [{"type": "Document", "start": 0, "end": 10, "id": 0, "features": features}]}
+
+    row = {"text": TEXT, "annotation_sets": {"ann": answered("glad", ["x", "y"]), "ben": answered("sad", ["x"])}}
+    path = tmp_path / "x.json"
+    for known in ({"id": 7}, {"name": "7", "offset_type": "p"}):
+        path.write_text(json.dumps([{**known, **row}]))
+        corpus = read(path, unit="document", question="mood")
+        assert (votes(corpus), list(corpus.sequence_ids)) == ({"ann": ["glad"], "ben": ["sad"]}, ["7"])
+        assert corpus.load_report.counts["labels for other questions"] == 3
+    row["annotation_sets"]["ann"]["annotations"][0]["type"] = "Person"  # GATE's own documents
+    path.write_text(json.dumps([row]))
+    with pytest.raises(FormatError, match="GATE document"):
+        read(path)
+
+
 def test_a_tag_for_every_word_in_a_cell(tmp_path: Any) -> None:
     """The tags of a whole sentence were one label of it."""
     from lasca.formats import read

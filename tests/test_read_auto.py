@@ -351,7 +351,11 @@ def test_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("x.ann", "The [@Bank of England#ORG*] met .\n", "YEDDA"),
+        ("x.ann", "The [@Bank of England#ORG*] met .\n", "marks into the text"),
+        ("x.txt", "<PER>Ada</PER> left .\n", "marks into the text"),
+        ("x.txt", "<START:person> Ada <END> left .\n", "marks into the text"),
+        ("x.txt", "[PER Ada] left .\n", "marks into the text"),
+        ("x.xml", "<?xml version='1.0'?>\n<TEI><text><persName>Ada</persName> left</text></TEI>", "XML"),
         ("x.con", 'c="pain" 2:1 2:1||t="problem"\n', "i2b2"),
         ("x.json", '{"luis_schema_version": "3.2.0", "utterances": []}', "LUIS"),
         ("x.json", '{"projectFileVersion": "2022-05-01", "assets": {}}', "Azure"),

@@ -398,7 +398,8 @@ def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
     asked = {
         key: str(value).lower() if isinstance(value, bool) else value
         for key, value in entry.items()
-        if isinstance(value, str | int) and plain_name(key) not in (*WHO, *IDS, *NAMES["time"], *REMARKS)
+        if (isinstance(value, str | int) or _listed(value))
+        and plain_name(key) not in (*WHO, *IDS, *NAMES["time"], *REMARKS)
     }
     said = next((plain[key] for key in SAID if key in plain), asked)
     return None if said == {} else (speaker(str(who)), as_name(who, "an annotator", where), said)

@@ -7,6 +7,7 @@
 | Stanza | lists of tokens with `text` and `ner` | the same, by the model "stanza" |
 | Broad Twitter Corpus | `tokens`, `entities` (a tag each) | tokens and tags |
 | WRENCH | `data`, `weak_labels`, `label` | annotators "lf_1", "lf_2", … and the gold; -1 is missing |
+| GATE Teamware | `annotation_sets` with answers about the whole text | what annotators answered to questions |
 | documents | `tokens` and tags, both by sentence, or `sentences` that have them | a row per sentence |
 | `Dataset.to_dict` | a list for each column | rows |
 | Flair, Transformers, Vertex AI, LangExtract, models | a text, spans by place or words | whom the file is called by |
@@ -162,6 +163,25 @@ def _wrench(whole: Any, file: SourceFile) -> list[Row] | None:
     return made
 
 
+def _teamware(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for row in _records(file):
+        sets = row.get("annotation_sets")
+        said: list[Any] = []
+        for name, own in sets.items() if isinstance(sets, dict) else ():
+            entries = own.get("annotations") if isinstance(own, dict) else None
+            said += [(name, entry) for entry in entries] if isinstance(entries, list) else [(name, None)]
+        if not isinstance(sets, dict) or any(
+            not isinstance(e, dict) or e.get("type") != "Document" or not isinstance(e.get("features"), dict)
+            for _, e in said
+        ):
+            return None  # GATE's own documents: spans, in sets that are no annotators
+        others = {key: value for key, value in row.items() if key not in ("annotation_sets", "name")}
+        answers = [{"annotator": name, **entry["features"]} for name, entry in said]
+        made.append({"id": row.get("name"), **others, "annotations": answers})
+    return made
+
+
 def _sentences(whole: Any, file: SourceFile) -> list[Row] | None:
     """Read documents whose tokens and tags stand by sentence, in two lists or in a list of objects."""
     made: list[Row] = []
@@ -216,9 +236,9 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
             found = [{"text": one["text"], "label": one["label"]} for one in found if one]  # some have no place
         marked += len(found)
         inner = plain.get("metadata")
-        names = [plain.get("model"), plain.get("model_name"), inner.get("model_name") if isinstance(inner, dict) else None]
+        names = [plain.get(name) for name in (*NAMES["annotator"], "model", "model_name")]
+        names += [inner.get("model_name")] if isinstance(inner, dict) else []
         usually = f"{'langextract: ' * (by == 'extractions')}{PurePosixPath(file.name).stem}"
-        names = [*(plain.get(name) for name in NAMES["annotator"]), *names]
         name = next((name for name in names if isinstance(name, str | int) and name != ""), usually)
         taken = (at, by, "model", "model_name", *NAMES["annotator"])
         kept = {key: value for key, value in row.items() if plain_name(key) not in taken}
@@ -280,6 +300,7 @@ SHAPES: dict[str, Callable[[Any, SourceFile], list[Row] | None]] = {
     "Stanza": _stanza,
     "tokens with a tag each": _tagged_entities,
     "WRENCH": _wrench,
+    "GATE Teamware": _teamware,
     "sentences of documents": _sentences,
     "a list for each column": _by_column,
     "texts with entities": _entities,

@@ -2,6 +2,7 @@
 
 - A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON,
   and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
+- Sentences with a tag behind every word (`Ada|NNP|B-PER ran|VBD|O`, `Ada/PER ran/O`) are CoNLL columns.
 - JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
 - Records of research releases and tools are brought into shapes that are read: see `shapes`.
 - An object that maps ids to objects, or that holds one list of texts, is those objects; one that holds a list for each
@@ -50,6 +51,7 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
     """Yield the files in other dresses, each with a sentence that says what was done."""
     for said, change in (
         ("The cells of the table hold lists: they were read as JSON.", opened),
+        ("The tags behind the words were read as columns.", _spread),
         ("The objects of the file were read as the rows of a table.", _flattened),
         ("The file is an object that holds the records: they were taken out of it.", _taken_out),
         (
@@ -90,6 +92,25 @@ def opened(file: SourceFile) -> SourceFile | None:
             name = plain_name(names[k]) if plain_name(names[k]) in ("tag", *LAYERS) else names[k]
             row |= {name: columns[k][at].split()} if columns[k][at].strip() else {}
     return _lines(file, made)
+
+
+def _spread(file: SourceFile) -> SourceFile | None:
+    """Return sentences of words with tags behind them as columns, a line for each word; None if they are others."""
+    if file.values or not re.match(r"[^\s|/]+[|/]\S+ ", file.head(2048).decode(errors="replace").lstrip("\ufeff")):
+        return None
+    lines = [line.split() for line in text_lines(file.text()) if line.strip()]
+    sign = "|" if "|" in lines[0][0] else "/"
+    width = lines[0][0].count(sign) if sign == "|" else 1
+    cells = [[word.rsplit(sign, width) for word in words] for words in lines]
+    tags = [parts[-1] for words in cells for parts in words]
+    if 3 * tags.count("O") < len(tags) or any(len(p) <= width or not all(p) for words in cells for p in words):
+        return None
+    return _named(
+        file,
+        ".conll",
+        "\n".join("\t".join(parts) + "\n" * (k + 1 == len(words)) for words in cells for k, parts in enumerate(words))
+        + "\n",
+    )
 
 
 def _joined(value: Any) -> str:
@@ -263,12 +284,16 @@ BEGINNINGS = {
     "SageMaker (the answers of workers, whose texts stand elsewhere: take the consolidation request)": re.compile(
         rb'\A\s*\{\s*"answers".*"answerContent"', re.DOTALL
     ),
-    "YEDDA (marks inside the text)": re.compile(rb"\[@[^\n\]]+#[^\n\]#]+\*\]"),
     "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
     "Rasa (of old)": re.compile(rb"\A\s*##\s*(?:intent|synonym|regex|lookup):"),
     "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
 }
 """The same by how their files begin."""
+
+MARKED = re.compile(
+    rb"\[@[^\n\]]+#[^\n\]#]+\*\]|</\w[\w:.-]*>|<START(?::\w+)?> .* <END>|^\[[A-Z]{2,} [^\]\n]+\] \w", re.MULTILINE
+)
+"""Marks that stand inside the text: YEDDA's, XML, OpenNLP's, brackets."""
 
 MANY = 20  # files that are looked at
 MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
@@ -313,6 +338,8 @@ def other_tool(file: SourceFile) -> str | None:
     if any(key.endswith("-suggestion-metadata") for key in keys):
         tool = "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_datasets)"
     tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
+    if tool is None and MARKED.search(head) and found_in(file) is None:
+        tool = "a tool that writes marks into the text (XML, <PER>…</PER>, [@…#PER*], [PER …])"
     if tool is not None:
         return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
     if re.search(r"\.(?:ann\d*|a[12])$", file.name.lower()) and is_standoff(file):
