@@ -1,6 +1,7 @@
 """What the names of columns say, in tables of any origin: the sequence, the token, the annotator, the label, the role.
 
-Names are compared without case, and with blanks, hyphens and points as underscores ("Sentence ID" is `sentence_id`).
+Names are compared without case, and with blanks, hyphens and points as underscores: "Sentence ID" is `sentence_id`, and
+so is "sentenceId".
 """
 
 from __future__ import annotations
@@ -37,11 +38,24 @@ SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
 DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
 """Where sentences and documents have a column each, sentences may be counted anew in every document."""
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
-START = ("start", "begin", "start_offset", "startoffset", "start_char", "char_start", "start_position", "start_idx")
+START = (
+    "start",
+    "begin",
+    "start_offset",
+    "startoffset",
+    "begin_offset",
+    "start_char",
+    "char_start",
+    "start_position",
+    "start_idx",
+)
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""
-QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface")
+QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface", "highlight", "highlighted_text",
+          "selected_text", "selection", "phrase", "excerpt")  # fmt: skip
+PLACES = {"char", "character", "token", "word", "span", "offset", "idx", "index", "pos", "position", "entity"}
+"""What columns of places are called beside start and end: first_token, char_offset."""
 SAID = (*NAMES["label"], "score", "vote", "judgment", "judgement", "choice", "code")
 _NUMBERED = re.compile(
     r"(?P<stem>.*?[^\W\d_])[\s_.:-]*(?P<end>\d+|(?<=[\s_.:-])[A-Za-z])(?P<rest>(?:[\s_.:-]+[^\W\d_]+)*)"
@@ -76,8 +90,13 @@ _DECIDED = re.compile(
 
 
 def plain_name(name: str) -> str:
-    """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points."""
-    return re.sub(r"[\s.-]+", "_", (name.strip().lstrip("!#") or name).lower())
+    """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points.
+
+    >>> plain_name("Sentence #"), plain_name("annotatorId"), plain_name("HITId")
+    ('sentence_#', 'annotator_id', 'hitid')
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][A-Za-z])", "_", name.strip().lstrip("!#") or name)
+    return re.sub(r"[\s.-]+", "_", words.lower())
 
 
 def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
@@ -89,7 +108,10 @@ def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
 def has_places(header: Sequence[str]) -> bool:
     """Say whether columns name where something begins and ends: the rows are about parts of texts."""
     parts = [set(plain_name(name).split("_")) for name in header]
-    return any(own & {"start", "begin"} for own in parts) and any("end" in own for own in parts)
+    parts = [own for own in parts if not own & {"time", "date", "timestamp", "at"}]  # of the work
+    first, last = {"from", "first", "offset"}, {"to", "last", "length"}
+    starts = any(own & {"start", "begin"} or (own & first and own <= PLACES | first) for own in parts)
+    return starts and any("end" in own or (own & last and own <= PLACES | last) for own in parts)
 
 
 def is_person(name: str) -> bool:

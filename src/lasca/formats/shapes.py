@@ -32,13 +32,13 @@ from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 __all__ = ["known_shape"]
 
 Row = dict[str, Any]
-START = ("start", "begin", "start_pos", "start_offset", "startoffset", "begin_offset", "beginoffset")
-END = ("end", "end_pos", "end_offset", "endoffset")
-LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "displayname",
+START = ("start", "begin", "start_pos", "start_offset", "begin_offset")
+END = ("end", "end_pos", "end_offset")
+LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "display_name",
          "extraction_class")  # fmt: skip
 WORDS = ("text", "word", "name", "span", "mention", "quote", "entity", "extraction_text")
-TEXT = ("text", "textcontent", "sentence", "input")
-ENTITIES = ("entities", "ents", "textsegmentannotations", "output", "extractions")
+TEXT = ("text", "text_content", "sentence", "input")
+ENTITIES = ("entities", "ents", "text_segment_annotations", "output", "extractions")
 EXTRAS = ("relations", "comments", "links", "cats", "attributes")  # beside spans; another empty list is another voice's
 TAGS = ("ner_tags", "tags", "labels", "ner", "pos_tags")
 ROWS = ("text", "tokens", "words", "sentence", "data")  # by which columns are known to be those of texts

@@ -261,11 +261,6 @@ TOOLS = {
     "Google AutoML": {"text_snippet", "annotations"},
     "a chat with a language model": {"messages"},
     "Amazon Comprehend (without the texts, which stand in the file it names)": {"File", "Entities"},
-    "Amazon Comprehend (of training, without the texts, which stand in the files it names)": {
-        "File",
-        "Line",
-        "Begin Offset",
-    },
     "Azure (results without the texts)": {"documents", "errors", "modelVersion"},
     "Google's Natural Language API (without the text)": {"entities", "language"},
     "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
