@@ -182,7 +182,15 @@ def test_columns_of_different_kinds_are_no_annotators() -> None:
     kinds = {"pos": ["NNP", "VBD", "NNP"], "ner": ANN}
     for names, found in ((("pos", "ner"), []), (("one", "other"), ["one", "other"])):
         row = dict(zip(names, kinds.values() if not found else (ANN, BEN)))
-        assert records._columns({"tokens": WORDS, **row}) == found
+        assert records._columns([{"tokens": WORDS, **row}]) == found
+
+
+def test_columns_are_annotators_in_all_records_or_in_none() -> None:
+    """Records in which two disagreed, or only one of them spoke, were nobody's: what was left agreed too well."""
+    rows = [(WORDS, ANN, BEN), (["Oslo"], ["B-PER"], ["B-LOC"]), (["Kyiv"], None, ["B-LOC"]), (["Bonn"], [], ["O"])]
+    corpus = load(*({"id": k, "tokens": t, "ann": ann, "ben": ben} for k, (t, ann, ben) in enumerate(rows)))
+    assert votes(corpus) == {"ann": [*ANN, "B-PER"], "ben": [*BEN, "B-LOC", "B-LOC", "O"]}
+    assert corpus.load_report.counts == {"other values of records (ann)": 1}
 
 
 def test_golds_and_models_by_their_names() -> None:

@@ -41,6 +41,7 @@ Placed = tuple[int, dict[str, Any]]
 _ONE = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)|\.\.\.)"""
 _NUMPY = re.compile(rf"\[\s*{_ONE}(?:\s+{_ONE})+\s*\]")  # how NumPy prints: ['a' 'b'], [0 1]
 _NUMPY_PART = re.compile(_ONE)
+MOST_ROWS = 500_000  # of a Parquet file that is tried in another dress
 PARSED = 20_000  # characters of a cell that Python's own parser is asked to read
 TEXTS = {"text", "tokens", "words", "sentence", "content", "data", "displayed_text"}  # by which a record is known
 WHO = {*NAMES["annotator"], "model"}
@@ -70,6 +71,8 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
 
 def opened(file: SourceFile) -> SourceFile | None:
     """Return a table whose cells hold lists as JSON lines; None if it is none."""
+    if is_parquet(file):
+        return _from_parquet(file)
     if file.values or not looks_delimited(file):
         return None
     (_, header), *rows = csv_rows(file)
@@ -92,6 +95,15 @@ def opened(file: SourceFile) -> SourceFile | None:
             name = plain_name(names[k]) if plain_name(names[k]) in ("tag", *LAYERS) else names[k]
             row |= {name: columns[k][at].split()} if columns[k][at].strip() else {}
     return _lines(file, made)
+
+
+def _from_parquet(file: SourceFile) -> SourceFile | None:
+    """Return the rows of a Parquet file as JSON lines, or as CSV if there are no lists in them."""
+    table = read_parquet(file)
+    if len(table) > MOST_ROWS:
+        return None
+    rows = list(enumerate(table.to_pylist(), start=1))
+    return _as_csv(file, rows) or _lines(file, json.loads(json.dumps(rows, default=str)))
 
 
 def _spread(file: SourceFile) -> SourceFile | None:
@@ -121,7 +133,10 @@ def _joined(value: Any) -> str:
 
 def _flattened(file: SourceFile) -> SourceFile | None:
     """Return objects of plain values as CSV; None if they are others."""
-    rows = _frame(file) or (list(parse_json_items(file)) if file.records else [])
+    return _as_csv(file, _frame(file) or (list(parse_json_items(file)) if file.records else []))
+
+
+def _as_csv(file: SourceFile, rows: list[Placed]) -> SourceFile | None:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     if len(names) < 2 or not all(isinstance(value, PLAIN) for _, row in rows for value in row.values()):
         return None
