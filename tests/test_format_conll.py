@@ -448,6 +448,14 @@ def test_signs_among_tags_are_asked_about(tmp_path: Path, sign: str) -> None:
     assert (corpus.n_annotations, corpus.load_report.counts["labels nan, taken as missing"]) == (4, 2)
 
 
+def test_levels_of_labels_are_no_annotators(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    for names in ("NE-COARSE\tNE-FINE", "outer\tinner", "ner\tnested_ner"):
+        path.write_text(f"sent_id\ttoken\t{names}\n1\tBank\tB-ORG\tO\n1\tof\tI-ORG\tO\n1\tRome\tI-ORG\tB-ORG\n")
+        with pytest.raises(FormatError, match="are called as layers of one annotation"):
+            read(path)
+
+
 def test_columns_called_as_layers_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     rows = "Ada\tB-PER\tB-PER\nleft\tO\tO\nOslo\tB-LOC\tB-CITY\n"

@@ -193,6 +193,15 @@ def test_columns_are_annotators_in_all_records_or_in_none() -> None:
     assert corpus.load_report.counts == {"other values of records (ann)": 1}
 
 
+def test_levels_of_tags_and_json_in_labels_are_not_read() -> None:
+    """The outer and the inner names of one annotation were two annotators, and a list of spans was a label."""
+    rows = [{"tokens": WORDS, "outer_tags": ANN, "inner_tags": BEN}]
+    assert records.sniff(source("x.jsonl", json.dumps(rows[0]).encode())) == 0
+    row = {"text": TEXT, "annotator": 1, "label": json.dumps([{"start": 0, "end": 3, "labels": ["PER"]}])}
+    with pytest.raises(FormatError, match="a label must be a name, and not a list or object"):
+        READERS["doccano"](source("x.jsonl", json.dumps(row).encode()))
+
+
 def test_golds_and_models_by_their_names() -> None:
     corpus = load({"id": 1, "tokens": WORDS, "gold": ANN, "gpt-4": BEN, "ann": ANN, "majority": BEN})
     assert sorted(corpus.golds) == ["gold", "majority"]

@@ -37,6 +37,7 @@ __all__ = ["SCORES", "Collector", "Counts", "SourceFile", "annotator_in", "as_la
 SCORES = ("count", "soft")  # what becomes of scores in a file
 
 
+JSON_AGAIN = re.compile(r"\s*(?:\[\s*[\[{\"']|\{\s*[\"'])")  # JSON inside a string
 UNDONE = {"skipped", "skip", "cancelled", "canceled", "discarded", "discard", "ignored", "ignore", "rejected", "reject",
           "draft", "pending", "invalid", "deleted", "aborted", "expired", "timed_out", "returned", "abandoned", "todo",
           "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
@@ -401,6 +402,8 @@ def as_score(value: object) -> float | None:
 
 def as_label(value: object, where: str) -> str:
     """Return a label as a non-empty string (old exports have numbers), or say where it is not one."""
+    if isinstance(value, str) and JSON_AGAIN.match(value):
+        raise FormatError("a label must be a name, and not a list or object", path=where, got=value)
     return as_name(value, "a label", where)
 
 

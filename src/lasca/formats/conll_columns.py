@@ -61,6 +61,7 @@ from lasca.formats.names import (
     TOKEN_NAMES,
     are_people,
     by_question,
+    is_level,
     is_person,
     may_count,
     plain_name,
@@ -428,7 +429,8 @@ def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: 
             table.blocks[0].line,
             hint=f"If they are annotators, say so: {columns} (on the command line: {typed(columns)}); _ leaves one out",
         )
-    layers = all(set(plain_name(name).split("_")) & set(LAYERS) for name in called) and not are_people(called)
+    layers = all(is_level(name) or set(plain_name(name).split("_")) & set(LAYERS) for name in called)
+    layers = layers and not are_people(called)
     if len(plain) > 1 and layers and overlapping(table, plain):  # else it is asked elsewhere
         raise file.error(
             f"the columns {', '.join(excerpt(name, 30) for name in called)} are called as layers of one annotation",

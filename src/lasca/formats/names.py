@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
 __all__ = ["AUTHORS", "DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES",
-           "are_people", "by_question", "has_places", "is_person", "may_count", "mere_experts", "named", "plain_name",
-           "role_of", "signed", "speaker"]  # fmt: skip
+           "are_people", "by_question", "has_places", "is_level", "is_person", "may_count", "mere_experts", "named",
+           "plain_name", "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -52,6 +52,7 @@ START = (
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""
+_LEVEL = re.compile(r"(?:^|_)(?:coarse|fine|nested|inner|outer|level|layer)(?:_|\d|$)")
 QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface", "highlight", "highlighted_text",
           "selected_text", "selection", "phrase", "excerpt")  # fmt: skip
 PLACES = {"char", "character", "token", "word", "span", "offset", "idx", "index", "pos", "position", "entity"}
@@ -78,8 +79,8 @@ _FIRST_NAME = re.compile(
 )
 """Of people: Albert, Claude Dupont. (Whoever is called Claude and nothing else counts as a model.)"""
 _GOLD = re.compile(
-    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicat(?:ed|ion|or)|consensus|expert|"
-    r"majority(?:_?vot\w+)?",
+    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicat(?:ed|ion|or)|expert|"
+    r"(?:\w+[_-])?(?:consensus|majority(?:_?vot\w+)?)",
     re.IGNORECASE,
 )
 _DECIDED = re.compile(
@@ -112,6 +113,11 @@ def has_places(header: Sequence[str]) -> bool:
     first, last = {"from", "first", "offset"}, {"to", "last", "length"}
     starts = any(own & {"start", "begin"} or (own & first and own <= PLACES | first) for own in parts)
     return starts and any("end" in own or (own & last and own <= PLACES | last) for own in parts)
+
+
+def is_level(name: str) -> bool:
+    """Say whether a column is called as a level of labels is: fine_ner_tags, nested_ner."""
+    return _LEVEL.search(plain_name(name)) is not None
 
 
 def is_person(name: str) -> bool:

@@ -44,7 +44,7 @@ from lasca.formats.base import (
 )
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
-from lasca.formats.names import AUTHORS, END, NAMES, START, is_person, plain_name, role_of, speaker
+from lasca.formats.names import AUTHORS, END, NAMES, START, is_level, is_person, plain_name, role_of, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 from lasca.schemes import OUTSIDE
@@ -469,6 +469,8 @@ def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     if sum(is_person(key) or speaker(key) == "model" for key in found) > 1:
         found = [key for key in found if key not in SAID]  # decided, beside columns that are called as people
     people = [key for key in found if is_person(key) or role_of(key) != "annotator"]
+    if any(map(is_level, set(found) - set(people))):
+        return []
     alike = tagged and all(
         not said[key] or any(said[key] & said[other] for other in found if other != key) for key in found
     )
