@@ -7,12 +7,12 @@ doc_id,text,start,end,label,annotator
 2,it rained,,,,ann
 ```
 
-Columns are found by their usual names (`start` or `begin`, `end`, `label` or `type`, `text` or `sentence`, `annotator`
-or `worker`, an id). Offsets count characters from 0, and the end is behind the last one; a column with the marked words
-(`entity`, `span`, `quote`, …) lets both be checked; without places, these words are looked for in the text (see
-llm-batch). A row without a span says that somebody looked at a text and marked
-nothing: all O. An annotator without any row for a text has not seen it. Without a column of annotators the spans are
-the gold "gold". A table without the texts themselves is refused: spans without a text have no tokens.
+Columns are found by their usual names (`start`, `begin` or `offset`, `end` or `length`, `label` or `type`, `text` or
+`sentence`, `annotator` or `worker`, an id). Offsets count characters from 0, and the end is behind the last one; a
+column with the marked words (`entity`, `span`, `quote`, …) lets both be checked; without places, these words are looked
+for in the text (see llm-batch). A row without a span says that somebody looked at a text and marked nothing: all O. An
+annotator without any row for a text has not seen it. Without a column of annotators the spans are the gold "gold". A
+table without the texts themselves is refused: spans without a text have no tokens.
 """
 
 from __future__ import annotations
