@@ -381,7 +381,7 @@ def _layouts(
     """Return what the columns of all files of a shape are: one of them alone may hold nothing but O."""
     found: dict[tuple[int, bool, tuple[str, ...]], Layout] = {}
     for file, table in zip(files, tables):
-        if (shape := _shape(table)) in found or shape[1] or not table.blocks:
+        if (shape := _shape(table)) in found or not table.blocks:
             continue
         alike = replace(table, blocks=[block for other in tables if _shape(other) == shape for block in other.blocks])
         found[shape] = layout_of(alike, file, None, _token(table) if table.header is not None else None)
@@ -394,11 +394,12 @@ def _layouts(
 def _parse(
     file: SourceFile, table: Table, nothing: tuple[str, ...], column: int | str | None, layout: Layout | None
 ) -> Text:
-    token = _token(table)
-    if layout is not None or not table.blocks:
-        return _text(file, table, *((layout.token, layout.labels[0]) if layout is not None else (0, 0)), nothing)
-    layout = layout_of(table, file, column, token if table.header is not None else None)
-    return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=True)
+    if not table.blocks:
+        return Text(file, [])
+    if layout is None:
+        layout = layout_of(table, file, column, _token(table) if table.header is not None else None)
+    underscored = column is not None or numbered(table)
+    return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=underscored)
 
 
 def _token(table: Table) -> int:
