@@ -381,6 +381,7 @@ def test_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
         ("x.txt", "<START:person> Ada <END> left .\n", "marks into the text"),
         ("x.txt", "[PER Ada] left .\n", "marks into the text"),
         ("x.xml", "<?xml version='1.0'?>\n<TEI><text><persName>Ada</persName> left</text></TEI>", "XML"),
+        ("x.tsv", "id\tdisplayed_text\tmood:::glad\tmood:::sad\n1\tit rains\t\ttrue\n2\tso it is\ttrue\t\n", "Potato"),
         ("x.con", 'c="pain" 2:1 2:1||t="problem"\n', "i2b2"),
         ("x.json", '{"luis_schema_version": "3.2.0", "utterances": []}', "LUIS"),
         ("x.json", '{"projectFileVersion": "2022-05-01", "assets": {}}', "Azure"),

@@ -533,6 +533,8 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
     """Say how much one file looks like rows of a token and labels, with blank lines between sequences."""
     if b"#begin document" in file.head(4096):
         return 0.9
+    if any(":::" in cell for cell in table.header or rows[0]):
+        return 0.0  # Potato's table
     if table.header is None and {plain_name(cell) for cell in rows[0] if "_" in cell} & set(NAMES["annotator"]):
         return 0.0  # the header of a long table
     labels = {cells[-1] for cells in rows} - {"?", ""}

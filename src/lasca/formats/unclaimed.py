@@ -345,6 +345,8 @@ def other_tool(file: SourceFile) -> str | None:
     if any(own <= keys for own in IMAGES):
         return f"{file.shown} holds regions of images ({', '.join(sorted(keys)[:12])}). LASCA reads labels of texts"
     tool = next((name for name, own in TOOLS.items() if own <= keys), None)
+    if any(":::" in key for key in keys):
+        tool = "Potato (as a table: take its annotated_instances.jsonl)"
     if any(key.endswith("-suggestion-metadata") for key in keys):
         tool = "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_datasets)"
     tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
