@@ -279,6 +279,20 @@ def test_spans_that_name_who_marked_them(key: str) -> None:
         assert found == ({"ann": ANN, "ben": BEN} if key == "annotators" else {"ann": ANN})
 
 
+def test_authors_that_only_some_spans_have_are_no_file_names() -> None:
+    spans = [{"start": 0, "end": 3, "label": "PER", "createdBy": None}, {"start": 9, "end": 13, "label": "LOC"}]
+    rows = [{"text": TEXT, "spans": spans}, {"text": "Bob left", "spans": [{**spans[0], "createdBy": "ann"}]}]
+    with pytest.raises(FormatError, match="format cannot be told"):
+        choose(READERS, source("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode()), "x.jsonl")
+    assert choose(READERS, source("x.jsonl", json.dumps(rows[0]).encode()), "x.jsonl") == "prodigy"
+
+
+def test_one_name_in_the_files_of_several_people_is_asked_about() -> None:
+    rows = {name: {"text": TEXT, "annotator": "human", "spans": own} for name, own in (("ann", [PER]), ("ben", [LOC]))}
+    with pytest.raises(FormatError, match=r"'human' labelled sequence .* if each file is another person's"):
+        records.read(sources({f"{name}.jsonl": json.dumps(row).encode() for name, row in rows.items()}))
+
+
 @pytest.mark.parametrize("key", ["annotatorId", "annotation_agent", "user_email"])
 @pytest.mark.parametrize("spans", ["label", "annotation", "entities"])
 def test_rows_that_name_who_marked_their_spans(key: str, spans: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.names import mere_experts, plain_name
+from lasca.formats.names import AUTHORS, START, mere_experts, plain_name
 from lasca.formats.sources import (
     SourceFile,
     files_of,
@@ -29,9 +29,9 @@ from lasca.formats.sources import (
 )
 
 __all__ = ["SCORES", "Collector", "Counts", "SourceFile", "annotator_in", "as_label", "as_name", "as_offset",
-           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "natural_key", "owners",
-           "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone", "text_id",
-           "undone", "unwrapped"]  # fmt: skip
+           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "name_authors", "natural_key",
+           "owners", "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone",
+           "text_id", "undone", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file
@@ -94,6 +94,14 @@ def refuse_authors(corpus: CrowdCorpus, columns: Iterable[str], shown: str, hint
             typed(f"annotator={column}")
         ),
     )
+
+
+def name_authors(rows: Iterable[Mapping[str, Any]], but: Sequence[str] = ()) -> bool:
+    """Say whether spans of records name who marked them: the format records reads these."""
+    entries = (entry for row in rows for value in row.values() if isinstance(value, list) for entry in value)
+    spans = (entry for entry in entries if isinstance(entry, dict) and {*START} & set(map(plain_name, entry)))
+    said = ((key, value) for span in spans for key, value in span.items() if key not in but)
+    return any(plain_name(key) in AUTHORS and value not in (None, "", []) for key, value in said)
 
 
 def elsewhere(there: str, here: str) -> str:
@@ -253,10 +261,13 @@ class Collector(Counts):
             if rival is not None:
                 first, second = sorted((last[0].where, rival.where))
                 other = elsewhere(first, second)
+                apart = first.partition(":")[0] != second.partition(":")[0]
                 raise FormatError(
                     f"{role} {excerpt(name)!r} labelled sequence {excerpt(id)!r} twice, here and {other}",
                     path=second,
-                    hint="Keep one, or give time stamps: the last one then counts",
+                    hint="Keep one, or give time stamps: the last one then counts"
+                    + "; if each file is another person's, take the name out of them: files are called by people then"
+                    * apart,
                 )
             for entry in sorted(entries, key=lambda entry: entry.where):
                 if entry is not last[0]:

@@ -39,13 +39,14 @@ from lasca.formats.base import (
     as_name,
     first,
     id_of,
+    name_authors,
     owners,
     parse_json_items,
     pick,
     refuse_authors,
 )
 from lasca.formats.documents import Verdict
-from lasca.formats.names import AUTHORS, has_places, plain_name, speaker
+from lasca.formats.names import has_places, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
@@ -72,7 +73,7 @@ def sniff(files: list[SourceFile]) -> float:
     rows = [row for file in filled for row in file.records]
     if any(isinstance(row.get("entities"), list) and row["entities"] and not _looks_like(row) for row in rows):
         return 0.0  # entities of another shape, whatever rows without any look like
-    return max(map(_looks_like, rows))
+    return 0.0 if name_authors(rows, but=("user",)) else max(map(_looks_like, rows))
 
 
 def _looks_like(row: dict[str, Any]) -> float:
@@ -84,8 +85,6 @@ def _looks_like(row: dict[str, Any]) -> float:
         return 0.5 * plain  # with places, a row is about a span
     for entry in row[key]:
         if isinstance(entry, dict):
-            if set(map(plain_name, entry)) & {*AUTHORS} - {"user"}:
-                return 0.0  # the format records
             plain = "start" in entry and "end" in entry and "label" in entry
             if "start_offset" in entry and "end_offset" in entry:
                 return 0.9 if "user" in entry else 0.95  # records reads users of spans, too

@@ -40,18 +40,20 @@ from lasca.formats.base import (
     first,
     id_of,
     listed,
+    name_authors,
     owners,
     parse_json_items,
     pick,
 )
 from lasca.formats.documents import Verdict
-from lasca.formats.names import AUTHORS, NAMES, plain_name, speaker
+from lasca.formats.names import NAMES, plain_name, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "prodigy"
+BY_SPANS = 0.89  # how sure it is of lines that have nothing of Prodigy's but texts with spans
 UNNAMED = re.compile(r"(?:^|-)\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d$")  # a session's time for its name
 DECISION = "review"
 MEDIA = ("image", "audio", "video")
@@ -65,7 +67,9 @@ PARTS = ("id", "start", "end", "token_start", "token_end", "label", "text", "sco
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are Prodigy's: lines with "_input_hash", or spans with tokens."""
     mine = [file for file in files if file.name.lower().endswith(JSON) or len(files) == 1]
-    return max((_looks_like(row) for file in mine for row in file.records), default=0.0)
+    rows = [row for file in mine for row in file.records]
+    sure = max(map(_looks_like, rows), default=0.0)
+    return 0.0 if sure == BY_SPANS and name_authors(rows) else sure
 
 
 def _looks_like(row: dict[str, Any]) -> float:
@@ -78,10 +82,8 @@ def _looks_like(row: dict[str, Any]) -> float:
         return 0.0
     if {*NAMES["annotator"]} & set(map(plain_name, row)):
         return 0.0
-    if any(isinstance(s, dict) and {*AUTHORS} & set(map(plain_name, s)) for s in spans):
-        return 0.0
     plain = all(isinstance(s, dict) and ("start" in s or "token_start" in s) and "label" in s for s in spans)
-    return 0.9 if plain and (spans or "answer" in row or "tokens" in row) else 0.0
+    return BY_SPANS if plain and (spans or "answer" in row or "tokens" in row) else 0.0
 
 
 def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:

@@ -276,7 +276,7 @@ def _entity(entry: Any) -> Row | None:
     plain = {plain_name(key): value for key, value in entry.items()}
     inside = next((v for v in entry.values() if isinstance(v, dict) and set(v) & set(START)), {})
     plain |= {plain_name(key): value for key, value in inside.items()}  # places in an object of their own
-    if {*AUTHORS} & set(plain):
+    if any(plain.get(key) for key in AUTHORS):
         return None  # whoever marked it would be lost
     label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
     inner = plain.get("labels")
