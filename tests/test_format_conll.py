@@ -448,6 +448,14 @@ def test_signs_among_tags_are_asked_about(tmp_path: Path, sign: str) -> None:
     assert (corpus.n_annotations, corpus.load_report.counts["labels nan, taken as missing"]) == (4, 2)
 
 
+def test_levels_of_labels_are_no_annotators(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    for names in ("NE-COARSE\tNE-FINE", "outer\tinner", "ner\tnested_ner"):
+        path.write_text(f"sent_id\ttoken\t{names}\n1\tBank\tB-ORG\tO\n1\tof\tI-ORG\tO\n1\tRome\tI-ORG\tB-ORG\n")
+        with pytest.raises(FormatError, match="are called as layers of one annotation"):
+            read(path)
+
+
 def test_columns_called_as_layers_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     rows = "Ada\tB-PER\tB-PER\nleft\tO\tO\nOslo\tB-LOC\tB-CITY\n"
@@ -647,3 +655,24 @@ def test_numbers_of_sentences_without_a_header_are_asked_about(tmp_path: Path) -
         lasca.read(path)
     path.write_text("sentence_id\ttoken_id\ttoken\tann\tben\n" + rows)
     assert lasca.read(path).n_sequences == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada|NNP|B-PER Lovelace|NNP|I-PER left|VBD|O Rome|NNP|B-LOC\nit|PRP|O rained|VBD|O\n",
+        "Ada/B-PER Lovelace/I-PER left/O Rome/B-LOC\n\nit/O rained/O\n",
+    ],
+)
+def test_tags_behind_the_words_of_a_line_are_columns(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text)
+    corpus = read(tmp_path / "x.txt")
+    assert [list(corpus.sequence(s)) for s in range(2)] == [["Ada", "Lovelace", "left", "Rome"], ["it", "rained"]]
+    assert [corpus.labels[k] for k in corpus.golds["gold"]] == ["B-PER", "I-PER", "O", "B-LOC", "O", "O"]
+
+
+def test_slashes_in_prose_are_no_tags(tmp_path: Path) -> None:
+    for text in ("and/or a/O\nthis is prose\n", "a/b/c x/O\nx/y z/z\n"):
+        (tmp_path / "x.txt").write_text(text)
+        with pytest.raises(FormatError, match="format cannot be told"):
+            read(tmp_path / "x.txt")

@@ -322,3 +322,33 @@ def test_folders_called_by_dates_are_no_annotators(tmp_path: Path, folders: tupl
     for way in ("a", "b"):
         corpus = lasca.read(tmp_path / way)
         assert (corpus.annotators, len(corpus)) == (("ana", "bo"), 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{word} {tag} 0.{n}", "it is not clear which of them is wanted: 2: B-LOC, B-PER"),
+        ("{word} {tag} {n} 1{n}", "it is not clear which of them is wanted: 2: B-LOC, B-PER"),
+        ("{word} {tag} {tag}", "the files of ann and ben have several columns of the same labels each"),
+        ("{word} NN {tag}", ""),
+        ("{k}\t{word}\t_\t_\t_\t_\t_\t_\t_\t{tag}", ""),
+        ("{tag} {word}", ""),
+        ("{word} {tag}", ""),
+    ],
+)
+def test_the_labels_are_looked_for_in_all_files_together(tmp_path: Path, line: str, said: str) -> None:
+    """The last cell was the label, whatever stood in it: how sure somebody was, where a token ends, a word."""
+    words = ["Ada", "met", "Bob", "in", "Rome", "and", "left", "for", "Oslo", "by", "train"]
+    for name, marked in (("ann", {"Ada": "B-PER", "Rome": "B-LOC"}), ("ben", {"Ada": "B-PER"}), ("cy", {})):
+        rows = [
+            line.format(word=word, tag=marked.get(word, "_" if "{k}" in line else "O"), n=n, k=n + 1)
+            for n, word in enumerate(words)
+        ]
+        (tmp_path / f"{name}.conll").write_text("\n".join(rows) + "\n")
+    if said:
+        with pytest.raises(FormatError, match=said):
+            lasca.read(tmp_path)
+    corpus = lasca.read(tmp_path, **({"column": 2} if said else {}))
+    assert list(corpus.tokens) == words
+    assert corpus.annotators == ("ann", "ben", "cy")
+    assert (corpus.labels, corpus.n_annotations) == (("B-LOC", "B-PER", "O"), 33)

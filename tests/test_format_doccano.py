@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lasca import formats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats import doccano
@@ -84,6 +85,16 @@ def test_older_exports() -> None:
     assert found["1"]["5"][1:3] == ["B-7", "I-7"]
     assert found["2"]["5"][4:6] == ["B-8", "I-8"]
     assert found["2"]["5"][1] == "O"
+
+
+def test_old_exports_of_several_users_are_read_without_naming_the_format(tmp_path: Path) -> None:
+    """It was said that they may be records or doccano."""
+    spans = [{"label": 7, "start_offset": 2, "end_offset": 14, "user": user} for user in (1, 2)]
+    row = {"id": 5, "text": TEXT, "annotations": spans, "annotation_approver": None}
+    (tmp_path / "x.jsonl").write_bytes(lines(row))
+    corpus = formats.read(tmp_path / "x.jsonl")
+    assert (corpus.annotators, corpus.labels) == (("1", "2"), ("B-7", "I-7", "O"))
+    assert "The labels are numbers: what they stand for is not in the file." in corpus.load_report.notes
 
 
 def test_the_file_of_unlabelled_texts_is_nobody() -> None:

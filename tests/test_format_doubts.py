@@ -50,6 +50,12 @@ LF = ["B-PER,,O", "I-PER,I-PER,O", ",O,B-LOC", "O,O,O", "B-LOC,B-LOC,", "O,,O", 
         ("x.tsv", "a\tw1:N;w2:V\nb\tw1:V;w2:V\nc\tw1:N;w2:N\n" * 3, {}, "every label holds several"),
         ("x.csv", answers("who", ["; ".join(own) for own in NAMES]), {"unit": "document"}, "are words of the texts"),
         ("x.csv", answers("who", [marked(k) for k in range(8)]), {"unit": "document"}, "are words of the texts"),
+        (
+            "x.csv",
+            answers("who", ["; ".join(f"{name}:PER" for name in own) for own in NAMES]),
+            {"unit": "document"},
+            "are words of the texts",
+        ),
         ("x.csv", answers("word_0", ["B-PER", "B-PER", *["O"] * 6]), {"unit": "document"}, "are tags of tokens"),
         (
             "x.csv",

@@ -101,6 +101,12 @@ def test_a_row_without_token_ends_a_sequence() -> None:
     assert load("ann,ben\nO,O\n,\nB,O\n").offsets.tolist() == [0, 3]
 
 
+def test_names_of_sentences_are_no_annotators_even_if_the_format_is_named() -> None:
+    data = b"sentence_id,token,ann,ben\n1,Ada,B-PER,O\n1,left,O,O\n"
+    with pytest.raises(FormatError, match=r"x.csv:1: the column 'sentence_id' is no annotator's .*format=conll"):
+        mace_csv.read(source("x.csv", data))
+
+
 def test_columns_that_share_no_label_are_no_annotators() -> None:
     assert mace_csv.sniff(source("x.csv", b"Ada,B-PER\nleft,O\n\nRome,B-LOC\n")) == 0
     assert mace_csv.sniff(source("x.csv", b"O,O\nO,B\n\nB,B\n")) > 0.5

@@ -305,3 +305,14 @@ def test_pieces_of_the_text_by_their_lengths(tmp_path: Path, escaped: bool) -> N
     head = "INPUT:text\tOUTPUT:result\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
     path.write_text(f"{head}Now Ada left\t{cell}\tw1\tAPPROVED\n")
     assert [row["label"] for row in lasca.read(path).to_table().to_pylist()] == ["O", "B-PER", "O"]
+
+
+def test_the_hints_name_columns_that_may_be_meant() -> None:
+    """The text was said to be perhaps in HITId, and JSON in another column to be perhaps labels of documents."""
+    words = b"HITId,WorkerId,AssignmentStatus,Input.w1,Input.w2,Answer.w1\nH1,ann,Submitted,Ada,ran,PER\n"
+    with pytest.raises(FormatError, match=r"-r text=Input\.w1"):
+        mturk_results.read(source("x.csv", words))
+    spans = b'_unit_id,_worker_id,text,marks\n1,ann,Ada ran,"[{""start"": 0, ""end"": 3, ""label"": ""PER""}]"\n'
+    with pytest.raises(FormatError, match="-r answer=marks"):
+        mturk_results.read(source("x.csv", spans))
+    assert mturk_results.read(source("x.csv", spans), answer="marks").labels == ("B-PER", "O")

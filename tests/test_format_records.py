@@ -187,7 +187,24 @@ def test_columns_of_different_kinds_are_no_annotators() -> None:
     kinds = {"pos": ["NNP", "VBD", "NNP"], "ner": ANN}
     for names, found in ((("pos", "ner"), []), (("one", "other"), ["one", "other"])):
         row = dict(zip(names, kinds.values() if not found else (ANN, BEN)))
-        assert records._columns({"tokens": WORDS, **row}) == found
+        assert records._columns([{"tokens": WORDS, **row}]) == found
+
+
+def test_columns_are_annotators_in_all_records_or_in_none() -> None:
+    """Records in which two disagreed, or only one of them spoke, were nobody's: what was left agreed too well."""
+    rows = [(WORDS, ANN, BEN), (["Oslo"], ["B-PER"], ["B-LOC"]), (["Kyiv"], None, ["B-LOC"]), (["Bonn"], [], ["O"])]
+    corpus = load(*({"id": k, "tokens": t, "ann": ann, "ben": ben} for k, (t, ann, ben) in enumerate(rows)))
+    assert votes(corpus) == {"ann": [*ANN, "B-PER"], "ben": [*BEN, "B-LOC", "B-LOC", "O"]}
+    assert corpus.load_report.counts == {"other values of records (ann)": 1}
+
+
+def test_levels_of_tags_and_json_in_labels_are_not_read() -> None:
+    """The outer and the inner names of one annotation were two annotators, and a list of spans was a label."""
+    rows = [{"tokens": WORDS, "outer_tags": ANN, "inner_tags": BEN}]
+    assert records.sniff(source("x.jsonl", json.dumps(rows[0]).encode())) == 0
+    row = {"text": TEXT, "annotator": 1, "label": json.dumps([{"start": 0, "end": 3, "labels": ["PER"]}])}
+    with pytest.raises(FormatError, match="a label must be a name, and not a list or object"):
+        READERS["doccano"](source("x.jsonl", json.dumps(row).encode()))
 
 
 def test_golds_and_models_by_their_names() -> None:
@@ -254,7 +271,7 @@ def test_mutations_give_a_corpus_or_a_lasca_error(examples: int | None) -> None:
         assert_only_lasca_errors(lambda data: records.read(source("x.jsonl", data)), valid, **more)
 
 
-@pytest.mark.parametrize("key", ["annotator", "annotators"])
+@pytest.mark.parametrize("key", ["annotator", "annotators", "createdBy", "author", "user_email"])
 def test_spans_that_name_who_marked_them(key: str) -> None:
     """Both were read as one annotator's work, called by the file."""
     who = (lambda *names: list(names)) if key == "annotators" else (lambda *names: names[0])
@@ -263,8 +280,71 @@ def test_spans_that_name_who_marked_them(key: str) -> None:
         {"start": 9, "end": 13, "label": "LOC", key: who("ann")},
     ]
     for under in ("spans", "entities"):
-        found = votes(load({"id": 1, "text": TEXT, under: spans}))
+        found = votes(load({"id": 1, "text": TEXT, under: spans}))  # and not by doccano or prodigy
         assert found == ({"ann": ANN, "ben": BEN} if key == "annotators" else {"ann": ANN})
+
+
+def test_authors_that_only_some_spans_have_are_no_file_names() -> None:
+    spans = [{"start": 0, "end": 3, "label": "PER", "createdBy": None}, {"start": 9, "end": 13, "label": "LOC"}]
+    rows = [{"text": TEXT, "spans": spans}, {"text": "Bob left", "spans": [{**spans[0], "createdBy": "ann"}]}]
+    with pytest.raises(FormatError, match="format cannot be told"):
+        choose(READERS, source("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode()), "x.jsonl")
+    assert choose(READERS, source("x.jsonl", json.dumps(rows[0]).encode()), "x.jsonl") == "prodigy"
+
+
+def test_one_name_in_the_files_of_several_people_is_asked_about() -> None:
+    rows = {name: {"text": TEXT, "annotator": "human", "spans": own} for name, own in (("ann", [PER]), ("ben", [LOC]))}
+    with pytest.raises(FormatError, match=r"'human' labelled sequence .* if each file is another person's"):
+        records.read(sources({f"{name}.jsonl": json.dumps(row).encode() for name, row in rows.items()}))
+
+
+@pytest.mark.parametrize("key", ["annotatorId", "annotation_agent", "user_email"])
+@pytest.mark.parametrize("spans", ["label", "annotation", "entities"])
+def test_rows_that_name_who_marked_their_spans(key: str, spans: str) -> None:
+    """They were one annotator's, called by the file."""
+    rows = [{"id": 1, "text": TEXT, key: "ann", spans: [PER, LOC]}, {"id": 1, "text": TEXT, key: "ben", spans: [PER]}]
+    assert votes(load(*rows)) == {"ann": ANN, "ben": BEN}
+
+
+def test_values_of_spans_that_are_not_read_are_counted() -> None:
+    span = {"start": 0, "end": 3, "label": "PER", "annotator": "ann", "kb_id": "Q7259", "sure": False}
+    assert load({"text": TEXT, "spans": [span]}).load_report.counts == {"other values of spans (kb_id)": 1}
+
+
+SAID = {"ann": [{"text": TEXT, "label": [PER, LOC]}], "ben": [{"text": TEXT, "label": [PER]}]}
+
+
+def test_an_object_of_what_annotators_said(tmp_path: Any) -> None:
+    from lasca.formats import read
+
+    path = tmp_path / "x.json"
+    one = {"project": {"id": 1}, "labels": [{"name": "PER"}], "annotator": "ann", "documents": SAID["ann"]}
+    for whole, found in ((SAID, {"ann": ANN, "ben": BEN}), (one, {"ann": ANN})):
+        path.write_text(json.dumps(whole))
+        assert votes(read(path)) == found
+    path.write_text(json.dumps({**SAID, "ben": [{"text": "so it was", "label": []}]}))  # may be train and test
+    with pytest.raises(FormatError, match="keys ann, ben"):
+        read(path)
+
+
+def test_answers_of_teamware(tmp_path: Any) -> None:
+    from lasca.formats import read
+
+    def answered(mood: str, about: list[str]) -> dict[str, Any]:
+        features = {"mood": mood, "about": about}
+        return {"annotations": [{"type": "Document", "start": 0, "end": 10, "id": 0, "features": features}]}
+
+    row = {"text": TEXT, "annotation_sets": {"ann": answered("glad", ["x", "y"]), "ben": answered("sad", ["x"])}}
+    path = tmp_path / "x.json"
+    for known in ({"id": 7}, {"name": "7", "offset_type": "p"}):
+        path.write_text(json.dumps([{**known, **row}]))
+        corpus = read(path, unit="document", question="mood")
+        assert (votes(corpus), list(corpus.sequence_ids)) == ({"ann": ["glad"], "ben": ["sad"]}, ["7"])
+        assert corpus.load_report.counts["labels for other questions"] == 3
+    row["annotation_sets"]["ann"]["annotations"][0]["type"] = "Person"  # GATE's own documents
+    path.write_text(json.dumps([row]))
+    with pytest.raises(FormatError, match="GATE document"):
+        read(path)
 
 
 def test_a_tag_for_every_word_in_a_cell(tmp_path: Any) -> None:

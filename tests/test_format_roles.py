@@ -332,16 +332,16 @@ def test_numbered_tokens_ask_for_their_column(tmp_path: Path) -> None:
     ("name", "text", "tool"),
     [
         (
-            "a.csv",
+            "a.csv",  # Amazon Comprehend, for training
             "File,Line,Begin Offset,End Offset,Type\nd.txt,0,0,13,CHIEF\nd.txt,1,0,7,BOSS\n",
-            "Comprehend",
+            "spans stand without their texts",
         ),
-        ("nlu.md", "## intent:greet\n- hey\n- hello [ada](name)\n\n## intent:bye\n- bye\n", "Rasa"),
+        ("nlu.md", "## intent:greet\n- hey\n- hello [ada](name)\n\n## intent:bye\n- bye\n", "an export of Rasa"),
     ],
 )
 def test_tools_by_their_columns_and_beginnings(tmp_path: Path, name: str, text: str, tool: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(FormatError, match=f"an export of .*{tool}"):
+    with pytest.raises(FormatError, match=tool):
         lasca.read(tmp_path / name)
 
 

@@ -116,6 +116,7 @@ def test_a_manifest_is_a_gold() -> None:
     about = {"class-name": "good", "type": "groundtruth/text-classification", "human-annotated": "yes"}
     row = {"source": "Fine day", "tone": 1, "tone-metadata": about}
     assert gold(sagemaker.read(source("x", json.dumps(row).encode()))) == [["good"]]
+    assert sagemaker.read(source("x", json.dumps({**row, "topic": "people"}).encode())).metadata["topic"] == ("people",)
     more = sagemaker.read(source("x", json.dumps(line("Ada") | {"id": 7, "topic": "people"}).encode()))
     assert {name: list(more.metadata[name]) for name in ("id", "topic")} == {"id": ["7"], "topic": ["people"]}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from pathlib import Path
 
@@ -128,10 +129,58 @@ def test_spans_are_no_labels_of_texts(tmp_path: object) -> None:
     assert read(path).n_tokens == 4
     path.write_text("text,entity,label,annotator\nAda left,Ada,PER,ann\nBob ran,Bob,PER,ben\n")
     assert votes(read(path)) == {"ann": {"Ada": "B-PER", "left": "O"}, "ben": {"Bob": "B-PER", "ran": "O"}}
-    with pytest.raises(FormatError, match="words in the column 'entity'"):
+    with pytest.raises(FormatError, match="'entity' says which words of the texts the labels are about"):
         read(path, format="table")
     path.write_text("sentence,position,token,annotator,label,start,end\n1,0,Ada,ann,PER,0,3\n1,1,left,ann,O,4,8\n")
     assert votes(read(path)) == {"ann": {"Ada": "PER", "left": "O"}}
+
+
+SPANS = [("ann", 0, 3, "PER"), ("ben", 8, 12, "LOC"), ("cy", 0, 3, "PER")]
+WHOLE = "Ada saw Rome"
+
+
+@pytest.mark.parametrize("names", [("offset", "length"), ("from", "to"), ("beginOffset", "endOffset")])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_one_span_of_each_annotator_by_other_names_is_no_label_of_the_text(
+    tmp_path: Path, names: tuple[str, str], suffix: str
+) -> None:
+    """They were read as labels of whole texts."""
+    ends = (lambda a, b: (a, b - a)) if names[1] == "length" else (lambda a, b: (a, b))
+    rows = [
+        {"id": 1, "text": WHOLE, "annotator": w, **dict(zip(names, ends(a, b))), "label": x} for w, a, b, x in SPANS
+    ]
+    path = tmp_path / f"x{suffix}"
+    table = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    path.write_text("\n".join(table if suffix == ".csv" else map(json.dumps, rows)) + "\n")
+    found = votes(read(path))
+    assert found["ann"] == found["cy"] == {"Ada": "B-PER", "saw": "O", "Rome": "O"}
+    assert found["ben"] == {"Ada": "O", "saw": "O", "Rome": "B-LOC"}
+
+
+@pytest.mark.parametrize("at", ["[{a}, {b}]", "{a}-{b}", "({a}, {b})", "words"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_labels_beside_which_their_words_or_places_stand_are_asked_about(tmp_path: Path, at: str, suffix: str) -> None:
+    cells = [(w, WHOLE[a:b] if at == "words" else at.format(a=a, b=b), x) for w, a, b, x in SPANS]
+    rows = [{"item_id": 1, "text": WHOLE, "annotator": w, "basis": cell, "label": x} for w, cell, x in cells]
+    path = tmp_path / f"x{suffix}"
+    table = [",".join(rows[0]), *(",".join(f'"{v}"' for v in row.values()) for row in rows)]
+    path.write_text("\n".join(table if suffix == ".csv" else map(json.dumps, rows)) + "\n")
+    with pytest.raises(FormatError, match="'basis' says which words of the texts the labels are about"):
+        read(path)
+    for row in rows:  # the same for all: what the text was found by, or the age of its author
+        row["basis"] = "saw" if at == "words" else "18-24"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert read(path).labels == ("LOC", "PER")
+
+
+def test_times_of_work_are_no_places(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [
+        "item_id,text,annotator,label,start_time,end_time",
+        *(f"{k},so {k},{w},good,1,2" for k in "12" for w in "ab"),
+    ]
+    path.write_text("\n".join(rows) + "\n")
+    assert read(path).n_annotations == 4
 
 
 @pytest.mark.parametrize("examples", [None, pytest.param(MANY, marks=pytest.mark.fuzz)])

@@ -213,7 +213,7 @@ def test_annotators_in_different_schemes_are_warned_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("x.csv.gz", gzip.compress(b"sequence,position\n", mtime=0), "this is a gzip file, not text. Unpack"),
+        ("x.csv", gzip.compress(b"sequence,position\n", mtime=0), "this is a gzip file, not text. Unpack"),
         ("x.csv", bz2.compress(b"sequence,position\n"), "this is a bzip2 file"),
         ("x.zip", b"PK\x03\x04cut", "this is a zip file .cut short"),
         ("x.csv", "sequence,position,token,annotator,label\ns,0,Zoë,a,O\n".encode("cp1252"), r"x\.csv:2: .* not UTF-8"),
@@ -339,6 +339,31 @@ def test_what_is_not_utf8_is_read_in_the_encoding_that_is_named(tmp_path: Path) 
         read(path, encoding="ascii")
 
 
+def test_gzip_files_are_read_and_bombs_are_not(tmp_path: Path) -> None:
+    data = b"sequence,position,token,annotator,label\ns,0,Ada,ann,PER\n"
+    for name in ("x.csv", "x.csv.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    assert lasca.read(tmp_path / "x.csv.gz") == lasca.read(tmp_path / "x.csv")
+    for bad, said in (
+        (gzip.compress(data)[:-9], "cannot be read"),
+        (gzip.compress(bytes(65 << 20)), "unpacks to more"),
+    ):
+        (tmp_path / "y.csv.gz").write_bytes(bad)
+        with pytest.raises(FormatError, match=f"y.csv.gz: the gzip file {said}"):
+            lasca.read(tmp_path / "y.csv.gz")
+
+
+def test_parquet_files_of_spans_and_of_columns_of_tags_are_read(tmp_path: Path) -> None:
+    span = {"text": "Ada left", "start": 0, "end": 3, "label": "PER"}
+    whole = {"text": "Ada left", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
+    both = {"tokens": ["Ada", "left"], "ann": ["B-PER", "O"], "ben": ["B-PER", "O"]}
+    for row in ({**span, "worker": "ann"}, {**whole, "annotator": "ann"}, both):
+        pd.DataFrame([row]).to_parquet(tmp_path / "x.parquet")
+        corpus = lasca.read(tmp_path / "x.parquet")
+        assert [corpus.labels[k] for k in corpus.annotation_label[:: corpus.n_annotators]] == ["B-PER", "O"]
+        assert corpus.annotators[0] == "ann"
+
+
 def test_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n")
     with pytest.raises(FormatError, match="git lfs pull"):
@@ -351,7 +376,12 @@ def test_a_pointer_of_git_lfs_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("x.ann", "The [@Bank of England#ORG*] met .\n", "YEDDA"),
+        ("x.ann", "The [@Bank of England#ORG*] met .\n", "marks into the text"),
+        ("x.txt", "<PER>Ada</PER> left .\n", "marks into the text"),
+        ("x.txt", "<START:person> Ada <END> left .\n", "marks into the text"),
+        ("x.txt", "[PER Ada] left .\n", "marks into the text"),
+        ("x.xml", "<?xml version='1.0'?>\n<TEI><text><persName>Ada</persName> left</text></TEI>", "XML"),
+        ("x.tsv", "id\tdisplayed_text\tmood:::glad\tmood:::sad\n1\tit rains\t\ttrue\n2\tso it is\ttrue\t\n", "Potato"),
         ("x.con", 'c="pain" 2:1 2:1||t="problem"\n', "i2b2"),
         ("x.json", '{"luis_schema_version": "3.2.0", "utterances": []}', "LUIS"),
         ("x.json", '{"projectFileVersion": "2022-05-01", "assets": {}}', "Azure"),

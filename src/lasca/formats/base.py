@@ -17,7 +17,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.names import mere_experts, plain_name
+from lasca.formats.names import AUTHORS, START, mere_experts, plain_name
 from lasca.formats.sources import (
     SourceFile,
     files_of,
@@ -29,14 +29,15 @@ from lasca.formats.sources import (
 )
 
 __all__ = ["SCORES", "Collector", "Counts", "SourceFile", "annotator_in", "as_label", "as_name", "as_offset",
-           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "natural_key", "owners",
-           "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone", "text_id",
-           "undone", "unwrapped"]  # fmt: skip
+           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "name_authors", "natural_key",
+           "owners", "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone",
+           "text_id", "undone", "unwrapped"]  # fmt: skip
 
 
 SCORES = ("count", "soft")  # what becomes of scores in a file
 
 
+JSON_AGAIN = re.compile(r"\s*(?:\[\s*[\[{\"']|\{\s*[\"'])")  # JSON inside a string
 UNDONE = {"skipped", "skip", "cancelled", "canceled", "discarded", "discard", "ignored", "ignore", "rejected", "reject",
           "draft", "pending", "invalid", "deleted", "aborted", "expired", "timed_out", "returned", "abandoned", "todo",
           "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
@@ -95,6 +96,14 @@ def refuse_authors(corpus: CrowdCorpus, columns: Iterable[str], shown: str, hint
     )
 
 
+def name_authors(rows: Iterable[Mapping[str, Any]], but: Sequence[str] = ()) -> bool:
+    """Say whether spans of records name who marked them: the format records reads these."""
+    entries = (entry for row in rows for value in row.values() if isinstance(value, list) for entry in value)
+    spans = (entry for entry in entries if isinstance(entry, dict) and {*START} & set(map(plain_name, entry)))
+    said = ((key, value) for span in spans for key, value in span.items() if key not in but)
+    return any(plain_name(key) in AUTHORS and value not in (None, "", []) for key, value in said)
+
+
 def elsewhere(there: str, here: str) -> str:
     """Say where the other of two things stands, which may be the same line."""
     return f"at {there}" if there != here else "before on the same line"
@@ -142,6 +151,12 @@ class Counts:
             shown = self.examples.setdefault(kind, [])
             if example is not None and len(shown) < self.most:
                 shown.append(excerpt(example, 200))
+
+    def count_others(self, what: str, span: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+        """Count what an object says beside what is read of it."""
+        for key in sorted({key for key, value in span.items() if value not in (None, "", False, [], {})}):
+            if plain_name(key) not in known:
+                self.count(f"other values of {what} ({key})", 1, where)
 
     def note(self, sentence: str) -> None:
         """Tell the user something once."""
@@ -246,10 +261,13 @@ class Collector(Counts):
             if rival is not None:
                 first, second = sorted((last[0].where, rival.where))
                 other = elsewhere(first, second)
+                apart = first.partition(":")[0] != second.partition(":")[0]
                 raise FormatError(
                     f"{role} {excerpt(name)!r} labelled sequence {excerpt(id)!r} twice, here and {other}",
                     path=second,
-                    hint="Keep one, or give time stamps: the last one then counts",
+                    hint="Keep one, or give time stamps: the last one then counts"
+                    + "; if each file is another person's, take the name out of them: files are called by people then"
+                    * apart,
                 )
             for entry in sorted(entries, key=lambda entry: entry.where):
                 if entry is not last[0]:
@@ -395,6 +413,8 @@ def as_score(value: object) -> float | None:
 
 def as_label(value: object, where: str) -> str:
     """Return a label as a non-empty string (old exports have numbers), or say where it is not one."""
+    if isinstance(value, str) and JSON_AGAIN.match(value):
+        raise FormatError("a label must be a name, and not a list or object", path=where, got=value)
     return as_name(value, "a label", where)
 
 

@@ -282,6 +282,8 @@ def _finished(
     for what, names in (("Annotators whose names", corpus.annotators), ("Labels that", sorted(types))):
         if alike := twins(names):
             told.append(f"{what} differ only in case, spaces or a stop are different ones: {alike}.")
+    if any(label[:2] == "B-" for label in corpus.labels) and all(map(str.isdecimal, types - {"O", ""})):
+        told.append("The labels are numbers: what they stand for is not in the file.")
     if corpus.n_sequences == 1 and corpus.n_tokens > WHOLE:
         told.append("All tokens are one sequence: nothing in the file divides them.")
     report = corpus.load_report

@@ -61,6 +61,7 @@ from lasca.formats.names import (
     TOKEN_NAMES,
     are_people,
     by_question,
+    is_level,
     is_person,
     may_count,
     plain_name,
@@ -427,7 +428,8 @@ def _refuse_layers(table: Table, file: SourceFile, names: Sequence[str], roles: 
             table.blocks[0].line,
             hint=f"If they are annotators, say so: {columns} (on the command line: {typed(columns)}); _ leaves one out",
         )
-    layers = all(set(plain_name(name).split("_")) & set(LAYERS) for name in called) and not are_people(called)
+    layers = all(is_level(name) or set(plain_name(name).split("_")) & set(LAYERS) for name in called)
+    layers = layers and not are_people(called)
     if len(plain) > 1 and layers and overlapping(table, plain):  # else it is asked elsewhere
         raise file.error(
             f"the columns {', '.join(excerpt(name, 30) for name in called)} are called as layers of one annotation",
@@ -530,6 +532,8 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
     """Say how much one file looks like rows of a token and labels, with blank lines between sequences."""
     if b"#begin document" in file.head(4096):
         return 0.9
+    if any(":::" in cell for cell in table.header or rows[0]):
+        return 0.0  # Potato's table
     if table.header is None and {plain_name(cell) for cell in rows[0] if "_" in cell} & set(NAMES["annotator"]):
         return 0.0  # the header of a long table
     labels = {cells[-1] for cells in rows} - {"?", ""}

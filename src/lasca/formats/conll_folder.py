@@ -13,9 +13,9 @@ and the layout of the CoNLL-2003 labels from Mechanical Turk (Rodrigues et al. 2
 folders in it is read as one file per annotator. Folders (or files) called gold, ground_truth, curation and the like
 are golds.
 
-Each line holds a token and, in its last cell (or `column`), a label, below a header or none; where the first cell
-numbers the tokens, as in CoNLL-U, columns are chosen, and `_` is read, as in the format conll. A file with a column for
-each annotator (`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments
+Each line holds a token and a label, below a header or none; of several columns one is chosen (or asked about) for all
+files together, as in the format conll, and so `_` is read where the first cell numbers the tokens. A file with a column
+for each annotator (`answers.txt` beside `ground_truth.txt`) is all of them: "answers 1", "answers 2", …. Comments
 `# key = value` are passed over; blank lines end sequences.
 The sequences and tokens of a document are those of its gold file or, without one, those most annotators have and the
 sequences that only others have. A file may hold a part of the document: the rest is missing. Other tokenisations are
@@ -41,6 +41,7 @@ from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import (
     Block,
+    Layout,
     Table,
     even_out,
     is_header,
@@ -275,7 +276,7 @@ def read(
 ) -> CrowdCorpus:
     """Read a folder (or zip) with a folder or file per annotator. `layout` is "auto", "folders" or "files".
 
-    `column` (a number from 1, or a name of CoNLL-U's) is the column of the labels; the last one if it is not given.
+    `column` (a number from 1, or a name of CoNLL-U's) is the column of the labels, where there are several.
     """
     check_choice("partial", partial, ("shrink", "expand"))
     if not isinstance(typed_labels, bool):
@@ -286,17 +287,29 @@ def read(
     documents: dict[tuple[str, str], Document] = {}
     nothing, has_key = (missing, ""), False
     beside: list[Document] = []
-    for file, (folder, role, name, document) in zip(files, places):
-        entry, table = documents.setdefault((folder, document), Document(folder, document)), _rows(file)
-        table, chosen, found = with_feature(table, file, column)
+    crowds: set[str] = set()
+    tables = [with_feature(_rows(file), file, column) for file in files]
+    layouts = _layouts(files, [table for table, _, _ in tables], collector) if column is None else {}
+    for file, (folder, role, name, document), (table, chosen, found) in zip(files, places, tables):
+        entry = documents.setdefault((folder, document), Document(folder, document))
         has_key |= found
-        crowd = _crowd(file, table, nothing) if column is None and role != "gold" else []
+        common = layouts.get(_shape(table))
+        several = common is not None and common.annotators and role != "gold"
+        crowd = [_text(file, table, common.token, at, nothing) for at in common.labels] if common and several else []
         texts = {("annotator", f"{name} {k}"): text for k, text in enumerate(crowd, start=1)}
         if crowd:
+            crowds.add(name)
+            if len(crowds) > 1:
+                raise file.error(
+                    f"the files of {' and '.join(sorted(crowds))} have several columns of the same labels each",
+                    table.blocks[0].line,
+                    got=" ".join(table.blocks[0].rows[0][1]),
+                    hint="Name the column that holds what they said: column=2 (on the command line: -r column=2)",
+                )
             beside.append(entry)
             collector.note(f"{file.shown} has a column for each of {len(crowd)} annotators, without their names.")
         else:
-            texts = {(role, name): _parse(file, table, nothing, chosen)}
+            texts = {(role, name): _parse(file, table, nothing, chosen, common)}
         if entry.texts.keys() & texts:
             what = f"{role} {name!r} has a second file for document {document!r}"
             raise file.error(what, hint="Each annotator needs a folder, or a file, of a name of its own")
@@ -357,23 +370,36 @@ def _role(name: str) -> tuple[str, str]:
     return speaker(name), "gold" if name.lower() in ("golds", "ground_truth", "groundtruth", "truth") else name
 
 
-def _crowd(file: SourceFile, table: Table, nothing: tuple[str, ...]) -> list[Text]:
-    """Return what each annotator said, if a file has a column for each of them (`answers.txt` of Rodrigues et al.)."""
-    if table.header is not None or table.n_columns < 3 or numbered(table):
-        return []
-    try:
-        layout = layout_of(table, file, None)
-    except FormatError:
-        return []
-    return [_text(file, table, layout.token, at, nothing) for at in layout.labels] if layout.annotators else []
+def _shape(table: Table) -> tuple[int, bool, tuple[str, ...]]:
+    """Return by what files have the same columns: their number, whether the first one counts, and their names."""
+    return table.n_columns, numbered(table), tuple(table.header or ())
 
 
-def _parse(file: SourceFile, table: Table, nothing: tuple[str, ...], column: int | str | None) -> Text:
-    token, at = _token(table), table.n_columns - 1
-    if column is None and not numbered(table):
-        return _text(file, table, token, at, nothing)
-    layout = layout_of(table, file, column, token if table.header is not None else None)
-    return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=True)
+def _layouts(
+    files: Sequence[SourceFile], tables: Sequence[Table], collector: Collector
+) -> dict[tuple[int, bool, tuple[str, ...]], Layout]:
+    """Return what the columns of all files of a shape are: one of them alone may hold nothing but O."""
+    found: dict[tuple[int, bool, tuple[str, ...]], Layout] = {}
+    for file, table in zip(files, tables):
+        if (shape := _shape(table)) in found or not table.blocks:
+            continue
+        alike = replace(table, blocks=[block for other in tables if _shape(other) == shape for block in other.blocks])
+        found[shape] = layout_of(alike, file, None, _token(table) if table.header is not None else None)
+        collector.count("columns left out", table.n_columns - 1 - len(found[shape].labels), file.shown)
+        if found[shape].note:
+            collector.note(found[shape].note)
+    return found
+
+
+def _parse(
+    file: SourceFile, table: Table, nothing: tuple[str, ...], column: int | str | None, layout: Layout | None
+) -> Text:
+    if not table.blocks:
+        return Text(file, [])
+    if layout is None:
+        layout = layout_of(table, file, column, _token(table) if table.header is not None else None)
+    underscored = column is not None or numbered(table)
+    return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=underscored)
 
 
 def _token(table: Table) -> int:

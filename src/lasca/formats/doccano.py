@@ -39,6 +39,7 @@ from lasca.formats.base import (
     as_name,
     first,
     id_of,
+    name_authors,
     owners,
     parse_json_items,
     pick,
@@ -58,9 +59,9 @@ OTHERS = ("_input_hash", "_task_hash", "tokens", "spans", "annotation_sets", "ve
 USER = ("username", "user", "annotator", "annotator_id", "worker", "worker_id")
 OWN = ("id", "doc_id", "text", "data", *USER, *KEYS, "cats", "relations")
 COMMENTS = ("comments", "Comments")
-AUTHORS = {"annotator", "annotator_id", "annotators", "worker", "worker_id"}  # of single spans, in other tools' files
 NOBODY = ("unknown", "unlabeled", "unlabelled")
 PLACES = ("start", "end", "start_offset", "end_offset", "points", "x", "y")
+PARTS = ("id", "start", "end", "start_offset", "end_offset", "label", "text", "user")  # of a span
 
 
 def sniff(files: list[SourceFile]) -> float:
@@ -72,7 +73,7 @@ def sniff(files: list[SourceFile]) -> float:
     rows = [row for file in filled for row in file.records]
     if any(isinstance(row.get("entities"), list) and row["entities"] and not _looks_like(row) for row in rows):
         return 0.0  # entities of another shape, whatever rows without any look like
-    return max(map(_looks_like, rows))
+    return 0.0 if name_authors(rows, but=("user",)) else max(map(_looks_like, rows))
 
 
 def _looks_like(row: dict[str, Any]) -> float:
@@ -84,11 +85,9 @@ def _looks_like(row: dict[str, Any]) -> float:
         return 0.5 * plain  # with places, a row is about a span
     for entry in row[key]:
         if isinstance(entry, dict):
-            if set(entry) & AUTHORS:
-                return 0.0  # the format records
             plain = "start" in entry and "end" in entry and "label" in entry
             if "start_offset" in entry and "end_offset" in entry:
-                return 0.95
+                return 0.9 if "user" in entry else 0.95  # records reads users of spans, too
             old = "user" in entry and ("label" in entry or "text" in entry)  # labels of documents, written answers
             return 0.9 if old else 0.7 if plain else 0.0
         if isinstance(entry, list):
@@ -156,6 +155,8 @@ class _Lines:
             who = span.get("user") if isinstance(span, dict) else None
             owner = name if who is None else as_name(who, "the user of a span", where)
             marks.setdefault(owner, []).append(_mark(span, where))
+            if isinstance(span, dict):
+                self.collector.count_others("spans", span, PARTS, where)
         if not marks and (spans or said):
             yield Answer(id, text, where, metadata=metadata)  # labels of the document only
         elif not marks:

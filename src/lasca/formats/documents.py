@@ -7,6 +7,7 @@ is meant where a file holds answers to several.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,15 @@ from dataclasses import dataclass, field
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import Collector, elsewhere
+from lasca.formats.names import QUOTES, plain_name
 
-__all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus", "question_of"]
+__all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus", "question_of", "refuse_parts"]
 
 DOCUMENT = "document"
 JOIN = " + "
 ALONE = 8  # documents from which on labels that never repeat are rather written answers
+FEW, MOST = 3, 0.8  # parts of texts that are no chance, and how many of those that are said must be such
+PLACE = re.compile(r"[\[(]?\s*(?P<start>\d{1,9})\s*(?:[-:,;]|\.\.)\s*(?P<end>\d{1,9})\s*[\])]?")
 WRITTEN = 3  # words from which on a label may be a sentence
 
 
@@ -114,12 +118,42 @@ def _refuse_written(verdicts: Sequence[Verdict], collector: Collector) -> None:
         )
 
 
+def refuse_parts(rows: Sequence[tuple[str, Mapping[str, str]]], path: str) -> None:
+    """Refuse labels of whole texts where it is said beside them, differently for one text, of which part they are.
+
+    `rows` are texts with what else is said of them: a column of words that stand in the text, or of places in it.
+    """
+    for name in dict.fromkeys(name for _, beside in rows for name in beside):
+        said = [(beside[name], text) for text, beside in rows if beside.get(name, "").strip()]
+        alike = len(said) < FEW or len(set(said)) == len({text for _, text in said})
+        if alike and plain_name(name) not in QUOTES:
+            continue
+        if sum(_is_part(words, text) for words, text in said) > MOST * len(said):
+            raise FormatError(
+                f"{name!r} says which words of the texts the labels are about: they are not those of whole texts",
+                path=path,
+                got=said[0][0],
+                hint="Write each span in a row of its own: text, annotator, start and end (or quote, its words), label "
+                f"(the format span-table); if the labels are those of whole texts, take {name!r} out",
+            )
+
+
+def _is_part(words: str, text: str) -> bool:
+    """Say whether these are words inside of a text, or the place of such."""
+    if (place := PLACE.fullmatch(words.strip())) is not None:
+        start, end = int(place["start"]), int(place["end"])
+        cut = any(0 < at < len(text) and text[at - 1 : at + 1].isalnum() for at in (start, end))
+        return not cut and bool(text[start:end].strip())
+    return words != text and words in text and any(map(str.isalpha, words))
+
+
 def document_corpus(
     verdicts: Iterable[Verdict], question: str, collector: Collector, scores: str = "count"
 ) -> CrowdCorpus:
     """Make the corpus of one question: a sequence of one token for every document."""
     verdicts = list(verdicts)
     _refuse_written(verdicts, collector)
+    refuse_parts([(v.text, v.metadata) for v in verdicts if v.labels and v.question == question], collector.source)
     for verdict in verdicts:
         if verdict.question != question:
             collector.count("labels for other questions", len(verdict.labels), f"{verdict.where}: {verdict.question}")
@@ -137,6 +171,8 @@ def document_corpus(
             )
         metadata = {"document": verdict.id, **verdict.metadata, "text": verdict.text}
         chars = [(0, len(verdict.text))]
+        for name in sorted(k for k, v in metadata.items() if known is not None and known.metadata.get(k) != v):
+            collector.count(f"second values of {name}", 1, verdict.where)
         collector.sequence(verdict.id, [verdict.text], chars=chars, metadata=metadata, where=verdict.where)
         if not verdict.labels:
             collector.count("answers without any label", int(bool(verdict.name)), f"{verdict.where}: {verdict.name}")

@@ -125,7 +125,7 @@ def _of_tokens(corpus: CrowdCorpus) -> Found:
 
 
 def _words(corpus: CrowdCorpus) -> Found:
-    """Find labels that are words of the texts they are about, or these texts again with marks in them."""
+    """Find labels that are words of the texts they are about (and types), or these texts again with marks in them."""
     if corpus.n_tokens != corpus.n_sequences or corpus.n_labels <= FEW:
         return None
     own = [set(re.findall(r"\w+", MARKUP.sub(" ", label).casefold())) for label in corpus.labels]
@@ -134,9 +134,7 @@ def _words(corpus: CrowdCorpus) -> Found:
     there = [
         (label, n)
         for (token, label), n in pairs.items()
-        if own[label]
-        and len(texts[token]) > 2
-        and (own[label] <= texts[token] or 2 * len(own[label] & texts[token]) > len(texts[token]))
+        if own[label] and len(texts[token]) > 2 and 2 * len(own[label] & texts[token]) >= len(own[label])
     ]
     given = len({label for label, _ in there})
     if sum(n for _, n in there) < MOST * sum(pairs.values()) or given <= max(FEW, len(texts) / OFTEN):

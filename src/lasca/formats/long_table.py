@@ -44,9 +44,9 @@ import pyarrow.compute as pc
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import SourceFile, owners, refuse_authors
+from lasca.formats.documents import refuse_parts
 from lasca.formats.long_arrays import Arrays
 from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, has_places, named, plain_name, role_of
-from lasca.formats.names import QUOTES as QUOTED
 from lasca.formats.tabular import (
     HOLDS_ROWS,
     QUOTES,
@@ -233,11 +233,11 @@ def _corpus(
     gold_names = _gold_columns(source, names, (golds,) if isinstance(golds, str) else tuple(golds))
     if not len(source.table):
         raise source.error("there is no row in the table")
-    if "token" in names and names.get("task") == names["token"]:
+    if {"token", "task"} <= set(names) and "position" not in names:
         _refuse_parts(source, names)
-        if (at := _ids(source, names)) is not None:
-            names["task"] = at
-            notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
+    if "token" in names and names.get("task") == names["token"] and (at := _ids(source, names)) is not None:
+        names["task"] = at
+        notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
     labels = source.table.column(names["label"])
     if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
         what = f"the cells of the column {names['label']!r} hold lists, and not a label each"
@@ -263,6 +263,7 @@ def _ids(source: _Table, names: Mapping[str, str]) -> str | None:
     return at if texts < ids == with_text and (alone or ids < with_name) else None
 
 
+PARTS = 20_000  # rows in which parts of texts are looked for
 SLASH = pa.scalar("/", pa.large_string())
 
 
@@ -285,18 +286,11 @@ def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:
     if has_places(source.table.column_names):
         what = "the rows are about parts of sequences: columns say where they begin and end"
         raise source.error(what, got=", ".join(source.table.column_names), hint="The format span-table reads spans")
-    texts = as_strings(source.table.column(names["token"])).to_pylist()
-    for name in source.table.column_names:
-        if plain_name(name) not in QUOTED:
-            continue
-        words = as_strings(source.table.column(name)).to_pylist()
-        said = [(word, text) for word, text in zip(words, texts) if word and text]
-        if said and all(word in text for word, text in said) and any(word != text for word, text in said):
-            raise source.error(
-                f"the labels are not those of whole texts, but of the words in the column {name!r}",
-                got=said[0][0],
-                hint="Say where they stand: with columns start and end this is a table of spans",
-            )
+    there = [name for name in source.table.column_names if name not in names.values()]
+    table = source.table.slice(0, PARTS)
+    texts, *cells = (as_strings(table.column(name)).to_pylist() for name in (names["token"], *there))
+    rows = [(text or "", {n: cell or "" for n, cell in zip(there, row)}) for text, *row in zip(texts, *cells)]
+    refuse_parts(rows, source.shown)
 
 
 def _columns(source: _Table, wanted: Mapping[str, str | None]) -> dict[str, str]:
@@ -345,8 +339,10 @@ def _asked(source: _Table, missing: Sequence[str], found: Mapping[str, str]) -> 
     plain = [name for name in rest if name not in ids and not pa.types.is_nested(table.column(name).type)]
     counts = {name: len(table.column(name).unique()) for name in plain}
     few = [name for name, n in counts.items() if 2 <= n <= max(MOST_LABELS, len(table) // 20)]
-    flags = [n for n in few if {str(v) for v in table.column(n).unique().to_pylist()} <= {"0", "1", "True", "False"}]
-    few = flags if len(flags) > 2 else sorted(few, key=lambda name: "label" not in name.lower())
+    values = {name: {str(v) for v in table.column(name).unique().to_pylist()} for name in few}
+    flags = [name for name in few if values[name] <= {"0", "1", "True", "False"}]
+    numbers = [name for name in few if name not in flags and all(v.replace(".", "").isdecimal() for v in values[name])]
+    few = flags if len(flags) > 2 else sorted(few, key=lambda name: ("label" not in name.lower(), name in numbers))
     wordy = [name for name in plain if pc.any(pc.match_substring(as_strings(table.column(name)), " ")).as_py()]
     texts = wordy[:1] if "sequence" in missing and not ids and "token" not in found else []
     few = [name for name in few if name not in texts] if texts else few

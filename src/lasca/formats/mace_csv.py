@@ -42,6 +42,7 @@ from lasca.formats.tabular import (
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "mace"
+OTHERS = {*NAMES["annotator"], *NAMES["label"], *NAMES["sequence"], "text"}  # columns of other tables
 Row = tuple[int, list[str]]
 
 
@@ -141,8 +142,16 @@ def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[
         return [str(i + 1) for i in range(len(first))], False
     if not distinct:
         raise file.error("every annotator in the header needs a name of its own", line, got=",".join(first))
-    del rows[at]
     has_tokens = first[0].lower() in TOKEN_NAMES
+    if header == "auto" and (others := [name for name in first[has_tokens:] if plain_name(name) in OTHERS]):
+        raise file.error(
+            f"the column {others[0]!r} is no annotator's",
+            line,
+            got=",".join(first),
+            hint="A row per token with its sequence is read by format=conll, a row per label by format=table; if it is "
+            "one, set header=true",
+        )
+    del rows[at]
     return (first[1:] if has_tokens else first), has_tokens
 
 
@@ -184,7 +193,7 @@ def sniff(files: Sequence[SourceFile]) -> float:
     except FormatError:
         return 0.0
     header = {plain_name(cell) for cell in rows[0]} if rows else set()
-    if header & {*NAMES["annotator"], *NAMES["label"], *NAMES["sequence"], "text"}:
+    if header & OTHERS:
         return 0.0  # a long table, or one about texts, whose columns are not annotators
     named = bool(rows) and rows[0][0].lower() in TOKEN_NAMES  # rather the format conll, which asks more
     if named:

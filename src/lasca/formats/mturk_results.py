@@ -27,7 +27,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
@@ -212,10 +212,10 @@ class _Rows:
         own = (self.text, self.worker, self.item, self.status)
         return [self.header[c] for c in found if c not in own and self.header[c].strip()[:1] != "_"]
 
-    def _longest(self) -> str:
+    def _longest(self, columns: Iterable[int]) -> str:
         """Return the column with the most words, which may be that of the texts."""
-        words = [sum(row[c].count(" ") for _, row in self.table if c < len(row)) for c in range(len(self.header))]
-        return self.header[words.index(max(words))] if words else "…"
+        words = {c: sum(row[c].count(" ") for _, row in self.table if c < len(row)) for c in columns}
+        return self.header[max(words, key=lambda c: words[c])] if words else "…"
 
     def _marks(self, cells: list[str], where: str) -> list[Mark] | None:
         """Return the spans in the JSON of the answers; None if all of them are empty."""
@@ -238,7 +238,8 @@ class _Rows:
         candidates = [c for c, head in enumerate(self.header) if prefixes and head.strip().lower().startswith(prefixes)]
         if len(candidates) != 1:
             shown = ", ".join(self.header[c] for c in candidates) or ", ".join(self.header)
-            hint = f"Name it: text=… (on the command line: {typed(f'text={self._longest()}')})"
+            likely = self._longest(candidates or range(len(self.header)))
+            hint = f"Name it: text=… (on the command line: {typed(f'text={likely}')})"
             raise self.file.error(
                 f"it is not clear which column holds {what}: {excerpt(shown, 600)}", 1, hint=hint if prefixes else None
             )
@@ -265,6 +266,17 @@ class _Rows:
             asked = {self.choices[c][0] if c in self.choices else _question(self.header[c]): c for c in named}
             first = next(iter(asked), likely[0] if likely else "…")
             column = "" if len(asked) == 1 else f" {typed(f'answer={first}')}"
+            lists = [
+                k
+                for k, _ in enumerate(self.header)
+                if any(row[k : k + 1] and row[k].strip()[:2] in ("[{", '{"') for _, row in self.table)
+            ]
+            if not words and lists:
+                name = self.header[lists[0]]
+                hint = f"If it holds the spans, name it: {typed(f'answer={name}')} (on the command line)"
+                raise self.file.error(
+                    "there is no column Answer.* or OUTPUT:*, and JSON in another one", 1, got=name, hint=hint
+                )
             found_instead = f", but plain answers ({shown})" if words else f": {', '.join(likely or self.header)}"
             raise self.file.error(
                 f"there is no column Answer.* or OUTPUT:* with JSON in it{excerpt(found_instead, 600)}",

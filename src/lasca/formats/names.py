@@ -1,6 +1,7 @@
 """What the names of columns say, in tables of any origin: the sequence, the token, the annotator, the label, the role.
 
-Names are compared without case, and with blanks, hyphens and points as underscores ("Sentence ID" is `sentence_id`).
+Names are compared without case, and with blanks, hyphens and points as underscores: "Sentence ID" is `sentence_id`, and
+so is "sentenceId".
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
-__all__ = ["DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES", "are_people",
-           "by_question", "has_places", "is_person", "may_count", "mere_experts", "named", "plain_name", "role_of",
-           "signed", "speaker"]  # fmt: skip
+__all__ = ["AUTHORS", "DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES",
+           "are_people", "by_question", "has_places", "is_level", "is_person", "may_count", "mere_experts", "named",
+           "plain_name", "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -21,8 +22,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
                  "word_idx", "word_index", "idx", "i"),
     "token": ("token", "word", "form", "text", "sentence", "document", "data"),
-    "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "id", "name")), "annotated_by",
-                  "labeled_by", "amt_worker_ids"),
+    "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "_email", "id", "name", "email")),
+                  "annotated_by", "annotatedby", "labeled_by", "labelled_by", "annotation_agent", "amt_worker_ids"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
     "task": ("task", "task_id", "item", "item_id", "question", "question_id", "questionid", "instance_id", "unit_id",
              "orig_id"),
@@ -30,15 +31,32 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "date", "created_at", "updated_at"),
     "probability": ("probability", "proba", "prob"),
 }  # fmt: skip
+AUTHORS = (*NAMES["annotator"], "annotators", "created_by", "createdby", "tagged_by", "marked_by", "added_by",
+           "completed_by", "author", "creator", "owner")  # fmt: skip
+"""Who made a single span. (Of a whole text its author wrote it, and its owner has it.)"""
 SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
 DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
 """Where sentences and documents have a column each, sentences may be counted anew in every document."""
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
-START = ("start", "begin", "start_offset", "startoffset", "start_char", "char_start", "start_position", "start_idx")
+START = (
+    "start",
+    "begin",
+    "start_offset",
+    "startoffset",
+    "begin_offset",
+    "start_char",
+    "char_start",
+    "start_position",
+    "start_idx",
+)
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""
-QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface")
+_LEVEL = re.compile(r"(?:^|_)(?:coarse|fine|nested|inner|outer|level|layer)(?:_|\d|$)")
+QUOTES = ("entity", "span", "quote", "mention", "entity_text", "span_text", "surface", "highlight", "highlighted_text",
+          "selected_text", "selection", "phrase", "excerpt")  # fmt: skip
+PLACES = {"char", "character", "token", "word", "span", "offset", "idx", "index", "pos", "position", "entity"}
+"""What columns of places are called beside start and end: first_token, char_offset."""
 SAID = (*NAMES["label"], "score", "vote", "judgment", "judgement", "choice", "code")
 _NUMBERED = re.compile(
     r"(?P<stem>.*?[^\W\d_])[\s_.:-]*(?P<end>\d+|(?<=[\s_.:-])[A-Za-z])(?P<rest>(?:[\s_.:-]+[^\W\d_]+)*)"
@@ -61,8 +79,8 @@ _FIRST_NAME = re.compile(
 )
 """Of people: Albert, Claude Dupont. (Whoever is called Claude and nothing else counts as a model.)"""
 _GOLD = re.compile(
-    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicat(?:ed|ion|or)|consensus|expert|"
-    r"majority(?:_?vot\w+)?",
+    r"golds?(?:[\d\W_]\w*|standard)?|ground_?truth|truth|curat(?:ion|ed|or)|adjudicat(?:ed|ion|or)|expert|"
+    r"(?:\w+[_-])?(?:consensus|majority(?:_?vot\w+)?)",
     re.IGNORECASE,
 )
 _DECIDED = re.compile(
@@ -73,8 +91,13 @@ _DECIDED = re.compile(
 
 
 def plain_name(name: str) -> str:
-    """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points."""
-    return re.sub(r"[\s.-]+", "_", (name.strip().lstrip("!#") or name).lower())
+    """Return a name as it is compared: lower case, with underscores for blanks, hyphens and points.
+
+    >>> plain_name("Sentence #"), plain_name("annotatorId"), plain_name("HITId")
+    ('sentence_#', 'annotator_id', 'hitid')
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][A-Za-z])", "_", name.strip().lstrip("!#") or name)
+    return re.sub(r"[\s.-]+", "_", words.lower())
 
 
 def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
@@ -86,7 +109,15 @@ def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
 def has_places(header: Sequence[str]) -> bool:
     """Say whether columns name where something begins and ends: the rows are about parts of texts."""
     parts = [set(plain_name(name).split("_")) for name in header]
-    return any(own & {"start", "begin"} for own in parts) and any("end" in own for own in parts)
+    parts = [own for own in parts if not own & {"time", "date", "timestamp", "at"}]  # of the work
+    first, last = {"from", "first", "offset"}, {"to", "last", "length"}
+    starts = any(own & {"start", "begin"} or (own & first and own <= PLACES | first) for own in parts)
+    return starts and any("end" in own or (own & last and own <= PLACES | last) for own in parts)
+
+
+def is_level(name: str) -> bool:
+    """Say whether a column is called as a level of labels is: fine_ner_tags, nested_ner."""
+    return _LEVEL.search(plain_name(name)) is not None
 
 
 def is_person(name: str) -> bool:

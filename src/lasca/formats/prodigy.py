@@ -40,30 +40,36 @@ from lasca.formats.base import (
     first,
     id_of,
     listed,
+    name_authors,
     owners,
     parse_json_items,
     pick,
 )
 from lasca.formats.documents import Verdict
-from lasca.formats.names import NAMES, speaker
+from lasca.formats.names import NAMES, plain_name, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
 
 NAME = "prodigy"
+BY_SPANS = 0.89  # how sure it is of lines that have nothing of Prodigy's but texts with spans
 UNNAMED = re.compile(r"(?:^|-)\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d$")  # a session's time for its name
 DECISION = "review"
 MEDIA = ("image", "audio", "video")
 WHOLE = "LASCA reads texts that were annotated as a whole (ner.manual, ner.correct, spans.manual, review)"
 KNOWN = ("text", "tokens", "spans", "answer", "meta", "relations", "versions", "options", "accept", "label", "view_id",
          "sessions", "default", "is_binary", "config", "html")  # fmt: skip
+PARTS = ("id", "start", "end", "token_start", "token_end", "label", "text", "score", "source", "input_hash", "pattern",
+         "ws")  # fmt: skip
 
 
 def sniff(files: list[SourceFile]) -> float:
     """Say how sure it is that these files are Prodigy's: lines with "_input_hash", or spans with tokens."""
     mine = [file for file in files if file.name.lower().endswith(JSON) or len(files) == 1]
-    return max((_looks_like(row) for file in mine for row in file.records), default=0.0)
+    rows = [row for file in mine for row in file.records]
+    sure = max(map(_looks_like, rows), default=0.0)
+    return 0.0 if sure == BY_SPANS and name_authors(rows) else sure
 
 
 def _looks_like(row: dict[str, Any]) -> float:
@@ -72,12 +78,12 @@ def _looks_like(row: dict[str, Any]) -> float:
     if "_annotator_id" in row or "_session_id" in row:
         return 0.9
     spans = row.get("spans")
-    if not isinstance(row.get("text"), str) or not isinstance(spans, list) or set(NAMES["annotator"]) & set(row):
+    if not isinstance(row.get("text"), str) or not isinstance(spans, list):
         return 0.0
-    if any(isinstance(s, dict) and {*NAMES["annotator"], "annotators"} & set(s) for s in spans):
+    if {*NAMES["annotator"]} & set(map(plain_name, row)):
         return 0.0
     plain = all(isinstance(s, dict) and ("start" in s or "token_start" in s) and "label" in s for s in spans)
-    return 0.9 if plain and (spans or "answer" in row or "tokens" in row) else 0.0
+    return BY_SPANS if plain and (spans or "answer" in row or "tokens" in row) else 0.0
 
 
 def read(files: list[SourceFile], *, label: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
@@ -260,6 +266,7 @@ def _mark(span: object, tokens: list[Mark] | None, where: str, collector: Collec
     if not isinstance(span, dict):
         raise FormatError("a span must be an object with start, end and label", path=where, got=repr(span))
     label = as_label(span.get("label"), where)
+    collector.count_others("spans", span, PARTS, where)
     if as_score(span.get("score")) is not None:  # of the model that suggested the span, not of who accepted it
         collector.count("scores of suggested spans", 1, where)
     if "start" in span or "end" in span or not tokens:

@@ -22,7 +22,7 @@ labels for several. Spans over tokens by their numbers are not read: nothing say
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Unpack
 
@@ -44,7 +44,7 @@ from lasca.formats.base import (
 )
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
-from lasca.formats.names import END, NAMES, START, is_person, plain_name, role_of, speaker
+from lasca.formats.names import AUTHORS, END, NAMES, START, is_level, is_person, plain_name, role_of, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 from lasca.schemes import OUTSIDE
@@ -58,7 +58,7 @@ TOKENS = ("tokens", "words", "post_tokens", "tokenized_text")
 OWN = ("id", "item_id", "instance_id", "post_id", "note_id")
 DOCUMENT, SENTENCE = ("doc_id", "document_id"), ("sentence_id", "sent_id", "sen_id")
 IDS = (*OWN, *DOCUMENT, *SENTENCE)
-WHO = (*NAMES["annotator"], "task_executor", "created_by", "annotated_by")
+WHO = (*NAMES["annotator"], "task_executor", "created_by", "createdby")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
         "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
@@ -73,12 +73,14 @@ WRITTEN = (
 )  # what a language model wrote
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
+PARTS = {"id", "title", "schema", *START, *END, *LABEL, *QUOTE, *AUTHORS, *CROWD}  # of a span
 OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
           "data", "answer", "annotation_id")  # fmt: skip
 REMARKS = ("comment", "comments", "note", "notes", "explanation", "rationale", "confidence", "lead_time", "duration")
 NUMBERS = "spans over tokens: it is not clear whether they count tokens or characters"
 RATHER = "Give a tag for every token, or places by the characters of the text"
 ENOUGH = 4  # spans of which no two stand at one place, so that nobody spoke of what others did
+OUTSIDES = (OUTSIDE, "_", "")
 Voice = tuple[str, str, Any]  # role, name, what was said
 
 
@@ -93,7 +95,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
     if _typed(rows):
         return 0.0  # spans by their types: see `shapes`
     try:
-        found = [_voices(row, "") for row in rows]
+        columns = _columns(rows)
+        found = [_voices(row, "", columns) for row in rows]
     except FormatError:
         return 0.6  # reading says what is wrong
     said = [[row[key] for key in SAID if key in row and key not in CROWD] for row in rows]
@@ -107,12 +110,16 @@ def sniff(files: Sequence[SourceFile]) -> float:
 def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: Unpack[Spans]) -> CrowdCorpus:
     """Read records; the options are those of all readers of spans, and `question` for labels of several kinds."""
     pool = TextPool(files, NAME, **spans)
-    records = _Records(pool.collector)
-    said: dict[str, list[Said]] = {}
-    for file in pick(files, JSON, pool.collector):
+    rows: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    mine = pick(files, JSON, pool.collector)
+    for file in mine:
         if _typed(file.records):
             raise file.error("the spans stand under their types, and nobody is named who made them", 1)
-        said[file.shown] = [s for line, row in parse_json_items(file) for s in records.said(file, line, row)]
+        rows[file.shown] = list(parse_json_items(file))
+    records = _Records(pool.collector, _columns(row for own in rows.values() for _, row in own))
+    said: dict[str, list[Said]] = {}
+    for file in mine:
+        said[file.shown] = [s for line, row in rows[file.shown] for s in records.said(file, line, row)]
     keys = [key for file in files for row in file.records for key in row if plain_name(key) in WHO]
     if not records.n_tags:
         return refuse_authors(pool.corpus_of(said, "question", question), keys, files[0].shown)
@@ -124,8 +131,8 @@ def read(files: Sequence[SourceFile], *, question: str | None = None, **spans: U
 class _Records:
     """Turns records into answers with spans, labels of documents, and, in the collector, tags of tokens."""
 
-    def __init__(self, collector: Collector) -> None:
-        self.collector = collector
+    def __init__(self, collector: Collector, columns: Sequence[str]) -> None:
+        self.collector, self.columns = collector, columns
         self.n_tags = 0
 
     def said(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Said]:
@@ -143,7 +150,8 @@ class _Records:
             yield from self._potato(row, id, whole, where, PurePosixPath(file.name).parent.name or "annotator")
             return
         row = self._done(row, where)
-        voices, used = _voices(row, where), _used(row)
+        voices = _voices(row, where, self.columns)
+        used = _used(row, voices)
         metadata = self._metadata(row, used, where)
         if not voices:
             self.collector.count("records that nobody labelled", 1, where)
@@ -186,6 +194,9 @@ class _Records:
     def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:
         """Return spans by their places; those that are quotes only are looked for in the text."""
         if not all(map(_is_quote, entries)):
+            for entry in entries:
+                if isinstance(entry, dict):
+                    self.collector.count_others("spans", entry, PARTS, where)
             return [_mark(entry, where) for entry in entries]
         quotes, unread = quoted_spans(entries)
         self.collector.count("spans that cannot be read", unread, f"{where}: {entries}")
@@ -257,25 +268,25 @@ def _tokens(row: Mapping[str, Any]) -> list[str] | None:
     return found if fine else None
 
 
-def _used(row: Mapping[str, Any]) -> set[str]:
+def _used(row: Mapping[str, Any], voices: Sequence[Voice]) -> set[str]:
     """Return the keys that are no metadata."""
     parts = {*TEXT, *TOKENS, *IDS, *WHO, *CROWD, *SAID, *((*_machine(row), *WRITTEN) if _machine(row) else ())}
-    parts |= {name for _, name, _ in _voices(row, "")}
+    parts |= {name for _, name, _ in voices}
     return {key for key in row if plain_name(key) in parts or key in parts}
 
 
-def _voices(row: Mapping[str, Any], where: str) -> list[Voice]:
+def _voices(row: Mapping[str, Any], where: str, columns: Sequence[str]) -> list[Voice]:
     """Return who said what, and the golds beside it; nobody if a record has none of the shapes of the module."""
-    said = _spoken(row, where)
-    return said + [("gold", key, row[key]) for key in _golds(row, [value for _, _, value in said])]
+    said = _spoken(row, where, columns)
+    return said + [("gold", key, row[key]) for key in _golds(row, [value for _, _, value in said], columns)]
 
 
-def _golds(row: Mapping[str, Any], said: Sequence[Any]) -> list[str]:
+def _golds(row: Mapping[str, Any], said: Sequence[Any], columns: Sequence[str]) -> list[str]:
     """Return the keys that are called as decisions (gold, majority) and hold the same as what annotators said."""
     further = [key for key in SAID if key != "label" and isinstance(row.get(key), list | dict)]
     taken = {*SAID, *CROWD} - ({"label"} if further else set())  # a label beside what annotators said was decided
     called = [key for key in row if role_of(key) == "gold" and key not in taken]
-    tokens, columns = _tokens(row), _columns(row)
+    tokens = _tokens(row)
     if said and all(isinstance(value, str | int) or value is None for value in said):
         return [key for key in called if isinstance(row[key], str | int) and not isinstance(row[key], bool)]
     called = [key for key in (SAID if columns else called) if key in row and key not in columns]
@@ -284,7 +295,7 @@ def _golds(row: Mapping[str, Any], said: Sequence[Any]) -> list[str]:
     return [key for key in called if _are_spans(row[key])] if said and all(map(_are_spans, said)) else []
 
 
-def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
+def _spoken(row: Mapping[str, Any], where: str, columns: Sequence[str]) -> list[Voice]:
     """Return who said what, in whichever of the shapes of the module a record has."""
     tokens = _tokens(row)
     if tokens is None and _text(row) is None:
@@ -310,10 +321,11 @@ def _spoken(row: Mapping[str, Any], where: str) -> list[Voice]:
             if len(said) != len(names):
                 raise FormatError(f"{len(names)} annotators and {len(said)} {key}", path=where, got=repr(names))
             return [(speaker(str(who)), as_name(who, "an annotator", where), one) for who, one in zip(names, said)]
-    columns = _columns(row)
-    if columns:
-        return [(role_of(key), key, row[key]) for key in columns]
-    who = next((row[name] for name in (*WHO, *_machine(row)) if isinstance(row.get(name), str | int)), None)
+    own = [(role_of(key), key, row[key]) for key in columns if _is_column(key, row.get(key), tokens)]
+    if own:
+        return own
+    plain = {**row, **{plain_name(key): value for key, value in row.items()}}
+    who = next((plain[name] for name in (*WHO, *_machine(row)) if isinstance(plain.get(name), str | int)), None)
     given = next((row[name] for name in SAID if isinstance(row.get(name), list)), None)
     if given is None and _machine(row):
         given = next((parse_answer(row[key]) for key in WRITTEN if isinstance(row.get(key), str)), None)
@@ -393,7 +405,8 @@ def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
     asked = {
         key: str(value).lower() if isinstance(value, bool) else value
         for key, value in entry.items()
-        if isinstance(value, str | int) and plain_name(key) not in (*WHO, *IDS, *NAMES["time"], *REMARKS)
+        if (isinstance(value, str | int) or _listed(value))
+        and plain_name(key) not in (*WHO, *IDS, *NAMES["time"], *REMARKS)
     }
     said = next((plain[key] for key in SAID if key in plain), asked)
     return None if said == {} else (speaker(str(who)), as_name(who, "an annotator", where), said)
@@ -431,7 +444,7 @@ def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
     plain = {plain_name(key): value for key, value in entry.items()}
     if not set(plain) & set(START):
         return []
-    who = first(plain, (*WHO, *CROWD), (None, "", []))
+    who = first(plain, (*AUTHORS, *CROWD), (None, "", []))
     names = who if isinstance(who, list) else [who]
     return [as_name(name, "an annotator", where) for name in names if name is not None]
 
@@ -441,25 +454,38 @@ def _by_author(spans: list[Any], authors: list[list[str]], seen: list[Any]) -> l
     return [(speaker(n), n, [span for span, own in zip(spans, authors) if n in own]) for n in names]
 
 
-def _columns(row: Mapping[str, Any]) -> list[str]:
+def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the keys under which annotators' tags or spans stand, a column each: at least two that speak alike."""
-    tokens = _tokens(row)
-    lists = [key for key, value in row.items() if isinstance(value, list) and key not in (*TOKENS, *CROWD)]
-    if tokens is not None:
-        found = [key for key in lists if _is_tags(row[key], tokens) and all(isinstance(tag, str) for tag in row[key])]
-    else:
-        found = [key for key in lists if all(_is_span(entry) for entry in row[key])]
+    lists, fitting, said, tagged = Counter[str](), Counter[str](), dict[str, set[str]](), False
+    for row in rows:
+        tokens = _tokens(row)
+        tagged |= tokens is not None
+        for key, value in row.items():
+            lists[key] += isinstance(value, list) and value != []
+            if _is_column(key, value, tokens):
+                fitting[key] += value != []
+                said.setdefault(key, set()).update(tag for tag in value if tokens is not None and tag not in OUTSIDES)
+    found = [key for key in said if 2 * fitting[key] > lists[key] or (not lists[key] and is_person(key))]
     if sum(is_person(key) or speaker(key) == "model" for key in found) > 1:
         found = [key for key in found if key not in SAID]  # decided, beside columns that are called as people
     people = [key for key in found if is_person(key) or role_of(key) != "annotator"]
-    return (
-        found if len(found) > 1 and (len(people) == len(found) or (tokens is not None and _alike(row, found))) else []
+    if any(map(is_level, set(found) - set(people))):
+        return []
+    alike = tagged and all(
+        not said[key] or any(said[key] & said[other] for other in found if other != key) for key in found
     )
+    return found if len(found) > 1 and (len(people) == len(found) or alike) else []
 
 
-def _alike(row: Mapping[str, Any], columns: Sequence[str]) -> bool:
-    said = [{tag for tag in row[key] if tag not in ("O", "_", "")} for key in columns]
-    return all(not own or any(own & other for k, other in enumerate(said) if k != i) for i, own in enumerate(said))
+def _is_column(key: str, value: object, tokens: Sequence[str] | None) -> bool:
+    """Say whether a list holds a tag for every token, or, where there are none, spans."""
+    if not isinstance(value, list) or key in (*TOKENS, *CROWD):
+        return False
+    return (
+        all(map(_is_span, value))
+        if tokens is None
+        else _is_tags(value, tokens) and all(isinstance(tag, str) for tag in value)
+    )
 
 
 def _is_tags(value: object, tokens: Sequence[str]) -> bool:

@@ -71,8 +71,9 @@ def _line(row: dict[str, Any], where: str, job: str | None, collector: Collector
             hint="LASCA reads manifests of text tasks (source) and consolidation requests",
         )
     id = text_id(text)
-    metadata = {k: str(v) for k, v in row.items() if isinstance(v, str | int) and k != "source" and k not in _jobs(row)}
-    yield Answer(id, text, where, metadata={k: v for k, v in metadata.items() if k not in ("document", "text")})
+    taken = ("source", "document", "text", *_jobs(row))
+    metadata = {k: str(v) for k, v in row.items() if isinstance(v, str | int) and k not in taken}
+    yield Answer(id, text, where, metadata=metadata)
     for name in jobs:
         about, given = row[f"{name}-metadata"], row[name]
         if str(about.get("human-annotated", "yes")).lower() != "yes":
@@ -85,7 +86,7 @@ def _line(row: dict[str, Any], where: str, job: str | None, collector: Collector
         elif isinstance(about.get("class-name"), str) or isinstance(about.get("class-map"), dict):
             found = about.get("class-name") or list(about["class-map"].values())
             labels = [as_label(label, where) for label in (found if isinstance(found, list) else [found])]
-            yield Verdict(id, text, where, name, tuple(labels), name, role, time)
+            yield Verdict(id, text, where, name, tuple(labels), name, role, time, metadata)
         else:
             collector.count("results that are neither spans nor classes", 1, f"{where}: {about.get('type')}")
 

@@ -7,6 +7,7 @@
 | Stanza | lists of tokens with `text` and `ner` | the same, by the model "stanza" |
 | Broad Twitter Corpus | `tokens`, `entities` (a tag each) | tokens and tags |
 | WRENCH | `data`, `weak_labels`, `label` | annotators "lf_1", "lf_2", … and the gold; -1 is missing |
+| GATE Teamware | `annotation_sets` with answers about the whole text | what annotators answered to questions |
 | documents | `tokens` and tags, both by sentence, or `sentences` that have them | a row per sentence |
 | `Dataset.to_dict` | a list for each column | rows |
 | Flair, Transformers, Vertex AI, LangExtract, models | a text, spans by place or words | whom the file is called by |
@@ -25,19 +26,19 @@ from typing import Any, TypeGuard
 
 from lasca.errors import FormatError
 from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.names import DOCUMENTS, plain_name
+from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, plain_name
 from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 
 __all__ = ["known_shape"]
 
 Row = dict[str, Any]
-START = ("start", "begin", "start_pos", "start_offset", "startoffset", "begin_offset", "beginoffset")
-END = ("end", "end_pos", "end_offset", "endoffset")
-LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "displayname",
+START = ("start", "begin", "start_pos", "start_offset", "begin_offset")
+END = ("end", "end_pos", "end_offset")
+LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "display_name",
          "extraction_class")  # fmt: skip
 WORDS = ("text", "word", "name", "span", "mention", "quote", "entity", "extraction_text")
-TEXT = ("text", "textcontent", "sentence", "input")
-ENTITIES = ("entities", "ents", "textsegmentannotations", "output", "extractions")
+TEXT = ("text", "text_content", "sentence", "input")
+ENTITIES = ("entities", "ents", "text_segment_annotations", "output", "extractions")
 EXTRAS = ("relations", "comments", "links", "cats", "attributes")  # beside spans; another empty list is another voice's
 TAGS = ("ner_tags", "tags", "labels", "ner", "pos_tags")
 ROWS = ("text", "tokens", "words", "sentence", "data")  # by which columns are known to be those of texts
@@ -162,6 +163,25 @@ def _wrench(whole: Any, file: SourceFile) -> list[Row] | None:
     return made
 
 
+def _teamware(whole: Any, file: SourceFile) -> list[Row] | None:
+    made = []
+    for row in _records(file):
+        sets = row.get("annotation_sets")
+        said: list[Any] = []
+        for name, own in sets.items() if isinstance(sets, dict) else ():
+            entries = own.get("annotations") if isinstance(own, dict) else None
+            said += [(name, entry) for entry in entries] if isinstance(entries, list) else [(name, None)]
+        if not isinstance(sets, dict) or any(
+            not isinstance(e, dict) or e.get("type") != "Document" or not isinstance(e.get("features"), dict)
+            for _, e in said
+        ):
+            return None  # GATE's own documents: spans, in sets that are no annotators
+        others = {key: value for key, value in row.items() if key not in ("annotation_sets", "name")}
+        answers = [{"annotator": name, **entry["features"]} for name, entry in said]
+        made.append({"id": row.get("name"), **others, "annotations": answers})
+    return made
+
+
 def _sentences(whole: Any, file: SourceFile) -> list[Row] | None:
     """Read documents whose tokens and tags stand by sentence, in two lists or in a list of objects."""
     made: list[Row] = []
@@ -207,7 +227,7 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
         given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
         if isinstance(given, dict) and all(isinstance(entries, list) for entries in given.values()):
             given = [_of_type(label, entry) for label, entries in given.items() for entry in entries]
-        if not at or not isinstance(given, list) or {"annotator", "spans"} & set(plain):  # would be written over
+        if not at or not isinstance(given, list) or ("spans" in plain and by != "spans"):  # would be written over
             return None
         found = [_entity(entry) for entry in given]
         if None in found:
@@ -216,10 +236,12 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
             found = [{"text": one["text"], "label": one["label"]} for one in found if one]  # some have no place
         marked += len(found)
         inner = plain.get("metadata")
-        names = [plain.get("model"), plain.get("model_name"), inner.get("model_name") if isinstance(inner, dict) else 0]
+        names = [plain.get(name) for name in (*NAMES["annotator"], "model", "model_name")]
+        names += [inner.get("model_name")] if isinstance(inner, dict) else []
         usually = f"{'langextract: ' * (by == 'extractions')}{PurePosixPath(file.name).stem}"
-        name = next((name for name in names if isinstance(name, str)), usually)
-        kept = {key: value for key, value in row.items() if plain_name(key) not in (at, by, "model", "model_name")}
+        name = next((name for name in names if isinstance(name, str | int) and name != ""), usually)
+        taken = (at, by, "model", "model_name", *NAMES["annotator"])
+        kept = {key: value for key, value in row.items() if plain_name(key) not in taken}
         made.append({**kept, "text": plain[at], "annotator": name, "spans": found})
     return made if marked else None
 
@@ -254,6 +276,8 @@ def _entity(entry: Any) -> Row | None:
     plain = {plain_name(key): value for key, value in entry.items()}
     inside = next((v for v in entry.values() if isinstance(v, dict) and set(v) & set(START)), {})
     plain |= {plain_name(key): value for key, value in inside.items()}  # places in an object of their own
+    if any(plain.get(key) for key in AUTHORS):
+        return None  # whoever marked it would be lost
     label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
     inner = plain.get("labels")
     if label is None and isinstance(inner, list) and len(inner) == 1 and isinstance(inner[0], dict):
@@ -276,6 +300,7 @@ SHAPES: dict[str, Callable[[Any, SourceFile], list[Row] | None]] = {
     "Stanza": _stanza,
     "tokens with a tag each": _tagged_entities,
     "WRENCH": _wrench,
+    "GATE Teamware": _teamware,
     "sentences of documents": _sentences,
     "a list for each column": _by_column,
     "texts with entities": _entities,

@@ -8,14 +8,16 @@ FormatError with the line: broken JSON, nesting that is too deep, numbers with t
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
 import sys
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -179,7 +181,7 @@ def files_of(path: str | Path) -> list[SourceFile]:
     try:
         if root.is_dir():
             found = sorted(p for p in root.rglob("*") if p.is_file() and not _litter(p.relative_to(root).as_posix()))
-            return [SourceFile(p.relative_to(root).as_posix(), str(p), p) for p in found]
+            return [_plain(SourceFile(p.relative_to(root).as_posix(), str(p), p)) for p in found]
         if not root.exists():
             raise FormatError("there is no such file or folder", path=root)
         if not root.is_file():  # a pipe: it can be read once
@@ -191,7 +193,24 @@ def files_of(path: str | Path) -> list[SourceFile]:
             return _zip_members(root)
     except OSError as error:
         raise FormatError(f"cannot read: {error.strerror or error}", path=root) from error
-    return [SourceFile(root.name, str(root), root)]
+    return [_plain(SourceFile(root.name, str(root), root))]
+
+
+def _plain(file: SourceFile) -> SourceFile:
+    """Return what a gzip file holds, under its name without .gz."""
+    if not file.name.lower().endswith(".gz") or file.head(2) != b"\x1f\x8b":
+        return file
+    most = min(max(MAX_RATIO * len(file.read()), UNSUSPECTED), MAX_FILE)
+    try:
+        with gzip.open(io.BytesIO(file.read())) as handle:
+            data = handle.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise file.error("the gzip file cannot be read", got=str(error)) from error
+    if len(data) > most:
+        raise file.error(
+            f"the gzip file unpacks to more than {most:,} bytes", hint="Unpack it first, if it can be trusted"
+        )
+    return replace(file, name=file.name[:-3], data=data)
 
 
 def _piped(handle: BinaryIO, shown: str) -> bytes:

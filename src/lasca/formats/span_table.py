@@ -7,12 +7,12 @@ doc_id,text,start,end,label,annotator
 2,it rained,,,,ann
 ```
 
-Columns are found by their usual names (`start` or `begin`, `end`, `label` or `type`, `text` or `sentence`, `annotator`
-or `worker`, an id). Offsets count characters from 0, and the end is behind the last one; a column with the marked words
-(`entity`, `span`, `quote`, …) lets both be checked; without places, these words are looked for in the text (see
-llm-batch). A row without a span says that somebody looked at a text and marked
-nothing: all O. An annotator without any row for a text has not seen it. Without a column of annotators the spans are
-the gold "gold". A table without the texts themselves is refused: spans without a text have no tokens.
+Columns are found by their usual names (`start`, `begin` or `offset`, `end` or `length`, `label` or `type`, `text` or
+`sentence`, `annotator` or `worker`, an id). Offsets count characters from 0, and the end is behind the last one; a
+column with the marked words (`entity`, `span`, `quote`, …) lets both be checked; without places, these words are looked
+for in the text (see llm-batch). A row without a span says that somebody looked at a text and marked nothing: all O. An
+annotator without any row for a text has not seen it. Without a column of annotators the spans are the gold "gold". A
+table without the texts themselves is refused: spans without a text have no tokens.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ MOST = 0.8  # of the quoted words that must stand in their texts; the others are
 VOICES = 50  # different ones of annotators, models and golds that a column may name
 SUFFIXES = (".csv", ".tsv", ".txt", "")
 USUAL = {
-    "start": START,
-    "end": END,
+    "start": (*START, "offset", "from"),
+    "end": (*END, "to"),
+    "length": ("length", "len", "span_length"),
     "label": (*NAMES["label"], "type", "entity_type", "category", "ner_label", "entity_label", "labels"),
     "text": ("text", "sentence", "content", "document_text", "full_text", "document", "sentence_text", "context",
              "tweet"),
@@ -111,6 +112,10 @@ def _places(file: SourceFile, header: list[str], given: dict[str, str | None]) -
         at = header.index(name) if name is not None else named(header, usual)
         if at is not None and at not in places.values():
             places[part] = at
+    if "length" in places and "end" not in places:
+        places["end"] = places["length"]  # counted from the start: see `_answers`
+    else:
+        places.pop("length", None)
     quoted = named(header, QUOTES) is not None and not {"start", "end"} & set(places)
     absent = [part for part in (("label",) if quoted else ("start", "end", "label")) if part not in places]
     if absent:
@@ -216,6 +221,8 @@ def _answers(
             quotes.setdefault(key, []).append(Quoted(cell["quote"], cell["label"]))
             continue
         start, end = (cell[part].removesuffix(".0") for part in ("start", "end"))  # a float, as pandas makes it
+        if "length" in cell and (start + end).isdecimal():
+            end = str(int(start) + int(end))
         found.append(Mark.of(start, end, cell["label"], where, cell.get("quote") or None))
     for key, own in quotes.items():
         where, whole = first[key][0], PlainText(key[1], align.tokenizer_of(None)(key[1]))
@@ -240,7 +247,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         return 0.0  # a row per token, with its place in the text
     if {"label", "text"} <= found and not found & {"start", "end"} and named(header, QUOTES) is not None:
         return 0.9 if _quotes_stand(files[0], header) else 0.0
-    return 0.93 if {"start", "end", "label"} <= found and found & {"text", "item", "annotator"} else 0.0
+    places = {"start", "label"} <= found and found & {"end", "length"}
+    return 0.93 if places and found & {"text", "item", "annotator"} else 0.0
 
 
 def _quotes_stand(file: SourceFile, header: Sequence[str]) -> bool:

@@ -2,9 +2,11 @@
 
 - A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON,
   and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
+- Sentences with a tag behind every word (`Ada|NNP|B-PER ran|VBD|O`, `Ada/PER ran/O`) are CoNLL columns.
 - JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
 - Records of research releases and tools are brought into shapes that are read: see `shapes`.
-- An object that maps ids to objects, or that holds one list of objects beside plain values, is those objects.
+- An object that maps ids to objects, or that holds one list of texts, is those objects; one that holds a list for each
+  of several names, of the same texts, is what these annotators said.
 
 Rows of tables stay on their lines, so that messages point into the file the user has; records inside an object are
 counted. `why_unknown` names the most telling thing that is wrong with files, for the error that says so.
@@ -28,7 +30,7 @@ from lasca.formats.brat import is_standoff
 from lasca.formats.conll_columns import OWN
 from lasca.formats.conll_lines import read_table, text_lines
 from lasca.formats.mace_csv import read as read_mace
-from lasca.formats.names import LAYERS, named, plain_name
+from lasca.formats.names import LAYERS, NAMES, named, plain_name
 from lasca.formats.shapes import known_shape
 from lasca.formats.sources import JSON, SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
@@ -39,8 +41,10 @@ Placed = tuple[int, dict[str, Any]]
 _ONE = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)|\.\.\.)"""
 _NUMPY = re.compile(rf"\[\s*{_ONE}(?:\s+{_ONE})+\s*\]")  # how NumPy prints: ['a' 'b'], [0 1]
 _NUMPY_PART = re.compile(_ONE)
+MOST_ROWS = 500_000  # of a Parquet file that is tried in another dress
 PARSED = 20_000  # characters of a cell that Python's own parser is asked to read
 TEXTS = {"text", "tokens", "words", "sentence", "content", "data", "displayed_text"}  # by which a record is known
+WHO = {*NAMES["annotator"], "model"}
 PLAIN = (str, int, float, bool, type(None))
 
 
@@ -48,6 +52,7 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
     """Yield the files in other dresses, each with a sentence that says what was done."""
     for said, change in (
         ("The cells of the table hold lists: they were read as JSON.", opened),
+        ("The tags behind the words were read as columns.", _spread),
         ("The objects of the file were read as the rows of a table.", _flattened),
         ("The file is an object that holds the records: they were taken out of it.", _taken_out),
         (
@@ -66,6 +71,8 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
 
 def opened(file: SourceFile) -> SourceFile | None:
     """Return a table whose cells hold lists as JSON lines; None if it is none."""
+    if is_parquet(file):
+        return _from_parquet(file)
     if file.values or not looks_delimited(file):
         return None
     (_, header), *rows = csv_rows(file)
@@ -90,6 +97,34 @@ def opened(file: SourceFile) -> SourceFile | None:
     return _lines(file, made)
 
 
+def _from_parquet(file: SourceFile) -> SourceFile | None:
+    """Return the rows of a Parquet file as JSON lines, or as CSV if there are no lists in them."""
+    table = read_parquet(file)
+    if len(table) > MOST_ROWS:
+        return None
+    rows = list(enumerate(table.to_pylist(), start=1))
+    return _as_csv(file, rows) or _lines(file, json.loads(json.dumps(rows, default=str)))
+
+
+def _spread(file: SourceFile) -> SourceFile | None:
+    """Return sentences of words with tags behind them as columns, a line for each word; None if they are others."""
+    if file.values or not re.match(r"[^\s|/]+[|/]\S+ ", file.head(2048).decode(errors="replace").lstrip("\ufeff")):
+        return None
+    lines = [line.split() for line in text_lines(file.text()) if line.strip()]
+    sign = "|" if "|" in lines[0][0] else "/"
+    width = lines[0][0].count(sign) if sign == "|" else 1
+    cells = [[word.rsplit(sign, width) for word in words] for words in lines]
+    tags = [parts[-1] for words in cells for parts in words]
+    if 3 * tags.count("O") < len(tags) or any(len(p) <= width or not all(p) for words in cells for p in words):
+        return None
+    return _named(
+        file,
+        ".conll",
+        "\n".join("\t".join(parts) + "\n" * (k + 1 == len(words)) for words in cells for k, parts in enumerate(words))
+        + "\n",
+    )
+
+
 def _joined(value: Any) -> str:
     """Return a cell as its words with blanks between, if it holds a list of such; nothing is no words."""
     words = isinstance(value, list) and all(isinstance(word, str) and len(word.split()) == 1 for word in value)
@@ -98,7 +133,10 @@ def _joined(value: Any) -> str:
 
 def _flattened(file: SourceFile) -> SourceFile | None:
     """Return objects of plain values as CSV; None if they are others."""
-    rows = _frame(file) or (list(parse_json_items(file)) if file.records else [])
+    return _as_csv(file, _frame(file) or (list(parse_json_items(file)) if file.records else []))
+
+
+def _as_csv(file: SourceFile, rows: list[Placed]) -> SourceFile | None:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     if len(names) < 2 or not all(isinstance(value, PLAIN) for _, row in rows for value in row.values()):
         return None
@@ -135,11 +173,24 @@ def _taken_out(file: SourceFile) -> SourceFile | None:
         return None
     if whole and all(isinstance(row, dict) and len(row) > 1 for row in whole.values()):
         return _lines(file, [(k, {"id": key, **row}) for k, (key, row) in enumerate(whole.items(), start=1)])
-    lists = [value for value in whole.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    texts = any(isinstance(whole.get(key), str) for key in TEXTS)
-    if len(lists) != 1 or texts or not all(isinstance(row, dict) and TEXTS & set(row) for row in lists[0]):
+    lists = {key: value for key, value in whole.items() if _are_texts(value)}
+    if any(isinstance(whole.get(key), str) for key in TEXTS) or not lists:
         return None
-    return _lines(file, list(enumerate(lists[0], start=1)))
+    if len(lists) == 1:
+        beside = {key: value for key, value in whole.items() if plain_name(key) in WHO and isinstance(value, PLAIN)}
+        rows = [{**beside, **row} for only in lists.values() for row in only]
+        return _lines(file, list(enumerate(rows, start=1)))
+    texts = [{json.dumps(row[key]) for row in rows for key in TEXTS & set(row)} for rows in lists.values()]
+    named = any(WHO & set(map(plain_name, row)) for own in lists.values() for row in own)
+    if len(lists) < len(whole) or named or len(set().union(*texts)) == sum(map(len, texts)):
+        return None  # parts of the data, rather than annotators of the same texts
+    rows = [{**row, "annotator": name} for name, own in lists.items() for row in own]
+    return _lines(file, list(enumerate(rows, start=1)))
+
+
+def _are_texts(value: Any) -> bool:
+    rows = value if isinstance(value, list) else []
+    return bool(rows) and all(isinstance(row, dict) and TEXTS & set(row) for row in rows)
 
 
 def _reshaped(file: SourceFile) -> SourceFile | None:
@@ -225,11 +276,6 @@ TOOLS = {
     "Google AutoML": {"text_snippet", "annotations"},
     "a chat with a language model": {"messages"},
     "Amazon Comprehend (without the texts, which stand in the file it names)": {"File", "Entities"},
-    "Amazon Comprehend (of training, without the texts, which stand in the files it names)": {
-        "File",
-        "Line",
-        "Begin Offset",
-    },
     "Azure (results without the texts)": {"documents", "errors", "modelVersion"},
     "Google's Natural Language API (without the text)": {"entities", "language"},
     "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
@@ -248,12 +294,16 @@ BEGINNINGS = {
     "SageMaker (the answers of workers, whose texts stand elsewhere: take the consolidation request)": re.compile(
         rb'\A\s*\{\s*"answers".*"answerContent"', re.DOTALL
     ),
-    "YEDDA (marks inside the text)": re.compile(rb"\[@[^\n\]]+#[^\n\]#]+\*\]"),
     "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
     "Rasa (of old)": re.compile(rb"\A\s*##\s*(?:intent|synonym|regex|lookup):"),
     "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
 }
 """The same by how their files begin."""
+
+MARKED = re.compile(
+    rb"\[@[^\n\]]+#[^\n\]#]+\*\]|</\w[\w:.-]*>|<START(?::\w+)?> .* <END>|^\[[A-Z]{2,} [^\]\n]+\] \w", re.MULTILINE
+)
+"""Marks that stand inside the text: YEDDA's, XML, OpenNLP's, brackets."""
 
 MANY = 20  # files that are looked at
 MOST = 0.8  # share of lines of one width, from which on the others are the odd ones
@@ -295,9 +345,13 @@ def other_tool(file: SourceFile) -> str | None:
     if any(own <= keys for own in IMAGES):
         return f"{file.shown} holds regions of images ({', '.join(sorted(keys)[:12])}). LASCA reads labels of texts"
     tool = next((name for name, own in TOOLS.items() if own <= keys), None)
+    if any(":::" in key for key in keys):
+        tool = "Potato (as a table: take its annotated_instances.jsonl)"
     if any(key.endswith("-suggestion-metadata") for key in keys):
         tool = "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_datasets)"
     tool = tool or next((name for name, begin in BEGINNINGS.items() if begin.search(head)), None)
+    if tool is None and MARKED.search(head) and found_in(file) is None:
+        tool = "a tool that writes marks into the text (XML, <PER>…</PER>, [@…#PER*], [PER …])"
     if tool is not None:
         return f"{file.shown} looks like an export of {tool}, which LASCA does not read. Bring it into {SHAPES}"
     if re.search(r"\.(?:ann\d*|a[12])$", file.name.lower()) and is_standoff(file):

@@ -345,6 +345,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         text, asked = None, True  # which column holds the texts is not clear, and will be asked
     item = table.item()
     names = {plain_name(name) for name in table.header}
+    if any(":::" in name for name in table.header):
+        return 0.0  # Potato's, a column for each label of one annotator
     if names & {*NAMES["annotator"], *NAMES["position"]} or not table.rows or has_places(table.header):
         return 0.0
     groups = table.groups((text, item))
