@@ -147,6 +147,20 @@ def test_labels_are_read_from_the_mean_and_the_verdict_unless_three_agree() -> N
     assert labels.tolist() == [1, 1, 1, 1, 0]
 
 
+def test_where_the_text_may_overrule_three_labels_there_are_read_from_it_and_the_verdict() -> None:
+    """Votes: three agree on nothing, on nothing, on a mark; two agree on nothing. The verdict is the text's word."""
+    corpus = corpus_of("OOXO", "OOXO", "OOX.")
+    mean = np.array([[0.9, 0.1, 0.0]] * 2 + [[0.1, 0.9, 0.0], [0.9, 0.1, 0.0]], np.float32)
+    text = np.array([[0.4, 0.6, 0.0], [0.6, 0.4, 0.0], [0.9, 0.1, 0.0], [0.4, 0.6, 0.0]], np.float32)
+    verdict = Verdict(1.0, np.full((3, 3), 1 / 3), share=1.0, outside=0)
+    said = Said(text=text, mean=mean, plain=mean, apart=np.zeros(4, bool), marked=np.ones(4, bool))
+    block, rules = replace(block_of(corpus), beside=said), StateSpace.of(corpus.labels)
+    for free, read in ((False, [0, 0, 1, 0]), (True, [1, 0, 1, 0])):
+        ending = Ending(rules, False, free=free)
+        labels, _ = ending.describe(verdict, block, None, np.empty((4, 3), np.float32))
+        assert labels.tolist() == read
+
+
 @pytest.mark.parametrize("most", [0.9, 1.7, 3.0])
 def test_a_verdict_is_read_so_that_it_marks_no_more_than_the_members(most: float) -> None:
     corpus = corpus_of("XXO.", "XYO.")

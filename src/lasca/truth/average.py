@@ -236,6 +236,8 @@ class Ending:
     """Whether all votes are one annotator's, who is believed."""
     two: bool = False
     """Whether two who agree are believed."""
+    free: bool = False
+    """Whether the text may overrule three and more who agree that there is nothing."""
 
     def describe(
         self, verdict: Verdict | None, block: Block, local: None, out: Proba
@@ -244,10 +246,10 @@ class Ending:
 
         Labels are read from the mean and the verdict in equal parts, for it cannot be known how much the text is worth
         beside the votes: the members hear it as one more annotator, the verdict holds it against votes that count less.
-        Where three agree they are read from the mean, whose members believe them; where a vote stands alone from the
-        verdict: of such votes the members learn nothing. Two who agree are believed or not, as hidden votes say
-        (`overruling`). Sums: tokens with a vote; where the text overrules the most frequent one; where members mark;
-        where they differ.
+        Where three agree they are read from the mean, whose members believe them, or, where they agree on nothing and
+        may be overruled, from the text and the verdict; where a vote stands alone from the verdict: of such votes the
+        members learn nothing. Two who agree are believed or not, as hidden votes say (`overruling`). Sums: tokens with
+        a vote; where the text overrules the most frequent one; where members mark; where they differ.
         """
         said, votes, T = block.beside, block.votes, block.votes.n_labels
         out[:] = said.mean if verdict is None else verdict.proba(said)
@@ -260,6 +262,9 @@ class Ending:
             apart = (top < n) | (n < UNANIMOUS)
             read[apart] = verdict.read(said)[apart]
             read[block.voices < 2] = out[block.voices < 2]
+            if self.free:
+                nothing = ~apart & (given[:, verdict.outside] == n)
+                read[nothing] = verdict.read(replace(said, mean=said.text))[nothing]
         if self.two:
             alike = (n == 2) & (top == 2)
             read[alike] = given[alike] / 2

@@ -101,9 +101,9 @@ class Families:
 
     def one_each(self, block: Block) -> Block:
         """Return a block with one vote of each family on a token: that of the member who comes first."""
-        return self._first_of(block, np.ones(block.n_votes, np.bool_)) if self.thin else block
+        return self.first_of(block, np.ones(block.n_votes, np.bool_)) if self.thin else block
 
-    def _first_of(self, block: Block, heard: Bools) -> Block:
+    def first_of(self, block: Block, heard: Bools) -> Block:
         """Return a block with the first vote of each family on a token, among those that are heard."""
         block, heard_votes = block.alone(), np.flatnonzero(heard)
         votes, (_, _, pair) = block.votes, self._pairs(block)

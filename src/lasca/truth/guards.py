@@ -3,8 +3,8 @@
 - *Silence.* Somebody who marked nothing in a sequence has looked and found nothing, or has not looked: a mixture, with
   a rate per annotator. Silent votes count by the probability that they looked.
 - *Unanimity.* Where three people or more agree, they are believed: "everybody missed it" is the cheapest explanation
-  of anything, and a model that may use it drifts. A text may find a type of marks all the same where hidden votes bear
-  it out (`overruling`).
+  of anything, and a model that may use it drifts. A text may find marks all the same where hidden votes bear it out
+  (`overruling`).
 - *Rates.* How much is marked, in all and of each type, stays within what annotators support: the upper quartile of the
   ratio (marks of an annotator) / (expected marks on the same tokens) may not fall below `least_ratio`; a weight against
   the kind of mark holds it there. No source supports a rate by itself: the family or annotator with the most votes of
@@ -38,7 +38,7 @@ from lasca.truth.chain import RuledOut, StateSpace
 from lasca.truth.evidence import Floats, View, labels_before
 from lasca.truth.families import Families
 
-__all__ = ["Crowd", "Look", "Pairing", "Rates", "asleep", "kinds_of_marks", "ruled_out", "sleep_rates"]
+__all__ = ["Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kinds_of_marks", "ruled_out", "sleep_rates"]
 
 BELIEVED, KNOWN = 30.0, 250.0
 """By how many nats labels are ruled out: by unanimous people, and by what is known."""
@@ -172,23 +172,23 @@ def _several(voices: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 # --- unanimity ------------------------------------------------------------------------------------------------------
 
 
-def ruled_out(
-    block: Block, weight: Floats, space: StateSpace, outside: int, free: Sequence[int]
-) -> tuple[RuledOut, ...]:
+def ruled_out(block: Block, weight: Floats, space: StateSpace, outside: int, free: bool) -> tuple[RuledOut, ...]:
     """Return what is ruled out in a block: by what is known, and by people who agree; `weight`: of each vote.
 
-    Where they agree that there is nothing, the labels `free` are possible all the same, if the mark that the text finds
-    likeliest is one of them (see `overruling`).
+    Where they agree that there is nothing, they are not believed if the text may overrule them (`free`, see
+    `overruling`) and finds a mark.
     """
     token, label, nats = unanimous(block, weight)
-    others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
     if free:
-        text = block.beside.text[token]
-        text[:, outside] = -1.0
-        possible = (label == outside) & np.isin(text.argmax(axis=1), free)
-        label = np.where(possible, np.int16(space.n_labels), label)
-        others = np.vstack((others, others[outside] & ~np.isin(space.shows, free)))
+        stays = (label != outside) | ~finds(block.beside.text[token], outside)
+        token, label = token[stays], label[stays]
+    others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
     return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, nats)
+
+
+def finds(text: npt.NDArray[np.floating], outside: int) -> npt.NDArray[np.bool_]:
+    """Say where a text finds a mark likelier than none; rows of zeros say nothing."""
+    return np.asarray(text.sum(axis=1) - text[:, outside] > 0.5)
 
 
 def unanimous(block: Block, weight: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], float | Floats]:

@@ -53,7 +53,7 @@ from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
-from lasca.truth.overruling import TURNS, Asked, HiddenVotes, borne_out, released
+from lasca.truth.overruling import Asked, Found, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import MOST_TRAINED, SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
@@ -186,7 +186,7 @@ class RobustSequence(TruthModel):
         crowd, T = run.crowd, len(run.crowd.labels)
         verdict = run.verdict() if told and self.calibrate else None
         two = told and run.believes_two and crowd.outside >= 0
-        with self._work(Ending(run.rules, run.votes.is_sole, two), run.blocks) as work:
+        with self._work(Ending(run.rules, run.votes.is_sole, two, told and run.free), run.blocks) as work:
             posterior, (counted, sums) = self._finished(work, verdict, Finish())
         counts = np.ascontiguousarray(counted.table().reshape(-1, T, T).transpose(0, 2, 1))
         prior = confusion_prior(T, *LEAN)
@@ -227,7 +227,7 @@ class RobustSequence(TruthModel):
                 "temperature": 1.0 if verdict is None else 1 / verdict.tau,
                 "votes_that_meet": crowd.meet,
                 "two_believed": two,
-                "released": [crowd.labels[label] for label in run.free],
+                "three_believed": not run.free,
                 "bic": [vars(score) for score in scores],
             },
             warnings=(*run.warnings, *check_average(late, over, under, count_as, sums.tolist())),
@@ -261,7 +261,7 @@ class _Average:
         self.rules = StateSpace.of(corpus.labels)
         self.warnings: list[str] = []
         self.fits: list[Fitted] = []
-        self.free: tuple[int, ...] = ()
+        self.free = False
         self.believes_two = False
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
@@ -319,25 +319,21 @@ class _Average:
                     file.unlink()
 
     def release(self) -> None:
-        """Ask hidden votes by which types of marks the text may overrule people who agree that there is nothing.
+        """Ask hidden votes whether the text may overrule people who agree that there is nothing, three or two."""
+        if self.crowd.outside < 0:
+            return
+        self.free = released(*self.asked(Found(self.crowd)))
+        self.believes_two = not borne_out(self._hidden())
 
-        And whether it may overrule two.
-        """
-        found = [counts for turn in range(TURNS) if (counts := self._hidden(turn=turn)) is not None]
-        self.free = released(np.sum(found, axis=0), self.crowd) if found else ()
-        two = self._hidden(of_two=True)
-        self.believes_two = two is None or not borne_out(two[:, 0])
-
-    def _hidden(self, *, of_two: bool = False, turn: int = 0) -> Floats | None:
+    def _hidden(self) -> Floats:
         """Return what hidden votes say of what the plainest member finds without them."""
-        hiding = HiddenVotes(**vars(self.crowd.families), of_two=of_two, turn=turn)
-        if self.crowd.outside < 0 or self.asked(hiding)[0] == 0:
-            return None
+        hiding = HiddenVotes(**vars(self.crowd.families))
+        if self.asked(hiding)[0] == 0:
+            return np.zeros((3, 2))
         look = Look(self.crowd.labels, hiding)
         crowd = look.crowd(self.asked(look))
-        marks = tuple(i for i in range(len(crowd.labels)) if i != crowd.outside)
         plainest = min(self.say, key=lambda structure: len(structure.levels))
-        learner = replace(self._member(plainest, [*self.others, self.text], crowd, marks), first=self._start(crowd))
+        learner = replace(self._member(plainest, [*self.others, self.text], crowd, True), first=self._start(crowd))
         _, counts = self._run(learner, "hidden", Asked(hiding, crowd), None, lambda share, words: None)
         return np.asarray(np.sum(counts, axis=0))
 
@@ -359,7 +355,7 @@ class _Average:
             checkpoint.file.unlink()
         return found
 
-    def _member(self, structure: Structure, others: list[Source], crowd: Crowd, free: tuple[int, ...]) -> Member:
+    def _member(self, structure: Structure, others: list[Source], crowd: Crowd, free: bool) -> Member:
         tol, start = self.model.tol, self.start
         return member(structure, crowd, self.rows, others, start, trust=trust(self.votes), tol=tol, free=free)
 

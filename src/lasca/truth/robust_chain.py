@@ -165,8 +165,8 @@ class Member(ChainLearner):
     crowd: Crowd = field(kw_only=True)
     tol: float = 1e-3
     """A run ends when probabilities move by less than this."""
-    free: tuple[int, ...] = ()
-    """Labels that may be found where people who agree mark nothing."""
+    free: bool = False
+    """Whether the text may find marks where people who agree mark nothing."""
     remembers: ClassVar[bool] = True
 
     @cached_property
@@ -264,7 +264,7 @@ def member(
     *,
     trust: float,
     tol: float,
-    free: tuple[int, ...] = (),
+    free: bool = False,
 ) -> Member:
     """Return the member of a structure; `others` are its sources beside the annotators, of one level."""
     H = len(structure.levels)
