@@ -95,7 +95,7 @@ def test_a_name_is_asked_about_once_where_it_begins_and_a_family_is_one_voter() 
         ((0.24, 0.70, 0.93), 300, False),  # as on LEOKA: what only the text finds is not wanted
         ((0.34, 0.47, 0.63), 19, False),  # too few to say
         ((0.23, 0.47, 0.63), 40, False),  # not surely
-        ((0.23, 0.47, 0.63), 4000, True),
+        ((0.23, 0.47, 0.63), 40_000, True),
         ((0.0, 0.47, 0.63), 4000, False),
         ((0.5, 0.0, 0.63), 4000, False),  # nothing to compare with
     ],
@@ -105,7 +105,7 @@ def test_the_text_may_overrule_where_hidden_votes_bear_it_out(rates: tuple[float
     assert released(counts) is yes
 
 
-@pytest.mark.parametrize("true", [0.2, 0.8])
+@pytest.mark.parametrize("true", [0.2, 0.95])
 def test_the_share_of_true_names_among_those_nobody_marked_decides(true: float) -> None:
     """Simulated: names harder and easier, four voters; of what nobody marked a share is true, the rest is nothing."""
     rng = np.random.default_rng(1)

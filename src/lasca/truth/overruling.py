@@ -13,9 +13,9 @@ are
 
     odds(r_0) / odds(r_1² / r_2)
 
-of those that nobody marked. Where that is surely above `ENOUGH`, people who agree that there is nothing are not
-believed where the text finds a mark (`released`). Who votes most, a machine perhaps, is not asked, nor is about what
-they mark: the text learns from them what they alone mark.
+of those that nobody marked. Where that is above `ENOUGH` by `SURELY` standard errors, people who agree that there is
+nothing are not believed where the text finds a mark (`released`). Who votes most, a machine perhaps, is not asked, nor
+is about what they mark: the text learns from them what they alone mark.
 
 Of *two* who agree nobody can be hidden so. In half of the sequences with two or three one is, whoever is left says
 nothing, and what a member of the average finds there is asked about, once for each name, where it begins:
@@ -46,6 +46,8 @@ __all__ = ["Asked", "Found", "HiddenVotes", "borne_out", "released"]
 ENOUGH = 0.5
 """The share of names that only a text finds that must be true."""
 THREE_QUARTERS = 0.75
+SURELY = 2
+"""By how many standard errors."""
 LEAST_CASES = 20
 """How many names it takes to say anything."""
 
@@ -86,13 +88,14 @@ def released(counts: Floats) -> bool:
     marked, asked, names = counts.T
     if names.min() < LEAST_CASES or marked.min() == 0:
         return False
-    none, one, two = marked / asked
-    least = none - np.sqrt(none * (1 - none) / names[0])
-    return bool(_odds(least) > ENOUGH * _odds(one**2 / two))
-
-
-def _odds(share: float) -> float:
-    return share / max(1.0 - share, 1e-9)
+    none, one, two = np.minimum(marked / asked, 1 - 0.5 / names)
+    hard = one**2 / two
+    if hard >= 1:
+        return False
+    of_hard = (4 * (1 - one) / (one * names[1]) + (1 - two) / (two * names[2])) / (1 - hard) ** 2
+    error = np.sqrt(1 / (none * (1 - none) * names[0]) + of_hard)  # of the logarithm of the share
+    share = none / (1 - none) * (1 - hard) / hard
+    return bool(share * np.exp(-SURELY * error) > ENOUGH)
 
 
 # --- two who agree ---------------------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ members (`MEMBERS`, see `robust_chain`) share their guards – silence, unanimit
 
     1. families: who repeats whom; their votes get weights
     2. each member by variational Bayes; the mean of their probabilities
-    3. up to `rounds` times: a text model, cross-fitted over documents on the mean. If its out-of-fold labels agree with
-       the inferred ones (span F1 of at least `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more
-       source for every member, which learn its confusion; else the text stays out
+    3. `rounds` times, and once more where it may overrule people who agree (`overruling`): a text model, cross-fitted
+       over documents on the mean. If its out-of-fold labels agree with the inferred ones (span F1 of at least
+       `LEAST_AGREEMENT`; accuracy where labels are not spans) it is one more source for every member, which learn its
+       confusion; else the text stays out
     4. probabilities are tempered so that they predict the text's labels best, and weighed against the text
        (`tempering`), where there is text; labels: read from the mean and from these, in equal parts (`average`): of the
        legal path with the most tokens expected to be right each span gives way to the likeliest one there
@@ -117,7 +118,7 @@ class RobustSequence(TruthModel):
         "True, False, a text model or its name",
         default=True,
     )
-    rounds: int = whole("how often it is trained", default=2, low=0)
+    rounds: int = whole("how often it is trained; once more where it may overrule people who agree", default=2, low=0)
     folds: int = whole("folds of the cross-fitting", default=3, low=2)
     text_iterations: int = whole("iterations of the CRF each time", default=30, low=1)
     text_l2: float = number("penalty of the CRF", default=1.0, low=0, open_low=True)
@@ -151,16 +152,19 @@ class RobustSequence(TruthModel):
         crossfit = self._crossfit(run, reader)
         if crossfit is None:
             return False, None
-        for done in range(self.rounds):
-            begin, end = (0.4 + 0.55 * n / self.rounds for n in (done, done + 1))
-            run.progress(begin, f"text, round {done + 1}")
+        at, done, rounds = 0.4, 0, self.rounds
+        while done < rounds:
+            end = at + (0.95 - at) / (rounds - done)
+            run.progress(at, f"text, round {done + 1}")
             run.hear(done + 1, crossfit)
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
                 return False, agreement
             if done == 0:
                 run.release()
-            run.members(done + 1, (begin + end) / 2, end)
+                rounds += run.free  # what it then finds teaches it, too
+            run.members(done + 1, (at + end) / 2, end)
+            at, done = end, done + 1
         return True, agreement
 
     def _crossfit(self, run: _Average, reader: TextModel) -> CrossFit | SampledText | None:
