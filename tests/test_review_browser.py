@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,11 +79,14 @@ def serve(folder: Path) -> Iterator[Callable[..., Server]]:
 
 
 def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+    from selenium.common.exceptions import StaleElementReferenceException
+
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
+        with suppress(StaleElementReferenceException):  # the page was drawn anew between finding and asking
+            found = condition()
+            if found:
+                return found
         time.sleep(0.02)
     raise AssertionError("it did not happen in time")
 

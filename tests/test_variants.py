@@ -68,9 +68,9 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, list[list[str | 
         {"ann": [PER]},
     ),
     "label studio, in an object": ({"x.json": json.dumps({"tasks": [task(SPAN)]})}, {}, {"1": [PER]}),
-    "Argilla 1, told who": (
+    "Argilla 1": (
         {"x.jsonl": lines({"prediction": None, "text": TEXT, "annotation": "a", "annotation_agent": "b"})},
-        {"annotator": "annotation_agent"},
+        {},
         {"b": [["a"]]},
     ),
     "doccano, a label": ({"ann.jsonl": lines({"label": "good", "text": TEXT, "id": 1})}, {}, {"ann": [["good"]]}),
@@ -143,10 +143,6 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("no sequence in this lighttag export",),
     ),
     "Datasaur": ({"x": json.dumps({"labelSets": [], "sentences": [{"tokens": ["a"]}]})}, ("export of Datasaur",)),
-    "Argilla 1": (
-        {"x.jsonl": lines({"prediction": None, "text": TEXT, "annotation": "a", "annotation_agent": "b"})},
-        ("no column for annotator", "annotation_agent", "annotator=NAME"),
-    ),
     "PubAnnotation": ({"x.json": json.dumps({"denotations": [], "text": TEXT})}, ("export of PubAnnotation",)),
     "BioC in JSON": ({"x.json": json.dumps({"documents": [{"id": 1}], "source": "x"})}, ("export of BioC",)),
     "BioC in XML": ({"x.xml": "<?xml version='1.0'?>\n<collection>\n<source>x</source>"}, ("export of BioC",)),
