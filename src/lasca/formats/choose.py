@@ -272,7 +272,7 @@ def _finished(
     _refuse_free_text(corpus, str(source))
     if format != "lasca":  # that was read before, or made in Python
         refuse_doubtful(corpus, str(source))
-    told = [note, *corpus.load_report.notes]
+    told = [*([] if format == "lasca" and corpus.load_report.notes else [note]), *corpus.load_report.notes]
     who = zip(corpus.annotators, corpus.kinds, corpus.votes)
     silent = ", ".join(name for name, kind, votes in who if kind == "model" and not votes)
     if silent:
@@ -288,7 +288,7 @@ def _finished(
         told.append("All tokens are one sequence: nothing in the file divides them.")
     report = corpus.load_report
     named = LoadReport(
-        report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(told)
+        report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(dict.fromkeys(told))
     )
     return _tags(replace(corpus, load_report=named), repair, scheme)
 
@@ -455,7 +455,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
         report, counts = corpus.load_report, dict(corpus.load_report.counts)
     else:
         counts |= {k: n for k, n in (("illegal tags", annotations), ("illegal tags in golds", golds)) if n}
-    noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
+    noted = replace(report, counts=counts, notes=tuple(dict.fromkeys((*report.notes, f"The tags are {found}."))))
     corpus = replace(corpus, load_report=noted)
     return _told(corpus if scheme is None else convert_corpus(corpus, scheme))
 

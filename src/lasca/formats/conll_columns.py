@@ -27,7 +27,7 @@ chunks in the last one, the parts of speech of CoNLL-U, or the one that `column`
 no tokens (3-4, 3.1) are counted.
 A language that stands before every token (PAN-X: `en:Ada`) is taken off.
 Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata,
-except `# annotator = …` where texts stand several times.
+except `# annotator = …` where texts stand several times, unless `columns` says who it was.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
 
@@ -140,7 +140,8 @@ def read(
         before = next(k for k, (role, _) in enumerate(named) if role == "token") if table.header else 0
         left_out = sum(role == "" for role, _ in named[before:])
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
-        named = _with_comments(table, named)
+        if columns is None or {*map(plain_name, columns)} & {*NAMES["label"], *LAYERS}:  # else columns say who it was
+            named = _with_comments(table, named)
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
         seen: dict[tuple[str, str, int], str] = {}
         for number, block in enumerate(table.blocks):
