@@ -76,6 +76,28 @@ LF = ["B-PER,,O", "I-PER,I-PER,O", ",O,B-LOC", "O,O,O", "B-LOC,B-LOC,", "O,,O", 
             {},
             "gold_conf: these hold fractions",
         ),
+        (
+            "x.csv",
+            table(
+                "text,ann1,ann2",
+                *[[t, "good", ["good", "bad"][k % 2]] for k, t in enumerate(TEXTS)],
+                ["kappa", 0.63, ""],
+            ),
+            {},
+            r"a fraction stands among labels.*0\.63",
+        ),
+        (
+            "x.csv",
+            table("text,ann1,ann2", *[[text, "x" * (k % 2), "x" * (k % 3 > 0)] for k, text in enumerate(TEXTS)]),
+            {},
+            r"the only label is x, and 7 cells are empty.*missing=\?",
+        ),
+        (
+            "x.csv",
+            table("text,rater,label", *[[t, w, "rude" * (k % 2)] for k, t in enumerate(TEXTS) for w in "ab"]),
+            {},
+            "the only label is rude, and 8 cells are empty",
+        ),
     ],
 )
 def test_what_was_hardly_meant_is_asked_about(

@@ -288,7 +288,11 @@ def _finished(
         told.append("All tokens are one sequence: nothing in the file divides them.")
     report = corpus.load_report
     named = LoadReport(
-        report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(dict.fromkeys(told))
+        report.source or str(source)[:200],
+        report.format or format,
+        report.counts,
+        report.examples,
+        tuple(dict.fromkeys(told)),
     )
     return _tags(replace(corpus, load_report=named), repair, scheme)
 
@@ -307,7 +311,19 @@ def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
 
 
 def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
-    """Refuse tags of spans without any O where most cells are empty: these say that there is nothing to mark."""
+    """Refuse tags of spans without any O where most cells are empty, and a label that stands alone where some are.
+
+    These cells say that there is nothing to mark, or that the label does not hold.
+    """
+    n = corpus.n_annotators * corpus.n_sequences - corpus.n_annotations
+    if corpus.n_labels == 1 < corpus.n_annotators and corpus.n_tokens == corpus.n_sequences and n >= HOLES:
+        raise FormatError(
+            f"the only label is {excerpt(corpus.labels[0])}, and {n:,} cells are empty, or rows left out: they may say "
+            "that it does not hold, or that nobody looked",
+            path=excerpt(shown, 200),
+            hint="Write a label (such as no) where it does not hold; if there is none, say so with missing=? (on the "
+            "command line: -r 'missing=?')",
+        )
     if any(label in ("O", *OUTSIDES, *SIGNS) or parts_of(label) is None for label in corpus.labels):
         return
     said = [(corpus.annotation_annotator, corpus.annotation_token)]

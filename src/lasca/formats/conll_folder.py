@@ -44,11 +44,13 @@ from lasca.formats.conll_lines import (
     Layout,
     Table,
     even_out,
+    holds_texts,
     is_header,
     labels_elsewhere,
     layout_of,
     numbered,
     read_table,
+    refuse_texts,
     says_nothing,
     split_spaces,
     text_lines,
@@ -399,6 +401,7 @@ def _parse(
     if layout is None:
         layout = layout_of(table, file, column, _token(table) if table.header is not None else None)
     underscored = column is not None or numbered(table)
+    refuse_texts(table, file, layout.token)
     return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=underscored)
 
 
@@ -482,6 +485,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         tables = [[_rows(file.beginning()) for file in group[:4]] for group in shared[:6]]
     except FormatError:
         return 0.0
+    if any(table.header is not None and holds_texts(table, _token(table)) for group in tables for table in group):
+        return 0.0  # labels of whole texts
     by_comma = files[0].name.lower().endswith(".csv")
     if by_comma and not all(_is_pairs(table) for group in tables for table in group):
         return 0.0  # tables of another kind

@@ -208,6 +208,26 @@ def token_in(header: Sequence[str]) -> int | None:
     return next((k for k, name in enumerate(header) if plain_name(name) in TOKEN_NAMES), None)
 
 
+def refuse_texts(table: Table, file: SourceFile, token: int) -> None:
+    """Refuse rows of whole texts: they are not the tokens of one sequence."""
+    if table.header is not None and plain_name(table.header[token]) != "text":
+        return  # so they are called
+    if holds_texts(table, token):
+        raise file.error(
+            "the first column holds texts of several words, and not tokens: the labels are those of whole texts",
+            table.blocks[0].line,
+            got=table.blocks[0].rows[0][1][token],
+            hint="Give it a header, text and label, and a column annotator (or a file for each of them), or a column of "
+            "labels for each of them (text, annotator_1, annotator_2)",
+        )
+
+
+def holds_texts(table: Table, column: int) -> bool:
+    """Say whether most cells of a column are of several words."""
+    cells = [cell for block in table.blocks for cell in block.column(column)]
+    return 2 * sum(" " in cell.strip() for cell in cells) > len(cells)
+
+
 def _mostly_tabs(lines: list[str]) -> bool:
     filled = [line for line in lines if line.strip() and not line.startswith(("# ", DOCSTART))]
     return 2 * sum("\t" in line for line in filled) > len(filled)

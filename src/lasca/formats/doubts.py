@@ -97,6 +97,13 @@ def _numbers(corpus: CrowdCorpus) -> Found:
     said = {name: corpus.annotation_label[corpus.annotation_annotator == a] for a, name in enumerate(corpus.annotators)}
     given = {**said, **corpus.golds}
     voices = {name: {corpus.labels[c] for c in np.unique(code[code >= 0])} for name, code in given.items()}
+    among = [label for own in voices.values() for label in own if FRACTION.fullmatch(label)]
+    if among and not any(all(map(NUMBER.fullmatch, own)) for own in voices.values()):
+        return (
+            "a fraction stands among labels that are no numbers: its row may hold sums, or agreement",
+            among[0],
+            "Leave out what is not about a text",
+        )
     counting = [name for name, own in voices.items() if own and all(map(NUMBER.fullmatch, own))]
     fractions = [name for name in counting if any(map(FRACTION.fullmatch, voices[name]))]
     if not fractions or len(counting) == len(voices):

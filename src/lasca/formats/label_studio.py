@@ -169,7 +169,9 @@ class _Export(Tally):
             hint = ONLY_FILES if "labels of files" in self.others else hint
             if n_labels:
                 hint = "To read the labels of whole documents set unit=document (on the command line: -r unit=document)"
-            nothing = f"{count(self.n_given, 'annotation or prediction', 'annotations and predictions')} without any result"
+            nothing = (
+                f"{count(self.n_given, 'annotation or prediction', 'annotations and predictions')} without any result"
+            )
             raise FormatError(
                 f"{what}; there are {', '.join(found) or (nothing if self.n_given else 'no annotations')}",
                 path=self.without_text or self.collector.source,
