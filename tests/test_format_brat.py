@@ -109,7 +109,7 @@ def test_one_text_for_all_a_gold_folder_and_a_wrapping_folder() -> None:
     with pytest.raises(FormatError, match=r"no text 'doc1.txt'"):
         read({"ada/doc1.ann": ANN})
     other = folder(ada=ANN, bob=ANN) | {"bob/doc1.txt": TEXT.encode() + b"!"}
-    with pytest.raises(FormatError, match="no document stands in two of them.*folders=parts"):
+    with pytest.raises(FormatError, match=r"no document stands in two of them.*folders=parts"):
         read(other)  # train/1.txt and test/1.txt
     with pytest.raises(FormatError, match="another text"):
         read(other, folders="annotators")

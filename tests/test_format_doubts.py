@@ -160,3 +160,29 @@ def test_one_long_sequence_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("".join(f"w{k}\tO\nAda\tB-PER\n" for k in range(150)))
     assert any("All tokens are one sequence" in note for note in lasca.read(path).load_report.notes)
+
+
+def test_quotes_that_are_names_are_asked_about(tmp_path: Path) -> None:
+    """Who chose each label, under the label: read as quotes, everybody said O."""
+    rows = [{"text": text, "entities": {"good": ["ann", "ben"], "bad": ["cy"]}} for text in TEXTS]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(FormatError, match="none of the 24 quoted spans stands in its text"):
+        lasca.read(tmp_path / "x.jsonl")
+
+
+def test_a_label_that_stands_alone_is_told(tmp_path: Path) -> None:
+    """A box that was not ticked is an answer without a choice."""
+    choice = {"from_name": "c", "to_name": "text", "type": "choices", "value": {"choices": ["rude"]}}
+    tasks = [
+        {
+            "id": k,
+            "data": {"text": text},
+            "annotations": [
+                {"id": 2 * k + u, "completed_by": u, "result": [choice] if (k + u) % 2 else []} for u in (1, 2)
+            ],
+        }
+        for k, text in enumerate(TEXTS)
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(tasks), encoding="utf-8")
+    notes = lasca.read(tmp_path / "x.json").load_report.notes
+    assert "The only label is rude: 8 answers without it are taken as none, and not as no." in notes

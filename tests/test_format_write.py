@@ -63,7 +63,8 @@ def test_what_a_reader_said_is_said_once_when_a_saved_corpus_is_read(tmp_path: P
     first = read(tmp_path / "a.conll")
     first.save(tmp_path / "saved")
     notes = read(tmp_path / "saved").load_report.notes
-    assert notes == first.load_report.notes and notes.count("The tags are IOB2.") == 1
+    assert notes == first.load_report.notes
+    assert notes.count("The tags are IOB2.") == 1
 
 
 def test_hugging_face_rows_come_back(corpus: CrowdCorpus, tmp_path: Path) -> None:

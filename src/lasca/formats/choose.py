@@ -286,6 +286,8 @@ def _finished(
         told.append("The labels are numbers: what they stand for is not in the file.")
     if corpus.n_sequences == 1 and corpus.n_tokens > WHOLE:
         told.append("All tokens are one sequence: nothing in the file divides them.")
+    if n := _unanswered(corpus):
+        told.append(f"The only label is {corpus.labels[0]}: {n:,} answers without it are taken as none, and not as no.")
     report = corpus.load_report
     named = LoadReport(
         report.source or str(source)[:200],
@@ -315,8 +317,7 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
 
     These cells say that there is nothing to mark, or that the label does not hold.
     """
-    n = corpus.n_annotators * corpus.n_sequences - corpus.n_annotations
-    if corpus.n_labels == 1 < corpus.n_annotators and corpus.n_tokens == corpus.n_sequences and n >= HOLES:
+    if n := _unanswered(corpus):
         raise FormatError(
             f"the only label is {excerpt(corpus.labels[0])}, and {n:,} cells are empty, or rows left out: they may say "
             "that it does not hold, or that nobody looked",
@@ -343,6 +344,14 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
             hint="Write a row for each token, and O where there is nothing to mark; if there is no label, say so with "
             "missing=? (on the command line: -r 'missing=?')",
         )
+
+
+def _unanswered(corpus: CrowdCorpus) -> int:
+    """Return how many texts have no label of an annotator, where one label is all that anybody gave; a few are none."""
+    if not corpus.n_labels == 1 < corpus.n_annotators or corpus.n_tokens != corpus.n_sequences:
+        return 0
+    n = corpus.n_annotators * corpus.n_sequences - corpus.n_annotations
+    return n if n >= HOLES else 0
 
 
 def _is_paths(source: Any) -> bool:

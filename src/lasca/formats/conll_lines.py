@@ -217,8 +217,8 @@ def refuse_texts(table: Table, file: SourceFile, token: int) -> None:
             "the first column holds texts of several words, and not tokens: the labels are those of whole texts",
             table.blocks[0].line,
             got=table.blocks[0].rows[0][1][token],
-            hint="Give it a header, text and label, and a column annotator (or a file for each of them), or a column of "
-            "labels for each of them (text, annotator_1, annotator_2)",
+            hint="Give it a header, text and label, and a column annotator (or a file for each of them), or a column "
+            "of labels for each of them (text, annotator_1, annotator_2)",
         )
 
 

@@ -21,6 +21,7 @@ from lasca.schemes.tables import parts_of
 __all__ = ["refuse_doubtful", "twins"]
 
 ROWS = 20_000  # votes that are looked at
+SOME = 3  # quotes that are lost by no chance
 FEW = 5  # different labels that may all stand in their texts by chance
 MOST = 0.8  # of the votes
 OFTEN = 10  # texts of one label, from which on it is no quote
@@ -34,8 +35,8 @@ MARKUP = re.compile(r"<[^<>]*>")
 
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
-    for found in (_joined_votes(corpus), _labels_as_tokens(corpus), _numbers(corpus), _of_tokens(corpus),
-                  _words(corpus)):  # fmt: skip
+    for found in (_lost_quotes(corpus), _joined_votes(corpus), _labels_as_tokens(corpus), _numbers(corpus),
+                  _of_tokens(corpus), _words(corpus)):  # fmt: skip
         if found is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
@@ -69,6 +70,15 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
         ", ".join((again or [label for label, _ in several])[:2]),
         "Give each of them a column, called by who said it (token, ann, ben; for whole texts: text, annotator_1, …)",
     )
+
+
+def _lost_quotes(corpus: CrowdCorpus) -> Found:
+    """Find spans of which none stands in its text: they are no quotes."""
+    lost = corpus.load_report.counts.get("quotes not in the text", 0)
+    if lost < SOME or set(corpus.labels) != {"O"}:
+        return None
+    example = corpus.load_report.examples.get("quotes not in the text", ("",))[0]
+    return f"none of the {lost:,} quoted spans stands in its text", example, "Name what was marked, or give its places"
 
 
 def _parts(label: str) -> list[str]:

@@ -225,7 +225,7 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
     for plain, row in rows:
         at = next((key for key in TEXT if isinstance(plain.get(key), str)), "")
         by = next((key for key in usual if key in plain), "")
-        by = by or next((key for key in TYPED if isinstance(plain.get(key), dict)), "")
+        by = by or next((key for key in TYPED if plain.get(key) == {} or _are_placed(_by_type(plain.get(key)))), "")
         given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
         given = _by_type(given)
         if not at or not isinstance(given, list) or ("spans" in plain and by != "spans"):  # would be written over
@@ -258,7 +258,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _by_type(given: Any) -> Any:
-    """Return entities that stand under their types as a list: {"PER": ["Ada"]}, [[0, 3]], {"Ada": [[0, 2]]}, objects."""
+    """Return entities under their types as a list: {"PER": ["Ada"]}, {"PER": [[0, 3]]}, {"PER": {"Ada": [[0, 2]]}}."""
     if not isinstance(given, dict) or any(map(is_person, given)):
         return given
     found: list[Any] = []

@@ -62,9 +62,8 @@ def aggregate(
                 inferred[name] = get_model(model, param, seed).fit(layer, progress=report)
             save_truth(layer, inferred[name], output / file_name(name), overwrite=overwrite)
         found.write(output / "spans.jsonl", "offsets", {name: truth.labels for name, truth in inferred.items()})
-        say(
-            f"wrote a folder for each of {count(len(found), 'layer')}, and spans.jsonl with the spans of all, to {output}"
-        )
+        layers = count(len(found), "layer")
+        say(f"wrote a folder for each of {layers}, and spans.jsonl with the spans of all, to {output}")
         return
     corpus = found
     with progress_bar(f"inferring the truth ({estimator.name})") as report, engine_of(engine) as estimator.engine:
