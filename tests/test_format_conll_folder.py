@@ -365,3 +365,11 @@ def test_labels_of_whole_texts_by_file_are_no_tokens(tmp_path: Path) -> None:
     assert (corpus.n_sequences, corpus.annotators, corpus.load_report.format) == (4, ("ann", "ben"), "table")
     with pytest.raises(FormatError, match="holds texts of several words, and not tokens"):
         lasca.read(tmp_path / "without")
+
+
+def test_initial_documents_of_inception_are_nobodys(tmp_path: Path) -> None:
+    for name in ("ann", "ben", "INITIAL_CAS"):
+        (tmp_path / "d.txt").mkdir(exist_ok=True)
+        (tmp_path / "d.txt" / f"{name}.conll").write_text(f"Ada {'O' if name == 'INITIAL_CAS' else 'B-PER'}\nran O\n")
+    corpus = lasca.read(tmp_path)
+    assert (corpus.annotators, corpus.load_report.counts["initial documents"]) == (("ann", "ben"), 1)

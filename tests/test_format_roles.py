@@ -256,14 +256,14 @@ def test_who_wrote_texts_did_not_label_them(tmp_path: Path, column: str) -> None
     [
         {"user": "u{}", "text": "Ada saw Rome {}", "entities": [{"start": 0, "end": 3, "label": "PER"}]},
         {"username": "u{}", "text": "Ada saw Rome {}", "label": [[0, 3, "PER"]]},
-        {"user_id": "u{}", "tokens": ["Ada", "saw"], "ner_tags": ["B-PER", "O"], "id": "{}"},
+        {"user_id": "u{}", "tokens": ["Ada", "{}"], "ner_tags": ["B-PER", "O"], "id": "{}"},
     ],
     ids=["records", "doccano", "huggingface"],
 )
 def test_who_wrote_posts_did_not_mark_them(tmp_path: Path, row: dict[str, Any]) -> None:
     """Collections of tweets with their entities: each author was an annotator of a tweet or two."""
     path = tmp_path / "tweets.jsonl"
-    posts = [{k: v.format(n) if isinstance(v, str) else v for k, v in row.items()} for n in range(3)]
+    posts = [json.loads(json.dumps(row).replace("{}", str(n))) for n in range(3)]
     path.write_text(lines(*posts))
     with pytest.raises(FormatError, match=r"who wrote the texts, and not who labelled them.*If they are annotators"):
         lasca.read(path)

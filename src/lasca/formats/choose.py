@@ -467,7 +467,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     """Say which scheme the tags have; repair and convert them on request; count what is illegal."""
     if scheme is not None:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
-    corpus = _with_outside(corpus)
+    corpus = _with_outside(_with_whole(corpus))
     found = detect_corpus(corpus)
     if found is None:
         _refuse_signs(corpus)
@@ -488,17 +488,30 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
 def _with_outside(corpus: CrowdCorpus) -> CrowdCorpus:
     """Read what some write for O (0, OTHER) as O, where all other labels are tags of spans."""
     tags = [label for label in corpus.labels if label not in OUTSIDES]
-    if len(tags) == len(corpus.labels) or corpus.soft is not None:
+    if len(tags) == len(corpus.labels) or detect({*tags, "O"}) is None or not any("-" in tag for tag in tags):
         return corpus
-    if detect({*tags, "O"}) is None or not any("-" in tag for tag in tags):
+    odd = {label: "O" for label in corpus.labels if label not in tags}
+    note = f"All other labels are tags of spans, so {', '.join(odd)} is read as O."
+    return _renamed(corpus, odd, "labels read as O", note)
+
+
+def _with_whole(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Read 1.0, as pandas writes a number in a column with empty cells, as 1, where others have 1."""
+    odd = {label: label[:-2] for label in corpus.labels if label[-2:] == ".0" and label[:-2] in corpus.labels}
+    if not odd or not all(label.removesuffix(".0").removeprefix("-").isdecimal() for label in corpus.labels):
         return corpus
-    labels = sorted({*tags, "O"})
-    odd = np.array([*(label not in tags for label in corpus.labels), False])  # the last one is for -1, no label
-    code = np.array([*(labels.index(label if label in tags else "O") for label in corpus.labels), -1], np.int16)
+    return _renamed(corpus, odd, "labels 1.0 read as 1", f"{', '.join(odd)} are read as the same numbers without .0.")
+
+
+def _renamed(corpus: CrowdCorpus, names: Mapping[str, str], what: str, note: str) -> CrowdCorpus:
+    """Give labels other names, and count and note it; soft votes stay as they are."""
+    if corpus.soft is not None:
+        return corpus
+    labels = sorted({names.get(label, label) for label in corpus.labels})
+    odd = np.array([*(label in names for label in corpus.labels), False])  # the last one is for -1, no label
+    code = np.array([*(labels.index(names.get(label, label)) for label in corpus.labels), -1], np.int16)
     given, report = (corpus.annotation_label, *corpus.golds.values()), corpus.load_report
-    counts = {**report.counts, "labels read as O": sum(int(odd[codes].sum()) for codes in given)}
-    written = ", ".join(label for label in corpus.labels if label not in tags)
-    note = f"All other labels are tags of spans, so {written} is read as O."
+    counts = {**report.counts, what: sum(int(odd[codes].sum()) for codes in given)}
     return replace(
         corpus,
         labels=tuple(labels),

@@ -284,6 +284,9 @@ def read(
     if not isinstance(typed_labels, bool):
         raise ParameterError("typed_labels", typed_labels, "True or False")
     collector = Collector(files, NAME)
+    initial = [file for file in files if PurePosixPath(file.name).stem == "INITIAL_CAS"]  # INCEpTION's, of nobody
+    collector.count("initial documents", len(initial), initial[0].shown if initial else None)
+    files = [file for file in files if file not in initial]
     places = _places(files, check_choice("layout", layout, ("auto", "folders", "files")))
     refuse_copies(files, [name for _, _, name, _ in places])
     documents: dict[tuple[str, str], Document] = {}

@@ -14,6 +14,7 @@ from lasca.errors import FormatError, ParameterError, excerpt
 from lasca.formats.base import Collector, as_name, as_time, first
 from lasca.formats.huggingface_load import Rows
 from lasca.formats.names import DOCUMENTS, SENTENCES, speaker
+from lasca.formats.texts import TextPool
 
 __all__ = ["Columns", "TokenRows"]
 
@@ -149,9 +150,10 @@ class TokenRows:
             )
         return found
 
-    def corpus(self) -> CrowdCorpus:
-        """Choose one tokenisation for every id, align the others to it, and make the corpus."""
+    def corpus(self, pool: TextPool) -> CrowdCorpus:
+        """Choose one tokenisation for every id, align the others to it, and make the corpus; `pool` links texts."""
         self._tell_owners()
+        self._link(pool)
         for id, given in self.by_id.items():
             tokens = self._one_tokenisation(id, given)
             if not tokens:
@@ -171,6 +173,16 @@ class TokenRows:
                     labels = self._aligned(id, tokens, entry)
                     self.collector.annotate(id, entry.name, labels, role=entry.role, time=entry.time, where=entry.where)
         return self.collector.corpus()
+
+    def _link(self, pool: TextPool) -> None:
+        """Give rows of the same text one id if texts are what links, or each annotator has ids of their own."""
+        rows = [(id, "".join(entry.tokens), entry) for id, given in self.by_id.items() for entry in given]
+        known = {(id, text, entry.name) for id, text, entry in rows}
+        said = any(entry.labels is not None and entry.role != "gold" for _, _, entry in rows)
+        if said and (ids := pool.links(known)):
+            self.by_id = {}
+            for _, text, entry in rows:
+                self.by_id.setdefault(ids[text], []).append(entry)
 
     def _tell_owners(self) -> None:
         """Say what several files without annotators are: one annotator's each if they share texts, else one gold."""

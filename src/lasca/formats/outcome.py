@@ -227,8 +227,8 @@ def sheets_of(corpus: CrowdCorpus, made: Outcome) -> list[Sheet]:
         id = corpus.sequence_ids[s]
         sheets.append(Sheet(id, text, chars, documents[s] if documents is not None and documents[s] else id, said))
     if n_unlabelled:
-        texts = count(n_unlabelled, "text")
-        said_of = f"{texts} without a label that could be written: left out, or written without any mark"
+        unlabelled = count(n_unlabelled, "text")
+        said_of = f"{unlabelled} without a label that could be written: left out, or written without any mark"
         warnings.warn(LascaWarning(said_of), stacklevel=6)
     if n_silent:
         said_of = f"{count(n_silent, 'missing label')} inside texts that were labelled: written as nothing marked there"
