@@ -186,3 +186,18 @@ def test_a_label_that_stands_alone_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps(tasks), encoding="utf-8")
     notes = lasca.read(tmp_path / "x.json").load_report.notes
     assert "The only label is rude: 8 answers without it are taken as none, and not as no." in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (table("text,annotator_id,label", *[[t, w, f"a{w}"] for t in TEXTS for w in ("1", "2.0")], ["so", "1.0", "a"]),
+         "annotators 1 and 1.0 are the same number"),
+        (table("item_id,annotator,label", *[[f"{k}{'.0' * (w == 'b')}", w, k % 2] for k in range(4) for w in "ab"]),
+         "ids of texts 0 and 0.0 are the same number"),
+    ],
+)  # fmt: skip
+def test_numbers_written_in_two_ways_are_asked_about(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        lasca.read(tmp_path / "x.csv")

@@ -325,7 +325,7 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
             hint="Write a label (such as no) where it does not hold; if there is none, say so with missing=? (on the "
             "command line: -r 'missing=?')",
         )
-    if any(label in ("O", *OUTSIDES, *SIGNS) or parts_of(label) is None for label in corpus.labels):
+    if any(label in ("O", *OUTSIDES, *SIGNS) for label in corpus.labels):
         return
     said = [(corpus.annotation_annotator, corpus.annotation_token)]
     said += [(np.zeros_like(gold), np.arange(len(gold))[gold >= 0]) for gold in corpus.golds.values()]
@@ -335,7 +335,13 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
         own = np.unique(np.stack([who[: len(tokens)], sequences]), axis=1)[1]
         given, there = given + len(tokens), there + int(lengths[own].sum())
     absent = corpus.load_report.counts.get("positions nobody mentions", 0)
-    if there - given >= max(given, HOLES) or absent >= HOLES:
+    if any(parts_of(label) is None for label in corpus.labels):  # a crowd may share the tokens of a sequence
+        known = np.unique(np.concatenate([tokens for _, tokens in said]))
+        bare = int(lengths[np.unique(corpus.token_sequence[known])].sum()) + absent - len(known)
+        asked = 2 * bare >= max(len(known), 2 * HOLES)
+    else:
+        asked = there - given >= max(given, HOLES) or absent >= HOLES
+    if asked:
         raise FormatError(
             f"no token is O, and {there - given + absent:,} cells are empty, or rows left out, in sequences of which "
             "others are labelled: they may say that there is nothing to mark, or that there is no label",

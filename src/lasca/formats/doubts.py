@@ -30,13 +30,14 @@ HARD = re.compile(r"\s*[,;|]\s*")
 KEYED = re.compile(r"\w+\s*[:=].*")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
+WHOLE = re.compile(r"\d+\.0")
 MARKUP = re.compile(r"<[^<>]*>")
 
 
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
-    for found in (_lost_quotes(corpus), _joined_votes(corpus), _labels_as_tokens(corpus), _numbers(corpus),
-                  _of_tokens(corpus), _words(corpus)):  # fmt: skip
+    for found in (_same_numbers(corpus), _lost_quotes(corpus), _joined_votes(corpus), _labels_as_tokens(corpus),
+                  _numbers(corpus), _of_tokens(corpus), _words(corpus)):  # fmt: skip
         if found is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
@@ -70,6 +71,16 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
         ", ".join((again or [label for label, _ in several])[:2]),
         "Give each of them a column, called by who said it (token, ann, ben; for whole texts: text, annotator_1, …)",
     )
+
+
+def _same_numbers(corpus: CrowdCorpus) -> Found:
+    """Find annotators, or texts, of whom one is called 1 and another 1.0, as pandas writes it beside empty cells."""
+    for what, names in (("annotators", set(corpus.annotators)), ("ids of texts", set(corpus.sequence_ids))):
+        both = sorted(name for name in names if WHOLE.fullmatch(name) and name[:-2] in names)
+        if both:
+            said = f"{what} {both[0][:-2]} and {both[0]} are the same number, written in two ways, and count as two"
+            return said, ", ".join(both[:4]), "Write them alike (pandas writes 1.0 where cells of the column are empty)"
+    return None
 
 
 def _lost_quotes(corpus: CrowdCorpus) -> Found:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
-from lasca.formats.base import Collector, as_name, as_time, first
+from lasca.formats.base import Collector, as_name, as_time, first, undone
 from lasca.formats.huggingface_load import Rows
 from lasca.formats.names import DOCUMENTS, SENTENCES, speaker
 from lasca.formats.texts import TextPool
@@ -79,9 +79,11 @@ class TokenRows:
             text = next((row[n] for n in Columns.TEXT if isinstance(row.get(n), str)), None)
             given = self.by_id.setdefault(prefix + id, [])
             tags = self._tag_column(part, row, by_annotator, where)
+            undid = undone(row) if annotator is not None else ""
+            self.collector.count(f"annotations that do not count ({undid})", int(bool(undid)), where)
             used = ("tokens", "words", "id", "sequence_id", annotator, tags, by_annotator, *Columns.TEXT, *Columns.TIME)
             given.append(_Given(tokens, where, text=text, metadata=self._further(row, used, where)))
-            if tags is not None:
+            if tags is not None and not undid:
                 name, role = part.owner or ("gold", "gold")
                 if annotator is not None and row.get(annotator) is not None:
                     name = as_name(row[annotator], "the annotator", where)
