@@ -684,3 +684,12 @@ def test_slashes_in_prose_are_no_tags(tmp_path: Path) -> None:
         (tmp_path / "x.txt").write_text(text)
         with pytest.raises(FormatError, match="format cannot be told"):
             read(tmp_path / "x.txt")
+
+
+def test_lines_that_name_a_sequence_are_no_tokens(tmp_path: Path) -> None:
+    """Twitter-2015 and -2017: IMGID:15 before each tweet."""
+    text = "".join(f"IMGID:{k}\nAda\tB-PER\nran\tO\n\n" for k in (15, 16))
+    (tmp_path / "train.txt").write_text(text, encoding="utf-8")
+    corpus = read(tmp_path / "train.txt")
+    assert corpus.tokens == ("Ada", "ran") * 2
+    assert corpus.metadata["IMGID"] == ("15", "16")

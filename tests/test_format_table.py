@@ -516,3 +516,9 @@ def test_numbers_that_pandas_wrote_beside_empty_cells_are_the_same(tmp_path: Pat
     assert corpus.labels == ("0", "1")
     assert corpus.n_annotators == (3 if name == "wide.csv" else 2)
     assert corpus.load_report.counts["labels 1.0 read as 1"] == 2
+
+
+def test_a_column_by_which_nothing_counts_is_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,rater,label,status\nso,a,good,pending\nso,b,bad,pending\nup,a,bad,pending\n")
+    with pytest.raises(FormatError, match="'status' says of every label that it does not count"):
+        lasca.read(tmp_path / "x.csv")

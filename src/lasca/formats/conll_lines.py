@@ -52,6 +52,9 @@ _TAGGED_KEY = re.compile(r"(?:^|\|)([\w.]+)=[BSU]-\w")
 LEAST, AGREED = 8, 0.1  # tokens that two columns label, and the share they must label the same to be two people
 
 
+_IDENTITY = re.compile(r"(\w*ID):(\S+)")  # IMGID:15, before each tweet of Twitter-2015 and -2017
+
+
 @dataclass
 class Block:
     """One sequence: its rows of cells with their line numbers, the comments before it, its document's number."""
@@ -117,6 +120,8 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
                 continue
             block = _closed(table, block) if block.rows else block
             block.comments[match[1]] = match[2]
+        elif len(cells) == 1 < len(known) and not block.rows and (key := _IDENTITY.fullmatch(cells[0])):
+            block.comments[key[1]] = key[2]
         elif table.header is None and not table.n_columns and is_header(cells, known, header):
             table.header, table.n_columns = cells, len(cells)
         elif cells == table.header:  # of another file that was put behind

@@ -269,6 +269,9 @@ def _counting(source: _Table, names: Mapping[str, str]) -> tuple[Any, Counter[st
         gone.update(whys[cell] for cell in cells.filter(pc.and_(out, pc.is_valid(labels))).to_pylist())
         kept = pc.if_else(out, pa.scalar(None, labels.type), labels)
         table = table.set_column(table.column_names.index(names["label"]), names["label"], kept)
+        if kept.null_count == len(kept) > labels.null_count:
+            what = f"the column {name!r} says of every label that it does not count"
+            raise source.error(what, got=next(iter(whys)), hint="If they count all the same, take the column out")
     return table, gone
 
 
