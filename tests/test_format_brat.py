@@ -80,7 +80,7 @@ def test_other_lines_are_counted() -> None:
 def test_folders_without_a_common_document_are_asked_about() -> None:
     files = {"north/a.txt": TEXT.encode(), "north/a.ann": ANN, "south/b.txt": TEXT.encode(), "south/b.ann": ANN}
     with pytest.raises(
-        FormatError, match=r"no document stands in two of them: north \(1\), south \(1\).*folders=parts"
+        FormatError, match=r"no document stands in two of them .name and text.: north \(1\), south \(1\).*folders=parts"
     ):
         read(files)
     assert read(files, folders="annotators").annotators == ("north", "south")
@@ -108,8 +108,11 @@ def test_one_text_for_all_a_gold_folder_and_a_wrapping_folder() -> None:
     assert table(read(lent)) == {"ada": BOTH, "bob": ["O", "B-PER", "I-PER", "O", "O", "O", "O"]}
     with pytest.raises(FormatError, match=r"no text 'doc1.txt'"):
         read({"ada/doc1.ann": ANN})
+    other = folder(ada=ANN, bob=ANN) | {"bob/doc1.txt": TEXT.encode() + b"!"}
+    with pytest.raises(FormatError, match=r"no document stands in two of them.*folders=parts"):
+        read(other)  # train/1.txt and test/1.txt
     with pytest.raises(FormatError, match="another text"):
-        read(folder(ada=ANN, bob=ANN) | {"bob/doc1.txt": TEXT.encode() + b"!"})
+        read(other, folders="annotators")
 
 
 def test_line_breaks_inside_a_document() -> None:

@@ -634,6 +634,14 @@ def test_comments_that_name_annotators_are_heard_where_texts_stand_twice() -> No
     assert read_any(source("x.conll", alone.encode()), "x.conll").metadata["annotator"] == ("a", "b")
 
 
+def test_columns_that_the_user_names_win_over_comments(tmp_path: Path) -> None:
+    rows = "".join(f"# annotator = {w}\nAda\tB-PER\nran\tO\n\n" for w in ("ann", "ben"))
+    (tmp_path / "a.conll").write_text(rows, encoding="utf-8")
+    named = read(tmp_path / "a.conll", columns="token,eve")
+    assert (named.annotators, named.metadata["annotator"]) == (("eve",), ("ann", "ben"))
+    assert read(tmp_path / "a.conll", columns="token,label").annotators == ("ann", "ben")
+
+
 def test_other_dresses_of_tags_are_told(tmp_path: Path) -> None:
     for tags in ("B:PER I:PER", "B-PER M-PER E-PER W-PER"):
         path = tmp_path / "x.txt"
@@ -676,3 +684,12 @@ def test_slashes_in_prose_are_no_tags(tmp_path: Path) -> None:
         (tmp_path / "x.txt").write_text(text)
         with pytest.raises(FormatError, match="format cannot be told"):
             read(tmp_path / "x.txt")
+
+
+def test_lines_that_name_a_sequence_are_no_tokens(tmp_path: Path) -> None:
+    """Twitter-2015 and -2017: IMGID:15 before each tweet."""
+    text = "".join(f"IMGID:{k}\nAda\tB-PER\nran\tO\n\n" for k in (15, 16))
+    (tmp_path / "train.txt").write_text(text, encoding="utf-8")
+    corpus = read(tmp_path / "train.txt")
+    assert corpus.tokens == ("Ada", "ran") * 2
+    assert corpus.metadata["IMGID"] == ("15", "16")

@@ -352,3 +352,24 @@ def test_the_labels_are_looked_for_in_all_files_together(tmp_path: Path, line: s
     assert list(corpus.tokens) == words
     assert corpus.annotators == ("ann", "ben", "cy")
     assert (corpus.labels, corpus.n_annotations) == (("B-LOC", "B-PER", "O"), 33)
+
+
+def test_labels_of_whole_texts_by_file_are_no_tokens(tmp_path: Path) -> None:
+    """Read as tokens, they were one sequence of six."""
+    for name, labels in (("ann", "abab"), ("ben", "abba")):
+        rows = "".join(f"this is text {k}\t{label}\n" for k, label in enumerate(labels))
+        for folder, header in (("with", "text\tlabel\n"), ("without", "")):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{name}.txt").write_text(header + rows, encoding="utf-8")
+    corpus = lasca.read(tmp_path / "with")
+    assert (corpus.n_sequences, corpus.annotators, corpus.load_report.format) == (4, ("ann", "ben"), "table")
+    with pytest.raises(FormatError, match="holds texts of several words, and not tokens"):
+        lasca.read(tmp_path / "without")
+
+
+def test_initial_documents_of_inception_are_nobodys(tmp_path: Path) -> None:
+    for name in ("ann", "ben", "INITIAL_CAS"):
+        (tmp_path / "d.txt").mkdir(exist_ok=True)
+        (tmp_path / "d.txt" / f"{name}.conll").write_text(f"Ada {'O' if name == 'INITIAL_CAS' else 'B-PER'}\nran O\n")
+    corpus = lasca.read(tmp_path)
+    assert (corpus.annotators, corpus.load_report.counts["initial documents"]) == (("ann", "ben"), 1)

@@ -76,6 +76,28 @@ LF = ["B-PER,,O", "I-PER,I-PER,O", ",O,B-LOC", "O,O,O", "B-LOC,B-LOC,", "O,,O", 
             {},
             "gold_conf: these hold fractions",
         ),
+        (
+            "x.csv",
+            table(
+                "text,ann1,ann2",
+                *[[t, "good", ["good", "bad"][k % 2]] for k, t in enumerate(TEXTS)],
+                ["kappa", 0.63, ""],
+            ),
+            {},
+            r"a fraction stands among labels.*0\.63",
+        ),
+        (
+            "x.csv",
+            table("text,ann1,ann2", *[[text, "x" * (k % 2), "x" * (k % 3 > 0)] for k, text in enumerate(TEXTS)]),
+            {},
+            r"the only label is x, and 7 cells are empty.*missing=\?",
+        ),
+        (
+            "x.csv",
+            table("text,rater,label", *[[t, w, "rude" * (k % 2)] for k, t in enumerate(TEXTS) for w in "ab"]),
+            {},
+            "the only label is rude, and 8 cells are empty",
+        ),
     ],
 )
 def test_what_was_hardly_meant_is_asked_about(
@@ -138,3 +160,44 @@ def test_one_long_sequence_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("".join(f"w{k}\tO\nAda\tB-PER\n" for k in range(150)))
     assert any("All tokens are one sequence" in note for note in lasca.read(path).load_report.notes)
+
+
+def test_quotes_that_are_names_are_asked_about(tmp_path: Path) -> None:
+    """Who chose each label, under the label: read as quotes, everybody said O."""
+    rows = [{"text": text, "entities": {"good": ["ann", "ben"], "bad": ["cy"]}} for text in TEXTS]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(FormatError, match="none of the 24 quoted spans stands in its text"):
+        lasca.read(tmp_path / "x.jsonl")
+
+
+def test_a_label_that_stands_alone_is_told(tmp_path: Path) -> None:
+    """A box that was not ticked is an answer without a choice."""
+    choice = {"from_name": "c", "to_name": "text", "type": "choices", "value": {"choices": ["rude"]}}
+    tasks = [
+        {
+            "id": k,
+            "data": {"text": text},
+            "annotations": [
+                {"id": 2 * k + u, "completed_by": u, "result": [choice] if (k + u) % 2 else []} for u in (1, 2)
+            ],
+        }
+        for k, text in enumerate(TEXTS)
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(tasks), encoding="utf-8")
+    notes = lasca.read(tmp_path / "x.json").load_report.notes
+    assert "The only label is rude: 8 answers without it are taken as none, and not as no." in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (table("text,annotator_id,label", *[[t, w, f"a{w}"] for t in TEXTS for w in ("1", "2.0")], ["so", "1.0", "a"]),
+         "annotators 1 and 1.0 are the same number"),
+        (table("item_id,annotator,label", *[[f"{k}{'.0' * (w == 'b')}", w, k % 2] for k in range(4) for w in "ab"]),
+         "ids of texts 0 and 0.0 are the same number"),
+    ],
+)  # fmt: skip
+def test_numbers_written_in_two_ways_are_asked_about(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        lasca.read(tmp_path / "x.csv")

@@ -397,3 +397,27 @@ def test_rows_are_called_by_their_document_and_sentence(tmp_path: Path) -> None:
 def test_an_empty_tag_is_no_label() -> None:
     corpus = read(row("ann", ["", "B-PER", " "]))
     assert (corpus.n_annotations, corpus.labels) == (1, ("B-PER",))
+
+
+def test_rows_with_ids_of_their_own_are_joined_by_their_texts(tmp_path: Path) -> None:
+    """An id for each row: every annotator had texts of their own."""
+    rows = [
+        {"id": 2 * k + w, "tokens": ["Ada", f"ran{k}"], "ner_tags": ["B-PER", "O"], "annotator": who}
+        for k in range(3)
+        for w, who in enumerate(("ann", "ben"))
+    ]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    corpus = lasca.read(tmp_path / "x.jsonl")
+    assert (corpus.n_sequences, corpus.n_annotations) == (3, 12)
+    assert corpus.load_report.counts["texts joined over their ids"] == 3
+
+
+def test_rows_that_do_not_count_are_no_votes(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "tokens": ["Ada", "ran"], "ner_tags": ["B-PER", "O"], "annotator": who, "status": status}
+        for who, status in (("ann", "submitted"), ("ben", "discarded"))
+    ]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    corpus = lasca.read(tmp_path / "x.jsonl")
+    assert (corpus.annotators, corpus.n_annotations) == (("ann",), 2)
+    assert corpus.load_report.counts["annotations that do not count (discarded)"] == 1

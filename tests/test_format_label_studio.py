@@ -365,7 +365,7 @@ def region(kind: str, **value: Any) -> dict[str, Any]:
         ([region("timeserieslabels", start=3, end=9, instant=False, timeserieslabels=["Jump"])], "timeserieslabels: 1"),
         ([region("labels", start=0.25, end=1.5, channel=0, labels=["Speech"])], "labels of sounds: 1"),
         ([region("textarea", text=["free words"])], "textarea: 1"),
-        ([], "1 annotations and predictions without any result"),
+        ([], "1 annotation or prediction without any result"),
     ],
 )
 def test_nobody_said_o_where_nobody_labelled_text(results: list[Any], found: str) -> None:
@@ -419,7 +419,7 @@ def test_the_same_number_in_several_files_is_asked_about() -> None:
 
     with pytest.raises(
         FormatError,
-        match=r"annotator '5' stands in folder/x.json and in folder/y.json, which have 1 texts .*annotator=file",
+        match=r"annotator '5' stands in folder/x.json and in folder/y.json, which have 1 text .*annotator=file",
     ):
         label_studio.read(files(5, {"id": 5}))
     assert label_studio.read(files(5, 5), annotator="file").annotators == ("x", "y")
@@ -610,7 +610,7 @@ def test_annotations_of_a_task_that_name_nobody_are_asked_about() -> None:
 
 def test_annotations_by_their_numbers_only_are_refused() -> None:
     bare = {"id": 7, "data": {"text": TEXT}, "annotations": [11, 12]}
-    with pytest.raises(FormatError, match="2 annotations are given by their numbers only"):
+    with pytest.raises(FormatError, match="2 annotations given by number only"):
         read(bare)
 
 

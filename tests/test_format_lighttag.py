@@ -80,6 +80,24 @@ def test_messages(broken: dict[str, Any], message: str) -> None:
         load({**example(), **broken})
 
 
+def test_exports_of_old_are_read() -> None:
+    """As of Kaggle's Corona2.json: no schema, and who it was beside the spans of models."""
+
+    def old(start: int, end: int, **who: Any) -> dict[str, Any]:
+        return {"start": start, "end": end, "tag_name": "X", **who}
+
+    given = [
+        old(0, 3, human_annotations=[{"annotator_id": 1, "name": "ash"}], model_annotations=[]),
+        old(4, 7, human_annotations=[], model_annotations=[{"model_id": 3}]),
+    ]
+    row = {"id": "e7", "content": "Ada ran", "metadata": {}, "annotations": given, "classifications": []}
+    files = source("Corona2.json", json.dumps({"examples": [row]}).encode())
+    assert lighttag.sniff(files) > 0.9
+    corpus = lighttag.read(files)
+    assert (corpus.sequence_ids, votes(corpus)) == (("e7",), {"ash": ["B-X", "O"]})
+    assert corpus.load_report.counts["spans of models"] == 1
+
+
 def test_spans_that_name_one_annotator_directly_are_theirs() -> None:
     spans = [{**span(0, 3, "PER"), "annotated_by": [], "annotator": name} for name in ("ann", "ben")]
     assert set(votes(load(example(*spans)))) == {"ann", "ben"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
 from lasca.formats import READERS, records
@@ -464,3 +466,23 @@ def test_spans_that_were_decided_beside_annotators_are_a_gold(key: str) -> None:
     corpus = load({"text": TEXT, "annotations": said, key: [PER]})
     assert list(corpus.golds) == [key]
     assert corpus.label_names(corpus.golds[key])[0][0] == "B-PER"
+
+
+@pytest.mark.parametrize(
+    "entities",
+    [
+        {"label": {"PER": {"Ada": [[0, 2]]}, "LOC": {"Rome": [[12, 15]]}}},  # CLUENER: the last character is inside
+        {"entities": {"PER": [[0, 3]], "LOC": [[12, 16]]}},
+    ],
+)
+def test_places_under_their_types(tmp_path: Path, entities: dict[str, Any]) -> None:
+    (tmp_path / "x.json").write_text(json.dumps({"text": "Ada visited Rome", **entities}) + "\n", encoding="utf-8")
+    corpus = lasca.read(tmp_path / "x.json")
+    assert [corpus.labels[code] for code in corpus.annotation_label] == ["B-PER", "O", "B-LOC"]
+
+
+def test_places_under_names_are_nobodys_labels(tmp_path: Path) -> None:
+    row = {"text": "Ada visited Rome", "labels": {"ann1": [[0, 3]], "ann2": [[12, 16]]}}
+    (tmp_path / "x.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="cannot be told"):
+        lasca.read(tmp_path / "x.jsonl")

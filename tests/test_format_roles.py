@@ -162,6 +162,8 @@ def test_what_some_write_for_o_is_a_label_where_there_are_no_tags_or_soft_votes(
         ("x.csv", "token,ann1,ann2\nBo,B-X,B-X\nran,,\nup,,\n"),
         ("long.csv", "doc_id,token_id,token,rater,tag\n1,0,Bo,a,B-X\n1,1,ran,a,\n1,2,up,a,\n1,3,!,a,\n"),
         ("gold.tsv", "Ada\tB-PER\nran\t?\nup\t?\n.\t?\n"),
+        ("y.csv", "sentence_id,token,ann1,ann2\n1,Bo,PER,PER\n1,ran,,\n1,up,,\n1,to,,\n2,Rome,LOC,\n2,fell,,\n"),
+        ("long.csv", "sent,idx,word,rater,tag\n1,0,Bo,a,PER\n1,4,Rome,a,LOC\n1,0,Bo,b,PER\n1,4,Rome,b,PER\n"),
     ],
 )
 def test_empty_cells_where_there_is_no_o_are_asked_about(tmp_path: Path, file: str, text: str) -> None:
@@ -256,14 +258,14 @@ def test_who_wrote_texts_did_not_label_them(tmp_path: Path, column: str) -> None
     [
         {"user": "u{}", "text": "Ada saw Rome {}", "entities": [{"start": 0, "end": 3, "label": "PER"}]},
         {"username": "u{}", "text": "Ada saw Rome {}", "label": [[0, 3, "PER"]]},
-        {"user_id": "u{}", "tokens": ["Ada", "saw"], "ner_tags": ["B-PER", "O"], "id": "{}"},
+        {"user_id": "u{}", "tokens": ["Ada", "{}"], "ner_tags": ["B-PER", "O"], "id": "{}"},
     ],
     ids=["records", "doccano", "huggingface"],
 )
 def test_who_wrote_posts_did_not_mark_them(tmp_path: Path, row: dict[str, Any]) -> None:
     """Collections of tweets with their entities: each author was an annotator of a tweet or two."""
     path = tmp_path / "tweets.jsonl"
-    posts = [{k: v.format(n) if isinstance(v, str) else v for k, v in row.items()} for n in range(3)]
+    posts = [json.loads(json.dumps(row).replace("{}", str(n))) for n in range(3)]
     path.write_text(lines(*posts))
     with pytest.raises(FormatError, match=r"who wrote the texts, and not who labelled them.*If they are annotators"):
         lasca.read(path)
@@ -393,3 +395,15 @@ def test_labels_that_differ_only_in_case_or_spaces_are_told(tmp_path: Path) -> N
     (tmp_path / "x.csv").write_text(text)
     note = "Labels that differ only in case, spaces or a stop are different ones: 'Very good' and 'very_good'."
     assert note in lasca.read(tmp_path / "x.csv").load_report.notes
+
+
+def test_a_crowd_that_shares_the_tokens_of_sequences_is_read(tmp_path: Path) -> None:
+    """Parts of speech have no O, and nobody need label all tokens; nor need anybody label all texts."""
+    rows = [
+        f"s,{i},w{i},{who},{tag}" for i in range(12) for who, tag in (("a", "N"), ("b", "V")) if (i < 6) == (who == "a")
+    ]
+    (tmp_path / "long.csv").write_text("sent,idx,word,rater,tag\n" + "\n".join(rows) + "\n")
+    assert lasca.read(tmp_path / "long.csv").n_annotations == 12
+    texts = "".join(f"so it is {k},{'good' if k < 3 else ''},{'bad' if k < 3 else ''}\n" for k in range(20))
+    (tmp_path / "wide.csv").write_text("text,ann1,ann2\n" + texts.replace("0,good,bad", "0,bad,good"))
+    assert lasca.read(tmp_path / "wide.csv").n_annotations == 6

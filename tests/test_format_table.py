@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, LascaError, LascaWarning, ParameterError
 from lasca.formats import long_table, read, write
@@ -466,3 +467,58 @@ def test_minus_one_and_a_question_mark_are_asked_about() -> None:
             load(text)
         assert load(text, missing=sign).n_annotations == 2
     assert load("task,worker,label\na,w,-1\na,v,-2\nb,w,2\n").n_annotations == 3  # a scale
+
+
+def test_rows_that_do_not_count_are_no_votes(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(
+        "text,rater,label,status\nso so,ann,good,accepted\nso so,ben,bad,rejected\nwell,ann,bad,accepted\n"
+        "well,ben,bad,accepted\n"
+    )
+    corpus = lasca.read(tmp_path / "x.csv")
+    assert corpus.n_annotations == 3
+    assert corpus.load_report.counts["annotations that do not count (rejected)"] == 1
+
+
+def test_a_column_that_says_which_labels_are_golds_is_asked_about(tmp_path: Path) -> None:
+    rows = "".join(f"text {k},{who},good,{who == 'ann'}\n" for k in range(3) for who in ("ann", "ben"))
+    (tmp_path / "x.csv").write_text("text,annotator,label,is_gold\n" + rows)
+    with pytest.raises(FormatError, match="is_gold says which labels are golds"):
+        lasca.read(tmp_path / "x.csv")
+
+
+def test_the_last_of_two_labels_needs_times_in_order(tmp_path: Path) -> None:
+    rows = "text,annotator,label,timestamp\nit is,ann,new,{}\nit is,ann,old,{}\nso so,ann,old,{}\nit is,ben,old,{}\n"
+    written = {
+        "Tue Mar 12 10:20:30 PDT 2024": "Wed Feb 14 10:20:30 PDT 2024",
+        "2024-03-01 09:00": "2024-02-01 10:00",
+        "1710000000": "900000000",
+    }
+    for last, first in written.items():
+        (tmp_path / "x.csv").write_text(rows.format(last, first, first, first))
+        assert lasca.read(tmp_path / "x.csv").labels == ("new", "old")
+    (tmp_path / "x.csv").write_text(rows.format("1/12/2024 10:00", "12/1/2023 10:00", "1/1/2023 9:00", "1/1/2023 9:00"))
+    with pytest.raises(FormatError, match=r"which was last cannot be told: 1/12/2024 10:00 has its day first"):
+        lasca.read(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("wide.csv", "text,ann1,ann2,ann3\nit is,1,1.0,1\nso so,0,,0\nwell now,1,1.0,0\n"),
+        ("long.csv", "text,annotator,label\nit is,ann,1\nit is,ben,1.0\nwell now,ann,0\nwell now,ben,1.0\n"),
+        ("x.csv", "sentence_id,token,ann1,ann2\n1,it,0,0.0\n1,is,1,1.0\n2,so,1,\n"),
+    ],
+)
+def test_numbers_that_pandas_wrote_beside_empty_cells_are_the_same(tmp_path: Path, name: str, text: str) -> None:
+    """1 and 1.0 were two labels, on which nobody agreed, or a column with 1.0 was no annotator's."""
+    (tmp_path / name).write_text(text)
+    corpus = lasca.read(tmp_path / name)
+    assert corpus.labels == ("0", "1")
+    assert corpus.n_annotators == (3 if name == "wide.csv" else 2)
+    assert corpus.load_report.counts["labels 1.0 read as 1"] == 2
+
+
+def test_a_column_by_which_nothing_counts_is_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,rater,label,status\nso,a,good,pending\nso,b,bad,pending\nup,a,bad,pending\n")
+    with pytest.raises(FormatError, match="'status' says of every label that it does not count"):
+        lasca.read(tmp_path / "x.csv")

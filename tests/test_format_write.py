@@ -58,6 +58,15 @@ def test_a_whole_corpus_comes_back(corpus: CrowdCorpus, tmp_path: Path, format: 
     assert again.load_report.notes[0] == f"The format was detected: {'lasca' if format == 'lasca' else 'jsonl'}."
 
 
+def test_what_a_reader_said_is_said_once_when_a_saved_corpus_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("token ann\nAda B-PER\nran O\n", encoding="utf-8")
+    first = read(tmp_path / "a.conll")
+    first.save(tmp_path / "saved")
+    notes = read(tmp_path / "saved").load_report.notes
+    assert notes == first.load_report.notes
+    assert notes.count("The tags are IOB2.") == 1
+
+
 def test_hugging_face_rows_come_back(corpus: CrowdCorpus, tmp_path: Path) -> None:
     with pytest.warns(LascaWarning, match="left out: expert; written as annotators: models m"):
         write(corpus, tmp_path / "hf", "huggingface")

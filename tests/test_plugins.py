@@ -37,6 +37,9 @@ def test_built_in_names_are_not_given_away(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.warns(LascaWarning, match=r"'one' of a plug-in \(math:pi\) is left out: the name is built in"):
         assert list(things) == ["one", "two"]
     assert things["one"] == 1
+    again = registry(monkeypatch, one="math:pi")
+    with pytest.warns(LascaWarning, match="'one' of a plug-in"):  # also if it is asked for by name only
+        assert again["one"] == 1
 
 
 def test_a_broken_plug_in_is_named_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

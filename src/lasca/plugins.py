@@ -5,8 +5,8 @@ A distribution adds a truth model, a format or a text model by an entry point in
     [project.entry-points."lasca.truth_models"]
     mine = "my_package.my_model:MyModel"
 
-The built-in names are never given away: a plug-in that takes one, or cannot be loaded, is left out with a warning
-when names are listed, and is an error when it is asked for by name.
+The built-in names are never given away: a plug-in that takes one is left out with a warning; one that cannot be
+loaded, too, when names are listed, and is an error when it is asked for by name.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     """Names and what they stand for: the built-in ones first, then those of plug-ins, sorted by name.
 
     `make(name, reference)` turns an entry point (a name, and "package.module:object") into an entry, or returns None
-    if the plug-in has nothing for this registry. Plug-ins are looked for when the names are listed, or when a name is
-    asked for that is not built in.
+    if the plug-in has nothing for this registry. Plug-ins are looked for when the names are listed, or when one
+    is asked for.
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             ) from error
 
     def __getitem__(self, name: str) -> Entry:
+        plugins = self._plugins()  # says which of them have a name that is built in
         if name in self.built_in:
             return self.built_in[name]
-        point = self._plugins()[name]
+        point = plugins[name]
         entry = self._made(point)
         if entry is None:
             raise KeyError(name)

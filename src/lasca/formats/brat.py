@@ -69,7 +69,7 @@ def read(
     answers = [file for file in mine if _is_ann(file)]
     used: set[str] = set()
     pool.collector.golds = () if gold is None else (gold,)
-    parts = folders == "parts" or (folders == "auto" and _are_parts(answers, gold, pool.collector))
+    parts = folders == "parts" or (folders == "auto" and _are_parts(answers, texts, pool.collector))
     roles = roles_of("annotator" if parts else _place(file)[0] or "annotator" for file in answers)
     for file in answers:
         folder, document = ("", str(PurePosixPath(file.name).with_suffix(""))) if parts else _place(file)
@@ -91,19 +91,20 @@ def read(
     return pool.corpus()
 
 
-def _are_parts(answers: list[SourceFile], gold: str | None, collector: Collector) -> bool:
-    """Ask what folders are if no document stands in two of them; False: they are annotators'."""
-    places: dict[str, set[str]] = {}
+def _are_parts(answers: list[SourceFile], texts: dict[str, SourceFile], collector: Collector) -> bool:
+    """Ask what folders are if no document, name and text, stands in two of them; False: they are annotators'."""
+    places: dict[str, set[tuple[str, bytes]]] = {}
     for file in answers:
         folder, document = _place(file)
-        places.setdefault(folder, set()).add(document)
+        source = _text_of(folder, document, texts)
+        places.setdefault(folder, set()).add((document, b"" if source is None else source.read()))
     names = [name for name in places if name]
     shared = any(places[a] & places[b] for a in places for b in places if a < b)
     if len(names) < 2 or shared:
         return False
     shown = ", ".join(f"{excerpt(name, 40)} ({len(places[name]):,})" for name in sorted(names)[:8])
     raise FormatError(
-        f"it is not clear whose the folders are, because no document stands in two of them: {shown}",
+        f"it is not clear whose the folders are, because no document stands in two of them (name and text): {shown}",
         path=collector.source,
         hint="If each is an annotator's, set folders=annotators; if they are parts of one corpus, folders=parts "
         "(on the command line: -r folders=parts); or read one folder at a time",

@@ -272,7 +272,7 @@ def _finished(
     _refuse_free_text(corpus, str(source))
     if format != "lasca":  # that was read before, or made in Python
         refuse_doubtful(corpus, str(source))
-    told = [note, *corpus.load_report.notes]
+    told = [*([] if format == "lasca" and corpus.load_report.notes else [note]), *corpus.load_report.notes]
     who = zip(corpus.annotators, corpus.kinds, corpus.votes)
     silent = ", ".join(name for name, kind, votes in who if kind == "model" and not votes)
     if silent:
@@ -286,9 +286,15 @@ def _finished(
         told.append("The labels are numbers: what they stand for is not in the file.")
     if corpus.n_sequences == 1 and corpus.n_tokens > WHOLE:
         told.append("All tokens are one sequence: nothing in the file divides them.")
+    if n := _unanswered(corpus):
+        told.append(f"The only label is {corpus.labels[0]}: {n:,} answers without it are taken as none, and not as no.")
     report = corpus.load_report
     named = LoadReport(
-        report.source or str(source)[:200], report.format or format, report.counts, report.examples, tuple(told)
+        report.source or str(source)[:200],
+        report.format or format,
+        report.counts,
+        report.examples,
+        tuple(dict.fromkeys(told)),
     )
     return _tags(replace(corpus, load_report=named), repair, scheme)
 
@@ -307,8 +313,19 @@ def _refuse_free_text(corpus: CrowdCorpus, shown: str) -> None:
 
 
 def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
-    """Refuse tags of spans without any O where most cells are empty: these say that there is nothing to mark."""
-    if any(label in ("O", *OUTSIDES, *SIGNS) or parts_of(label) is None for label in corpus.labels):
+    """Refuse tags of spans without any O where most cells are empty, and a label that stands alone where some are.
+
+    These cells say that there is nothing to mark, or that the label does not hold.
+    """
+    if n := _unanswered(corpus):
+        raise FormatError(
+            f"the only label is {excerpt(corpus.labels[0])}, and {n:,} cells are empty, or rows left out: they may say "
+            "that it does not hold, or that nobody looked",
+            path=excerpt(shown, 200),
+            hint="Write a label (such as no) where it does not hold; if there is none, say so with missing=? (on the "
+            "command line: -r 'missing=?')",
+        )
+    if any(label in ("O", *OUTSIDES, *SIGNS) for label in corpus.labels):
         return
     said = [(corpus.annotation_annotator, corpus.annotation_token)]
     said += [(np.zeros_like(gold), np.arange(len(gold))[gold >= 0]) for gold in corpus.golds.values()]
@@ -318,7 +335,13 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
         own = np.unique(np.stack([who[: len(tokens)], sequences]), axis=1)[1]
         given, there = given + len(tokens), there + int(lengths[own].sum())
     absent = corpus.load_report.counts.get("positions nobody mentions", 0)
-    if there - given >= max(given, HOLES) or absent >= HOLES:
+    if any(parts_of(label) is None for label in corpus.labels):  # a crowd may share the tokens of a sequence
+        known = np.unique(np.concatenate([tokens for _, tokens in said]))
+        bare = int(lengths[np.unique(corpus.token_sequence[known])].sum()) + absent - len(known)
+        asked = 2 * bare >= max(len(known), 2 * HOLES)
+    else:
+        asked = there - given >= max(given, HOLES) or absent >= HOLES
+    if asked:
         raise FormatError(
             f"no token is O, and {there - given + absent:,} cells are empty, or rows left out, in sequences of which "
             "others are labelled: they may say that there is nothing to mark, or that there is no label",
@@ -327,6 +350,14 @@ def _refuse_holes(corpus: CrowdCorpus, shown: str) -> None:
             hint="Write a row for each token, and O where there is nothing to mark; if there is no label, say so with "
             "missing=? (on the command line: -r 'missing=?')",
         )
+
+
+def _unanswered(corpus: CrowdCorpus) -> int:
+    """Return how many texts have no label of an annotator, where one label is all that anybody gave; a few are none."""
+    if not corpus.n_labels == 1 < corpus.n_annotators or corpus.n_tokens != corpus.n_sequences:
+        return 0
+    n = corpus.n_annotators * corpus.n_sequences - corpus.n_annotations
+    return n if n >= HOLES else 0
 
 
 def _is_paths(source: Any) -> bool:
@@ -442,7 +473,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
     """Say which scheme the tags have; repair and convert them on request; count what is illegal."""
     if scheme is not None:
         scheme = check_choice("scheme", str(scheme).upper(), SCHEMES)
-    corpus = _with_outside(corpus)
+    corpus = _with_outside(_with_whole(corpus))
     found = detect_corpus(corpus)
     if found is None:
         _refuse_signs(corpus)
@@ -455,7 +486,7 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
         report, counts = corpus.load_report, dict(corpus.load_report.counts)
     else:
         counts |= {k: n for k, n in (("illegal tags", annotations), ("illegal tags in golds", golds)) if n}
-    noted = replace(report, counts=counts, notes=(*report.notes, f"The tags are {found}."))
+    noted = replace(report, counts=counts, notes=tuple(dict.fromkeys((*report.notes, f"The tags are {found}."))))
     corpus = replace(corpus, load_report=noted)
     return _told(corpus if scheme is None else convert_corpus(corpus, scheme))
 
@@ -463,17 +494,30 @@ def _tags(corpus: CrowdCorpus, repair: bool, scheme: str | None) -> CrowdCorpus:
 def _with_outside(corpus: CrowdCorpus) -> CrowdCorpus:
     """Read what some write for O (0, OTHER) as O, where all other labels are tags of spans."""
     tags = [label for label in corpus.labels if label not in OUTSIDES]
-    if len(tags) == len(corpus.labels) or corpus.soft is not None:
+    if len(tags) == len(corpus.labels) or detect({*tags, "O"}) is None or not any("-" in tag for tag in tags):
         return corpus
-    if detect({*tags, "O"}) is None or not any("-" in tag for tag in tags):
+    odd = {label: "O" for label in corpus.labels if label not in tags}
+    note = f"All other labels are tags of spans, so {', '.join(odd)} is read as O."
+    return _renamed(corpus, odd, "labels read as O", note)
+
+
+def _with_whole(corpus: CrowdCorpus) -> CrowdCorpus:
+    """Read 1.0, as pandas writes a number in a column with empty cells, as 1, where others have 1."""
+    odd = {label: label[:-2] for label in corpus.labels if label[-2:] == ".0" and label[:-2] in corpus.labels}
+    if not odd or not all(label.removesuffix(".0").removeprefix("-").isdecimal() for label in corpus.labels):
         return corpus
-    labels = sorted({*tags, "O"})
-    odd = np.array([*(label not in tags for label in corpus.labels), False])  # the last one is for -1, no label
-    code = np.array([*(labels.index(label if label in tags else "O") for label in corpus.labels), -1], np.int16)
+    return _renamed(corpus, odd, "labels 1.0 read as 1", f"{', '.join(odd)} are read as the same numbers without .0.")
+
+
+def _renamed(corpus: CrowdCorpus, names: Mapping[str, str], what: str, note: str) -> CrowdCorpus:
+    """Give labels other names, and count and note it; soft votes stay as they are."""
+    if corpus.soft is not None:
+        return corpus
+    labels = sorted({names.get(label, label) for label in corpus.labels})
+    odd = np.array([*(label in names for label in corpus.labels), False])  # the last one is for -1, no label
+    code = np.array([*(labels.index(names.get(label, label)) for label in corpus.labels), -1], np.int16)
     given, report = (corpus.annotation_label, *corpus.golds.values()), corpus.load_report
-    counts = {**report.counts, "labels read as O": sum(int(odd[codes].sum()) for codes in given)}
-    written = ", ".join(label for label in corpus.labels if label not in tags)
-    note = f"All other labels are tags of spans, so {written} is read as O."
+    counts = {**report.counts, what: sum(int(odd[codes].sum()) for codes in given)}
     return replace(
         corpus,
         labels=tuple(labels),

@@ -27,7 +27,7 @@ chunks in the last one, the parts of speech of CoNLL-U, or the one that `column`
 no tokens (3-4, 3.1) are counted.
 A language that stands before every token (PAN-X: `en:Ada`) is taken off.
 Sequences are numbered, unless a comment `# sent_id = …` gives the id; other `# key = value` comments become metadata,
-except `# annotator = …` where texts stand several times.
+except `# annotator = …` where texts stand several times, unless `columns` says who it was.
 A second file adds sequences with ids "FILE/0", "FILE/1", ….
 """
 
@@ -51,6 +51,7 @@ from lasca.formats.conll_lines import (
     numbered,
     overlapping,
     read_table,
+    refuse_texts,
     says_nothing,
     with_feature,
 )
@@ -131,7 +132,7 @@ def read(
         if ids:
             _fill_outside(table, named, collector, file)
         if columns is None:
-            _refuse_texts(table, file, named)
+            refuse_texts(table, file, named.index(("token", "")))
         if columns is None and table.header is None and sum(role == "annotator" for role, _ in named) > 0:
             note = "There is no header: label columns are annotators 1, 2, …; the options columns or golds name them."
         if note:
@@ -140,7 +141,8 @@ def read(
         before = next(k for k, (role, _) in enumerate(named) if role == "token") if table.header else 0
         left_out = sum(role == "" for role, _ in named[before:])
         collector.count("columns left out", left_out, f"{file.shown}: {left_out} of {len(named)}")
-        named = _with_comments(table, named)
+        if columns is None or {*map(plain_name, columns)} & {*NAMES["label"], *LAYERS}:  # else columns say who it was
+            named = _with_comments(table, named)
         prefix = f"{PurePosixPath(file.name).with_suffix('')}/" if len(files) > 1 else ""
         seen: dict[tuple[str, str, int], str] = {}
         for number, block in enumerate(table.blocks):
@@ -215,22 +217,6 @@ def _tell_repeated(collector: Collector) -> None:
         collector.note(
             "Some texts stand several times, labelled differently. If these are several annotators (Label Studio's "
             "CoNLL has them so, without names), another export that names them is needed, such as JSON."
-        )
-
-
-def _refuse_texts(table: Table, file: SourceFile, columns: list[Column]) -> None:
-    """Refuse rows of whole texts: they are not the tokens of one sequence."""
-    token = columns.index(("token", ""))
-    if table.header is not None and plain_name(table.header[token]) != "text":
-        return  # so they are called
-    words = [cells[token] for block in table.blocks for _, cells in block.rows]
-    if 2 * sum(" " in word.strip() for word in words) > len(words):
-        raise file.error(
-            "the first column holds texts of several words, and not tokens: the labels are those of whole texts",
-            table.blocks[0].line,
-            got=words[0],
-            hint="Give it a header, text and label, and a column annotator, or a column of labels for each of them "
-            "(text, annotator_1, annotator_2)",
         )
 
 

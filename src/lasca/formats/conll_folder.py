@@ -44,11 +44,13 @@ from lasca.formats.conll_lines import (
     Layout,
     Table,
     even_out,
+    holds_texts,
     is_header,
     labels_elsewhere,
     layout_of,
     numbered,
     read_table,
+    refuse_texts,
     says_nothing,
     split_spaces,
     text_lines,
@@ -282,6 +284,9 @@ def read(
     if not isinstance(typed_labels, bool):
         raise ParameterError("typed_labels", typed_labels, "True or False")
     collector = Collector(files, NAME)
+    initial = [file for file in files if PurePosixPath(file.name).stem == "INITIAL_CAS"]  # INCEpTION's, of nobody
+    collector.count("initial documents", len(initial), initial[0].shown if initial else None)
+    files = [file for file in files if file not in initial]
     places = _places(files, check_choice("layout", layout, ("auto", "folders", "files")))
     refuse_copies(files, [name for _, _, name, _ in places])
     documents: dict[tuple[str, str], Document] = {}
@@ -399,6 +404,7 @@ def _parse(
     if layout is None:
         layout = layout_of(table, file, column, _token(table) if table.header is not None else None)
     underscored = column is not None or numbered(table)
+    refuse_texts(table, file, layout.token)
     return replace(_text(file, table, layout.token, layout.labels[0], nothing), underscored=underscored)
 
 
@@ -482,6 +488,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
         tables = [[_rows(file.beginning()) for file in group[:4]] for group in shared[:6]]
     except FormatError:
         return 0.0
+    if any(table.header is not None and holds_texts(table, _token(table)) for group in tables for table in group):
+        return 0.0  # labels of whole texts
     by_comma = files[0].name.lower().endswith(".csv")
     if by_comma and not all(_is_pairs(table) for group in tables for table in group):
         return 0.0  # tables of another kind

@@ -52,6 +52,9 @@ _TAGGED_KEY = re.compile(r"(?:^|\|)([\w.]+)=[BSU]-\w")
 LEAST, AGREED = 8, 0.1  # tokens that two columns label, and the share they must label the same to be two people
 
 
+_IDENTITY = re.compile(r"(\w*ID):(\S+)")  # IMGID:15, before each tweet of Twitter-2015 and -2017
+
+
 @dataclass
 class Block:
     """One sequence: its rows of cells with their line numbers, the comments before it, its document's number."""
@@ -117,6 +120,8 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
                 continue
             block = _closed(table, block) if block.rows else block
             block.comments[match[1]] = match[2]
+        elif len(cells) == 1 < len(known) and not block.rows and (key := _IDENTITY.fullmatch(cells[0])):
+            block.comments[key[1]] = key[2]
         elif table.header is None and not table.n_columns and is_header(cells, known, header):
             table.header, table.n_columns = cells, len(cells)
         elif cells == table.header:  # of another file that was put behind
@@ -206,6 +211,26 @@ def _goes_on(cells: Sequence[str]) -> bool:
 def token_in(header: Sequence[str]) -> int | None:
     """Return which column of a header is called token, word, …"""
     return next((k for k, name in enumerate(header) if plain_name(name) in TOKEN_NAMES), None)
+
+
+def refuse_texts(table: Table, file: SourceFile, token: int) -> None:
+    """Refuse rows of whole texts: they are not the tokens of one sequence."""
+    if table.header is not None and plain_name(table.header[token]) != "text":
+        return  # so they are called
+    if holds_texts(table, token):
+        raise file.error(
+            "the first column holds texts of several words, and not tokens: the labels are those of whole texts",
+            table.blocks[0].line,
+            got=table.blocks[0].rows[0][1][token],
+            hint="Give it a header, text and label, and a column annotator (or a file for each of them), or a column "
+            "of labels for each of them (text, annotator_1, annotator_2)",
+        )
+
+
+def holds_texts(table: Table, column: int) -> bool:
+    """Say whether most cells of a column are of several words."""
+    cells = [cell for block in table.blocks for cell in block.column(column)]
+    return 2 * sum(" " in cell.strip() for cell in cells) > len(cells)
 
 
 def _mostly_tabs(lines: list[str]) -> bool:

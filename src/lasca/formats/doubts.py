@@ -21,6 +21,7 @@ from lasca.schemes.tables import parts_of
 __all__ = ["refuse_doubtful", "twins"]
 
 ROWS = 20_000  # votes that are looked at
+SOME = 3  # quotes that are lost by no chance
 FEW = 5  # different labels that may all stand in their texts by chance
 MOST = 0.8  # of the votes
 OFTEN = 10  # texts of one label, from which on it is no quote
@@ -29,13 +30,14 @@ HARD = re.compile(r"\s*[,;|]\s*")
 KEYED = re.compile(r"\w+\s*[:=].*")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
+WHOLE = re.compile(r"\d+\.0")
 MARKUP = re.compile(r"<[^<>]*>")
 
 
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
-    for found in (_joined_votes(corpus), _labels_as_tokens(corpus), _numbers(corpus), _of_tokens(corpus),
-                  _words(corpus)):  # fmt: skip
+    for found in (_same_numbers(corpus), _lost_quotes(corpus), _joined_votes(corpus), _labels_as_tokens(corpus),
+                  _numbers(corpus), _of_tokens(corpus), _words(corpus)):  # fmt: skip
         if found is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
@@ -71,6 +73,25 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
     )
 
 
+def _same_numbers(corpus: CrowdCorpus) -> Found:
+    """Find annotators, or texts, of whom one is called 1 and another 1.0, as pandas writes it beside empty cells."""
+    for what, names in (("annotators", set(corpus.annotators)), ("ids of texts", set(corpus.sequence_ids))):
+        both = sorted(name for name in names if WHOLE.fullmatch(name) and name[:-2] in names)
+        if both:
+            said = f"{what} {both[0][:-2]} and {both[0]} are the same number, written in two ways, and count as two"
+            return said, ", ".join(both[:4]), "Write them alike (pandas writes 1.0 where cells of the column are empty)"
+    return None
+
+
+def _lost_quotes(corpus: CrowdCorpus) -> Found:
+    """Find spans of which none stands in its text: they are no quotes."""
+    lost = corpus.load_report.counts.get("quotes not in the text", 0)
+    if lost < SOME or set(corpus.labels) != {"O"}:
+        return None
+    example = corpus.load_report.examples.get("quotes not in the text", ("",))[0]
+    return f"none of the {lost:,} quoted spans stands in its text", example, "Name what was marked, or give its places"
+
+
 def _parts(label: str) -> list[str]:
     """Return what a label is made of; of several labels of a text, these."""
     return label.split(JOIN) if JOIN in label else JOINTS.split(label)
@@ -97,6 +118,13 @@ def _numbers(corpus: CrowdCorpus) -> Found:
     said = {name: corpus.annotation_label[corpus.annotation_annotator == a] for a, name in enumerate(corpus.annotators)}
     given = {**said, **corpus.golds}
     voices = {name: {corpus.labels[c] for c in np.unique(code[code >= 0])} for name, code in given.items()}
+    among = [label for own in voices.values() for label in own if FRACTION.fullmatch(label)]
+    if among and not any(all(map(NUMBER.fullmatch, own)) for own in voices.values()):
+        return (
+            "a fraction stands among labels that are no numbers: its row may hold sums, or agreement",
+            among[0],
+            "Leave out what is not about a text",
+        )
     counting = [name for name, own in voices.items() if own and all(map(NUMBER.fullmatch, own))]
     fractions = [name for name in counting if any(map(FRACTION.fullmatch, voices[name]))]
     if not fractions or len(counting) == len(voices):

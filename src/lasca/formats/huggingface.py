@@ -114,7 +114,9 @@ def read(
         for part in parts:
             rows.add(part)
         keys = [] if annotator else [name for part in parts for name in part.names if name in Columns.ANNOTATOR]
-        return refuse_authors(rows.corpus(), keys, parts[0].shown if parts else "", "say so: {} (on the command line)")
+        return refuse_authors(
+            rows.corpus(pool), keys, parts[0].shown if parts else "", "say so: {} (on the command line)"
+        )
     questions = questions_of(parts, question)
     said = {part.shown: list(argilla_said(part, questions, text, pool.collector)) for part in parts}
     return pool.corpus_of(said, "question", question)

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 from lasca import align
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt
-from lasca.formats.base import Collector, as_name, as_time, first
+from lasca.formats.base import Collector, as_name, as_time, first, undone
 from lasca.formats.huggingface_load import Rows
 from lasca.formats.names import DOCUMENTS, SENTENCES, speaker
+from lasca.formats.texts import TextPool
 
 __all__ = ["Columns", "TokenRows"]
 
@@ -78,9 +79,11 @@ class TokenRows:
             text = next((row[n] for n in Columns.TEXT if isinstance(row.get(n), str)), None)
             given = self.by_id.setdefault(prefix + id, [])
             tags = self._tag_column(part, row, by_annotator, where)
+            undid = undone(row) if annotator is not None else ""
+            self.collector.count(f"annotations that do not count ({undid})", int(bool(undid)), where)
             used = ("tokens", "words", "id", "sequence_id", annotator, tags, by_annotator, *Columns.TEXT, *Columns.TIME)
             given.append(_Given(tokens, where, text=text, metadata=self._further(row, used, where)))
-            if tags is not None:
+            if tags is not None and not undid:
                 name, role = part.owner or ("gold", "gold")
                 if annotator is not None and row.get(annotator) is not None:
                     name = as_name(row[annotator], "the annotator", where)
@@ -149,9 +152,10 @@ class TokenRows:
             )
         return found
 
-    def corpus(self) -> CrowdCorpus:
-        """Choose one tokenisation for every id, align the others to it, and make the corpus."""
+    def corpus(self, pool: TextPool) -> CrowdCorpus:
+        """Choose one tokenisation for every id, align the others to it, and make the corpus; `pool` links texts."""
         self._tell_owners()
+        self._link(pool)
         for id, given in self.by_id.items():
             tokens = self._one_tokenisation(id, given)
             if not tokens:
@@ -171,6 +175,16 @@ class TokenRows:
                     labels = self._aligned(id, tokens, entry)
                     self.collector.annotate(id, entry.name, labels, role=entry.role, time=entry.time, where=entry.where)
         return self.collector.corpus()
+
+    def _link(self, pool: TextPool) -> None:
+        """Give rows of the same text one id if texts are what links, or each annotator has ids of their own."""
+        rows = [(id, "".join(entry.tokens), entry) for id, given in self.by_id.items() for entry in given]
+        known = {(id, text, entry.name) for id, text, entry in rows}
+        said = any(entry.labels is not None and entry.role != "gold" for _, _, entry in rows)
+        if said and (ids := pool.links(known)):
+            self.by_id = {}
+            for _, text, entry in rows:
+                self.by_id.setdefault(ids[text], []).append(entry)
 
     def _tell_owners(self) -> None:
         """Say what several files without annotators are: one annotator's each if they share texts, else one gold."""

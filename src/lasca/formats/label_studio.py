@@ -35,7 +35,7 @@ from pathlib import PurePosixPath
 from typing import Any, Unpack
 
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, excerpt, typed
+from lasca.errors import FormatError, count, excerpt, typed
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, owners, parse_json_items, pick
 from lasca.formats.documents import DOCUMENT, Verdict
@@ -142,7 +142,7 @@ class _Export(Tally):
         bare = self.collector.counts.get("annotations without content", 0)
         if tasks and not self.n_given and bare:
             raise FormatError(
-                f"{bare:,} annotations are given by their numbers only, without what was marked",
+                f"{count(bare, 'annotation')} given by number only, without what was marked",
                 path=self.collector.source,
                 hint="Export the project as JSON with whole annotations (in a snapshot: annotations not as ids only)",
             )
@@ -169,7 +169,9 @@ class _Export(Tally):
             hint = ONLY_FILES if "labels of files" in self.others else hint
             if n_labels:
                 hint = "To read the labels of whole documents set unit=document (on the command line: -r unit=document)"
-            nothing = f"{self.n_given:,} annotations and predictions without any result"
+            nothing = (
+                f"{count(self.n_given, 'annotation or prediction', 'annotations and predictions')} without any result"
+            )
             raise FormatError(
                 f"{what}; there are {', '.join(found) or (nothing if self.n_given else 'no annotations')}",
                 path=self.without_text or self.collector.source,
@@ -246,7 +248,7 @@ def _named(
                 n = len(texts[first] & texts[second])
                 raise FormatError(
                     f"annotator {excerpt(both[0])!r} stands in {first} and in {second}, "
-                    + (f"which have {n:,} texts in common" if n else "which have no text in common"),
+                    + (f"which have {count(n, 'text')} in common" if n else "which have no text in common"),
                     path=collector.source,
                     hint="Numbers of users say nothing outside one Label Studio. If every file is a person's own, set "
                     "annotator=file (on the command line: -r annotator=file); if the same number is the same person, "

@@ -7,7 +7,7 @@ format can hold overlapping spans.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -59,8 +59,10 @@ class Layers(Mapping[str, CrowdCorpus]):
 
     @property
     def load_report(self) -> LoadReport:
-        """What the reader did, which is the same for all layers."""
-        return next(iter(self.corpora.values())).load_report
+        """What the reader did, which is the same for all layers, and each thing that is to be said of one of them."""
+        first, *others = (corpus.load_report for corpus in self.corpora.values())
+        notes = dict.fromkeys(note for report in (first, *others) for note in report.notes)
+        return replace(first, notes=tuple(notes))
 
     def write(
         self, path: str | Path, format: str, labels: Mapping[str, npt.ArrayLike] | None = None, **options: Any

@@ -32,8 +32,14 @@ CLASSES = ("classname", "name", "tag", "label")  # where a classification has it
 
 
 def sniff(files: list[SourceFile]) -> float:
-    """Say how sure it is that these files are LightTag's: an object with examples and a schema."""
-    return max((0.97 for file in files[:20] if any(set(row) >= OWN for row in file.records[:1])), default=0.0)
+    """Say how sure it is that these files are LightTag's: an object with examples, and a schema or what people said."""
+    return max((0.97 for file in files[:20] if any(map(_is_own, file.records[:1]))), default=0.0)
+
+
+def _is_own(row: dict[str, Any]) -> bool:
+    examples: Any = row.get("examples")
+    one = examples[0] if isinstance(examples, list) and examples else None
+    return set(row) >= OWN or (isinstance(one, dict) and set(one) >= {"content", "annotations", "classifications"})
 
 
 def read(files: list[SourceFile], **spans: Unpack[Spans]) -> CrowdCorpus:
@@ -55,12 +61,13 @@ def _example(example: object, where: str, pool: TextPool) -> Iterator[Said]:
     text = example.get("content") if isinstance(example, dict) else None
     if not isinstance(example, dict) or not isinstance(text, str):
         raise FormatError("an example must have a string 'content'", path=where, got=repr(example))
-    id = id_of(example.get("example_id"), text, "the id of an example", where)
+    id = id_of(first(example, ("example_id", "id")), text, "the id of an example", where)
     metadata = _metadata(example.get("metadata"))
     yield Answer(id, text, where, metadata=metadata)
     said: dict[str, list[Mark]] = {name: [] for name in _people(_objects(example, "seen_by", where), where)}
     for entry in _objects(example, "annotations", where):
-        mark = Mark.of(entry.get("start"), entry.get("end"), entry.get("tag"), where, entry.get("value"))
+        tag = first(entry, ("tag", "tag_name"))
+        mark = Mark.of(entry.get("start"), entry.get("end"), tag, where, entry.get("value"))
         for name in _owners(entry, where, pool.collector):
             said.setdefault(name, []).append(mark)
     chosen: dict[str, list[str]] = {}
@@ -82,8 +89,11 @@ def _metadata(given: object) -> dict[str, str]:
 def _owners(entry: dict[str, Any], where: str, collector: Collector) -> list[str]:
     """Return who made a span or gave a label; somebody whose name is not there is "unknown"."""
     collector.count("judged by a reviewer", int(entry.get("reviewed") is True), where)
+    collector.count("spans of models", len(_objects(entry, "model_annotations", where)), where)
     own = [entry] if first(entry, ("annotator", "annotator_id"), (None, "")) is not None else []
-    return _people(_objects(entry, "annotated_by", where) or own, where) or ["unknown"]
+    old = [{"annotator": person.get("name"), **person} for person in _objects(entry, "human_annotations", where)]
+    people = _people(_objects(entry, "annotated_by", where) or old or own, where)
+    return people or ([] if entry.get("model_annotations") else ["unknown"])
 
 
 def _people(entries: list[dict[str, Any]], where: str) -> list[str]:

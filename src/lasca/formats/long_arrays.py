@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus, SoftVotes
 from lasca.errors import FormatError, excerpt
-from lasca.formats.base import Counts, natural_key
+from lasca.formats.base import Counts, as_time, natural_key
 from lasca.formats.names import NAMES, mere_experts, plain_name, speaker
 from lasca.formats.tabular import NAN, as_strings, ask_missing, no_labels
 
@@ -23,6 +23,8 @@ Codes = npt.NDArray[np.int64]
 MakeError = Callable[..., FormatError]
 ROLES = ("annotator", "model", "gold")
 FEW = 30  # questions that may be asked of one token
+DAY = re.compile(r"\s*\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}\b")
+GOLDEN = re.compile(r"is_(?:gold\w*|ground_truth|reference|adjudicated)")
 SUM = 1e-3  # how far the probabilities of one token may be from 1: rounded numbers
 
 
@@ -124,6 +126,11 @@ class Arrays(Counts):
                     self.count("columns read as metadata", 1, name)
                     break
             else:
+                if GOLDEN.fullmatch(plain_name(name)) and len(column.values) > 1:
+                    raise self.error(
+                        f"the column {excerpt(name)} says which labels are golds, and not votes",
+                        hint="Call their annotator gold, and leave this column out",
+                    )
                 self.count("columns left out", 1, f"{name}: it says different things of one token")
         return found
 
@@ -230,6 +237,13 @@ class Arrays(Counts):
                 f"{excerpt(said.at(second))!r}",
                 second,
                 hint="Keep one, or add a column `time`: the last one then counts",
+            )
+        if differs.any() and (day := _unclear_day(self.table.column(self.names["time"]))):
+            raise self.error(
+                f"annotators labelled tokens twice, and which was last cannot be told: {excerpt(day)} has its day "
+                "first, or its month",
+                int(order[np.argmax(differs)]),
+                hint="Write times as 2024-12-31 10:00",
             )
         self.count("superseded", int(differs.sum()))
         self.count("repeated", int((same & ~differs).sum()))
@@ -403,7 +417,9 @@ def _ranks(column: Any) -> Codes:
     """Return numbers that sort like the values; numbers in text sort as numbers, nulls first."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = pc.fill_null(column, "").to_pylist()
-        unique = sorted(set(texts), key=lambda text: (natural_key(text), text))
+        times = {text: as_time(text) or "" for text in set(texts)}
+        known = all(times[text] for text in times if text)
+        unique = sorted(times, key=lambda text: ((times[text],) if known else natural_key(text), text))
         place = {text: i for i, text in enumerate(unique)}
         return np.array([place[text] for text in texts], np.int64)
     try:
@@ -415,6 +431,11 @@ def _ranks(column: Any) -> Codes:
     rank = np.zeros(len(order) + 1, np.int64)  # the last entry is for nulls, which come first
     rank[order] = np.arange(1, len(order) + 1)
     return rank[code]
+
+
+def _unclear_day(column: Any) -> str:
+    """Return a time whose day may be its month (1/12/2024), or ""."""
+    return next((text for text in map(str, column.unique().to_pylist()) if DAY.match(text)), "")
 
 
 def _number(value: str) -> float:

@@ -32,6 +32,7 @@ In CSV cells nothing is guarded against being taken for a formula: these are dat
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -43,7 +44,7 @@ import pyarrow.compute as pc
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
-from lasca.formats.base import SourceFile, owners, refuse_authors
+from lasca.formats.base import SourceFile, owners, refuse_authors, undone
 from lasca.formats.documents import refuse_parts
 from lasca.formats.long_arrays import Arrays
 from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, has_places, named, plain_name, role_of
@@ -242,14 +243,36 @@ def _corpus(
     if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
         what = f"the cells of the column {names['label']!r} hold lists, and not a label each"
         raise source.error(what, got=as_strings(labels)[0].as_py(), hint="Write a row for each of them")
-    arrays = Arrays(source.table, names, gold_names, source.error, wanted.get("probability") is not None, missing)
+    table, gone = _counting(source, names)
+    arrays = Arrays(table, names, gold_names, source.error, wanted.get("probability") is not None, missing)
     if arrays.soft is None:
         names.pop("probability", None)
     arrays.notes.extend(notes)
+    for why, n in gone.items():
+        arrays.count(f"annotations that do not count ({why})", n)
     for n, example in broken:
         arrays.count("cells with a line break", n, example)
     others = [name for name in source.table.column_names if name not in (*names.values(), *gold_names)]
     return arrays.corpus(source.shown, NAME, others)
+
+
+def _counting(source: _Table, names: Mapping[str, str]) -> tuple[Any, Counter[str]]:
+    """Return a table without the labels in rows that say they do not count (status: rejected), and how many by why."""
+    table, gone = source.table, Counter[str]()
+    for name in (name for name in table.column_names if name not in names.values()):
+        cells = as_strings(table.column(name))
+        whys = {cell: why for cell in pc.unique(cells).to_pylist() if cell and (why := undone({name: cell}))}
+        if not whys or len(cells) == 0:
+            continue
+        out = pc.is_in(cells, value_set=pa.array(list(whys), cells.type))
+        labels = as_strings(table.column(names["label"]))
+        gone.update(whys[cell] for cell in cells.filter(pc.and_(out, pc.is_valid(labels))).to_pylist())
+        kept = pc.if_else(out, pa.scalar(None, labels.type), labels)
+        table = table.set_column(table.column_names.index(names["label"]), names["label"], kept)
+        if kept.null_count == len(kept) > labels.null_count:
+            what = f"the column {name!r} says of every label that it does not count"
+            raise source.error(what, got=next(iter(whys)), hint="If they count all the same, take the column out")
+    return table, gone
 
 
 def _ids(source: _Table, names: Mapping[str, str]) -> str | None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lasca import align
 from lasca.corpus import CrowdCorpus
-from lasca.errors import LascaWarning, ParameterError, StoreError
+from lasca.errors import LascaWarning, ParameterError, StoreError, count
 from lasca.schemes import detect_corpus, repair
 
 __all__ = [
@@ -227,10 +227,11 @@ def sheets_of(corpus: CrowdCorpus, made: Outcome) -> list[Sheet]:
         id = corpus.sequence_ids[s]
         sheets.append(Sheet(id, text, chars, documents[s] if documents is not None and documents[s] else id, said))
     if n_unlabelled:
-        said_of = f"{n_unlabelled:,} texts have no label that could be written: left out, or written without any mark"
+        unlabelled = count(n_unlabelled, "text")
+        said_of = f"{unlabelled} without a label that could be written: left out, or written without any mark"
         warnings.warn(LascaWarning(said_of), stacklevel=6)
     if n_silent:
-        said_of = f"{n_silent:,} labels are missing inside texts that were labelled: written as nothing marked there"
+        said_of = f"{count(n_silent, 'missing label')} inside texts that were labelled: written as nothing marked there"
         warnings.warn(LascaWarning(said_of), stacklevel=6)
     return sheets
 

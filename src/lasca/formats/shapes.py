@@ -26,7 +26,7 @@ from typing import Any, TypeGuard
 
 from lasca.errors import FormatError
 from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, plain_name
+from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, is_person, plain_name
 from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 
 __all__ = ["known_shape"]
@@ -39,6 +39,7 @@ LABEL = ("entity_group", "label", "type", "tag", "category", "entity_type", "dis
 WORDS = ("text", "word", "name", "span", "mention", "quote", "entity", "extraction_text")
 TEXT = ("text", "text_content", "sentence", "input")
 ENTITIES = ("entities", "ents", "text_segment_annotations", "output", "extractions")
+TYPED = ("label", "labels", "ner")  # the same, if they stand under their types
 EXTRAS = ("relations", "comments", "links", "cats", "attributes")  # beside spans; another empty list is another voice's
 TAGS = ("ner_tags", "tags", "labels", "ner", "pos_tags")
 ROWS = ("text", "tokens", "words", "sentence", "data")  # by which columns are known to be those of texts
@@ -224,9 +225,9 @@ def _entities(whole: Any, file: SourceFile) -> list[Row] | None:
     for plain, row in rows:
         at = next((key for key in TEXT if isinstance(plain.get(key), str)), "")
         by = next((key for key in usual if key in plain), "")
+        by = by or next((key for key in TYPED if plain.get(key) == {} or _are_placed(_by_type(plain.get(key)))), "")
         given = _answer(plain[by]) if isinstance(plain.get(by), str) else plain.get(by)
-        if isinstance(given, dict) and all(isinstance(entries, list) for entries in given.values()):
-            given = [_of_type(label, entry) for label, entries in given.items() for entry in entries]
+        given = _by_type(given)
         if not at or not isinstance(given, list) or ("spans" in plain and by != "spans"):  # would be written over
             return None
         found = [_entity(entry) for entry in given]
@@ -252,9 +253,25 @@ def _are_placed(value: Any) -> bool:
     return bool(found) and all(entity is not None and "start" in entity for entity in found)
 
 
-def _of_type(label: str, entry: Any) -> Any:
-    """Return an entity that stands under its type: with its own label if it has one, or its words alone."""
-    return {"label": label, **entry} if isinstance(entry, dict) else {"label": label, "text": entry}
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [None]
+
+
+def _by_type(given: Any) -> Any:
+    """Return entities under their types as a list: {"PER": ["Ada"]}, {"PER": [[0, 3]]}, {"PER": {"Ada": [[0, 2]]}}."""
+    if not isinstance(given, dict) or any(map(is_person, given)):
+        return given
+    found: list[Any] = []
+    for label, own in given.items():
+        quoted = own if isinstance(own, dict) else {}  # CLUENER: the places of each word
+        entries = [{"text": words, "at": at} for words, places in quoted.items() for at in _list(places)]
+        for entry in entries or _list(own):
+            entry = entry if isinstance(entry, dict) else {"at": entry} if isinstance(entry, list) else {"text": entry}
+            at = entry.get("at")
+            if isinstance(at, list) and len(at) == 2:
+                entry = {**entry, "start": at[0], "end": at[1]}
+            found.append({"label": label, **entry})
+    return found
 
 
 def _answer(text: str) -> list[Any] | None:

@@ -279,10 +279,10 @@ class TextPool:
 
     def _linked(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """Give labels of documents the ids under which their texts are known, if texts are what links."""
-        ids = self._links({(verdict.id, verdict.text, verdict.name) for verdict in verdicts})
+        ids = self.links({(verdict.id, verdict.text, verdict.name) for verdict in verdicts})
         return [replace(verdict, id=ids.get(verdict.text, verdict.id)) for verdict in verdicts]
 
-    def _links(self, known: set[tuple[str, str, str]]) -> dict[str, str]:
+    def links(self, known: set[tuple[str, str, str]]) -> dict[str, str]:
         """Return the id of every text if texts are what links; texts under several ids are counted in any case.
 
         Texts link, too, where ids cannot: each is one annotator's own, and the others have its text under another.
@@ -314,7 +314,7 @@ class TextPool:
 
     def _link(self) -> None:
         known = {(id, entry.answer.text, entry.answer.name) for id, group in self.by_id.items() for entry in group}
-        ids = self._links(known)
+        ids = self.links(known)
         if not ids:
             return
         groups = [entry for _, group in sorted(self.by_id.items()) for entry in group]

@@ -94,6 +94,10 @@ class _Table:
         columns = ([cells[k].strip() for _, cells in self.rows] for k in range(len(header)))
         self.cells = [[cell for cell in column if cell not in self.nothing] for column in columns]
         self.labels = [set(column) for column in self.cells]
+        whole = {label for own in self.labels for label in own if label.isdecimal()}
+        for own in self.labels:
+            if own and own.isdisjoint(whole) and {label.removesuffix(".0") for label in own} <= whole:
+                own |= {label.removesuffix(".0") for label in own}  # pandas writes 1.0 where a cell is empty
 
     def layout(self) -> _Layout:
         """Say which column is what; what is not clear is an error that names the option."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lasca import align
-from lasca.errors import LascaWarning
+from lasca.errors import LascaWarning, count
 from lasca.files import whole_folder
 from lasca.formats.outcome import Sheet, Voice, library, safe_name, voices_of
 
@@ -64,7 +64,7 @@ def _per_document(sheets: list[Sheet], path: str | Path, overwrite: bool, suffix
         for sheet in own
     )
     if silent:
-        said = f"{silent:,} sentences of which an annotator of the document said nothing are written as unmarked"
+        said = f"{count(silent, 'sentence')} of which an annotator of the document said nothing: written as unmarked"
         warnings.warn(LascaWarning(said), stacklevel=6)
     with whole_folder(path, overwrite=overwrite) as folder:
         names_of: dict[str, str] = {}

@@ -12,6 +12,7 @@ from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import DATA, file_name, find_gold, get_corpus, get_data, settings
+from lasca.errors import count
 from lasca.plugins import plugin_names
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def convert(
         else:
             formats.write(found, output, to, **options)
     n = found.n_sequences if layers is None else next(iter(layers.values())).n_sequences
-    say(f"wrote {n:,} sequences{'' if layers is None else f' in {len(layers)} layers'} to {output}")
+    parts = "" if layers is None else f" in {count(len(layers), 'layer')}"
+    say(f"wrote {count(n, 'sequence')}{parts} to {output}")
 
 
 ShardVotes = Annotated[int, typer.Option("--votes", min=1, help="A shard ends with the document that reaches this.")]
@@ -210,7 +212,7 @@ def shard(
         made = write_shards(pieces, output, votes=votes, overwrite=overwrite)
     show_load_report(made.load_report)
     n = int(made.sizes["votes"].sum())
-    say(f"wrote {n:,} votes on {made.n_tokens:,} tokens in {made.n_shards} shards to {output}")
+    say(f"wrote {count(n, 'vote')} on {count(made.n_tokens, 'token')} in {count(made.n_shards, 'shard')} to {output}")
 
 
 @app.command()
@@ -245,7 +247,7 @@ def simulate(
         with at_work("simulating"):
             pieces = simulation.big_shards(shards, seed=seed, **options)
             made = write_shards(pieces, output, votes=max(n // shards, 1), overwrite=overwrite)
-        say(f"wrote {made.n_annotators:,} annotators, {n:,} annotations in {made.n_shards} shards to {output}")
+        say(f"{_wrote(made.n_annotators, n)} in {count(made.n_shards, 'shard')} to {output}")
         return
     check_options("a parameter of the simulation", options, simulation.CrowdSettings, but=("gold", "seed"))
     corpus = get_corpus(data)
@@ -256,7 +258,11 @@ def simulate(
             write_shards([crowd], output, votes=max(crowd.n_annotations // shards, 1), overwrite=overwrite)
         else:
             crowd.save(output, overwrite=overwrite)
-    say(f"wrote {crowd.n_annotators} annotators, {crowd.n_annotations:,} annotations to {output}")
+    say(f"{_wrote(crowd.n_annotators, crowd.n_annotations)} to {output}")
+
+
+def _wrote(annotators: int, annotations: int) -> str:
+    return f"wrote {count(annotators, 'annotator')}, {count(annotations, 'annotation')}"
 
 
 @datasets_app.command("list")

@@ -13,7 +13,7 @@ from lasca.cli.app import app
 from lasca.cli.common import out, print_json, progress_bar, say, show_load_report, show_table, show_warnings
 from lasca.cli.options import file_name, get_corpus, get_data, get_model
 from lasca.defaults import DEFAULT_MODEL
-from lasca.errors import ParameterError, excerpt
+from lasca.errors import ParameterError, count, excerpt
 
 if TYPE_CHECKING:
     from lasca.ambiguity import Ambiguity
@@ -62,7 +62,8 @@ def aggregate(
                 inferred[name] = get_model(model, param, seed).fit(layer, progress=report)
             save_truth(layer, inferred[name], output / file_name(name), overwrite=overwrite)
         found.write(output / "spans.jsonl", "offsets", {name: truth.labels for name, truth in inferred.items()})
-        say(f"wrote a folder for each of {len(found)} layers, and spans.jsonl with the spans of all, to {output}")
+        layers = count(len(found), "layer")
+        say(f"wrote a folder for each of {layers}, and spans.jsonl with the spans of all, to {output}")
         return
     corpus = found
     with progress_bar(f"inferring the truth ({estimator.name})") as report, engine_of(engine) as estimator.engine:
@@ -86,7 +87,7 @@ def _aggregate_shards(
         )
     show_annotators(truth)
     show_warnings(truth.warnings)
-    say(f"wrote the labels of {corpus.n_tokens:,} tokens in parts, and annotators, to {output}")
+    say(f"wrote the labels of {count(corpus.n_tokens, 'token')} in parts, and annotators, to {output}")
 
 
 def show_annotators(truth: Truth) -> None:
@@ -189,7 +190,7 @@ def ambiguity(
         found = find_ambiguity(corpus, truth, method=method, fraction=fraction, progress=report)
     if output is not None:
         write_all(corpus, truth, found, output, overwrite=overwrite)
-        say(f"wrote {len(found.tokens):,} tokens to {output}")
+        say(f"wrote {count(len(found.tokens), 'token')} to {output}")
     if json:
         print_json(rows(corpus, truth, found, limit=top))
     else:
@@ -209,7 +210,7 @@ def _ambiguity_in_shards(
         found = ambiguity_in_shards(
             folder, output, fraction=fraction, engine=engine, overwrite=overwrite, progress=report
         )
-    say(f"wrote {found.n_ambiguous:,} tokens in parts to {output}")
+    say(f"wrote {count(found.n_ambiguous, 'token')} in parts to {output}")
     if json:
         print_json(found.top[:top])
     else:

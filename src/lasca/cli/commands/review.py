@@ -327,7 +327,8 @@ def update_words(said: dict[str, Any]) -> list[str]:
     """Say what an update changed, a line for each thing."""
     votes, flipped = said["votes"], said["flipped"]
     lines = [
-        f"{said['sequences']:,} new sequences ({said['tokens']:,} tokens); {votes['new']:,} new votes, "
+        f"{count(said['sequences'], 'new sequence')} ({count(said['tokens'], 'token')}); "
+        f"{count(votes['new'], 'new vote')}, "
         f"{votes['changed']:,} changed, {votes['already_there']:,} were there already",
         f"How: {said['how']}",
     ]

@@ -18,7 +18,7 @@ from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.common import at_work, out, print_json, progress_bar, say, show_load_report, show_table
 from lasca.cli.options import find_gold, get_corpus, settings
-from lasca.errors import FormatError, ParameterError
+from lasca.errors import FormatError, ParameterError, count
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -199,7 +199,7 @@ def tag(
             raise ParameterError("--output", output, "a folder, without --text or --spans, for a corpus in shards")
         with at_work("tagging"):
             n = tag_shards(tagger, source, output, proba=proba, engine=engine, overwrite=overwrite)
-        say(f"tagged {n:,} sentences in parts into {output}")
+        say(f"tagged {count(n, 'sentence')} in parts into {output}")
         return
     if (text or spans) and source != "-" and not Path(source).exists():
         hint = "Text itself goes to standard input: echo TEXT | lasca tag TAGGER --text"
@@ -217,7 +217,7 @@ def tag(
     if folder:
         with at_work("tagging"), whole_folder(output, overwrite=overwrite) as scratch:
             n = work.folder(source, scratch)
-        say(f"tagged {n:,} files into {output}")
+        say(f"tagged {count(n, 'file')} into {output}")
         return
     if output == "-":
         if isinstance(sys.stdout, TextIOWrapper):
