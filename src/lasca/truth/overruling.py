@@ -64,8 +64,11 @@ class Found:
 
     crowd: Crowd
 
-    def summarise(self, block: Block) -> tuple[Floats]:
-        """Return, by how many of the others mark (none, one, two): hidden votes that do, hidden votes, and names."""
+    def summarise(self, block: Block) -> tuple[Floats, Floats, Floats]:
+        """Return, by how many of the others mark (none, one, two), names, and hidden votes: those that mark, and all.
+
+        Last come the products of these six numbers of a name, summed over names: how far they stray together.
+        """
         families, outside = self.crowd.families, self.crowd.outside
         most = np.bincount(families.family, self.crowd.given).argmax()
         own = families.family[block.votes.annotator[block.hard]] == most
@@ -75,27 +78,30 @@ class Found:
         marks = np.bincount(one.token, marked, len(block))
         found = _begins(finds(block.beside.text, outside), block.offsets)
         asked = found & (theirs == 0) & (n >= UNANIMOUS)
-        counts = np.zeros((3, 3))
-        for others in range(3):
-            same, more = asked & (marks == others), asked & (marks == others + 1)
-            do = (others + 1.0) * more.sum()
-            counts[others] = do, do + (n - others)[same].sum(), (same | more).sum()
-        return (counts,)
+        n, marks, others = n[asked, None], marks[asked, None], np.arange(3)
+        do = np.where(marks == others + 1, others + 1.0, 0.0)  # each of those who mark has one fewer beside them
+        each = np.concatenate((do, do + np.where(marks == others, n - others, 0)), axis=1)
+        return (each[:, 3:] > 0).sum(axis=0, dtype=np.float64), each.sum(axis=0), each.T @ each
 
 
-def released(counts: Floats) -> bool:
-    """Say whether the text may overrule people who agree that there is nothing; `counts` as `Found` adds them up."""
-    marked, asked, names = counts.T
+def released(names: Floats, votes: Floats, products: Floats) -> bool:
+    """Say whether the text may overrule people who agree that there is nothing; the arguments are `Found`'s sums.
+
+    The standard error is the delta method's, of the logarithm of the share of true names. One name is asked about in
+    two rates at once – with one mark it raises r_0 and lowers r_1 –, so what strays is what each name adds to all six
+    sums; names are taken as independent.
+    """
+    marked, asked = votes[:3], votes[3:]
     if names.min() < LEAST_CASES or marked.min() == 0:
         return False
-    none, one, two = np.minimum(marked / asked, 1 - 0.5 / names)
+    none, one, two = marked / asked
     hard = one**2 / two
-    if hard >= 1:
+    if none == 1 or hard >= 1:  # all that the text finds somebody marks; the fewer mark a name, the easier it is
         return False
-    of_hard = (4 * (1 - one) / (one * names[1]) + (1 - two) / (two * names[2])) / (1 - hard) ** 2
-    error = np.sqrt(1 / (none * (1 - none) * names[0]) + of_hard)  # of the logarithm of the share
+    slopes = np.array([1 / (1 - none), -2 / (1 - hard), 1 / (1 - hard)])  # of the share's logarithm by those of rates
+    gradient = np.concatenate((slopes / marked, -slopes / asked))
     share = none / (1 - none) * (1 - hard) / hard
-    return bool(share * np.exp(-SURELY * error) > ENOUGH)
+    return bool(share * np.exp(-SURELY * np.sqrt(gradient @ products @ gradient)) > ENOUGH)
 
 
 # --- two who agree ---------------------------------------------------------------------------------------------------
