@@ -436,24 +436,54 @@ def test_soft_votes_are_heard() -> None:
     assert (heard.labels == gold).mean() > (deaf.labels == gold).mean() + 0.05
 
 
-@pytest.mark.parametrize(("agreements", "told"), [([0.9, 0.9], True), ([0.1], False), ([0.9, 0.1], False)])
+ROUND_1 = ["text", "text, round 1", "hear 1", "release", "members 1 from 0.5375 to 0.675", "text, round 2", "hear 2"]
+ROUND_3 = ["members 2 from 0.7438 to 0.8125", "text, round 3", "hear 3"]
+
+
+@pytest.mark.parametrize(
+    ("agreements", "free", "expected"),
+    [
+        ([0.9, 0.9], False, [*ROUND_1, "members 2 from 0.8125 to 0.95"]),
+        ([0.9, 0.9, 0.9], True, [*ROUND_1, *ROUND_3, "members 3 from 0.8812 to 0.95"]),
+        ([0.1], False, ROUND_1[:3]),
+        ([0.9, 0.1], False, [*ROUND_1, "members 0 from 0.675 to 0.95"]),  # they had heard it
+        ([0.9, 0.9, 0.1], True, [*ROUND_1, *ROUND_3, "members 0 from 0.8125 to 0.95"]),
+    ],
+)
 def test_what_the_text_may_overrule_is_asked_once_it_was_heard(
-    agreements: list[float], told: bool, monkeypatch: pytest.MonkeyPatch
+    agreements: list[float], free: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, done = iter(agreements), list[str]()
+
+    def release() -> None:
+        run.free = free
+        done.append("release")
+
     run: Any = SimpleNamespace(
         progress=lambda share, words: done.append(words),
         hear=lambda number, crossfit: done.append(f"hear {number}"),
         agreement=lambda: next(left),
-        release=lambda: done.append("release"),
+        release=release,
+        free=False,
         members=lambda number, begin, end: done.append(f"members {number} from {begin:.4g} to {end:.4g}"),
     )
     reader: Any = object()
     monkeypatch.setattr(RobustSequence, "_crossfit", lambda self, run, reader: reader)
+    told = min(agreements) > 0.4
     assert RobustSequence(rounds=2)._told(run, reader) == (told, agreements[-1])
-    expected = ["text", "text, round 1", "hear 1", "release", "members 1 from 0.5375 to 0.675"]
-    expected += ["text, round 2", "hear 2", "members 2 from 0.8125 to 0.95"]
-    assert done == {(0.9, 0.9): expected, (0.1,): expected[:3], (0.9, 0.1): expected[:-1]}[tuple(agreements)]
+    assert done == expected
+    assert run.free is (free and told)
+
+
+def test_a_text_that_is_not_heard_any_more_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = crowd(400, seed=1)
+    alone = RobustSequence(text=False).fit(corpus)
+    left = iter([0.9, 0.1])
+    monkeypatch.setattr(_Average, "agreement", lambda self: next(left))
+    truth = RobustSequence(text_iterations=5).fit(corpus)
+    assert (truth.diagnostics["text"], truth.diagnostics["text_agreement"]) == (False, 0.1)
+    np.testing.assert_array_equal(truth.proba, alone.proba)
+    np.testing.assert_array_equal(truth.codes, alone.codes)
 
 
 def test_the_trace_is_that_of_the_member_that_took_longest() -> None:

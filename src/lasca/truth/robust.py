@@ -159,6 +159,9 @@ class RobustSequence(TruthModel):
             run.hear(done + 1, crossfit)
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
+                if done:  # members have heard it
+                    run.free = False
+                    run.members(0, at, 0.95)
                 return False, agreement
             if done == 0:
                 run.release()
