@@ -45,9 +45,11 @@ __all__ = ["Asked", "Found", "HiddenVotes", "borne_out", "released"]
 
 ENOUGH = 0.5
 """The share of names that only a text finds that must be true."""
+SURELY = 1.64
+"""By how many standard errors of its logarithm the estimate of that share must be above it: once in twenty it is by
+chance, where it is no larger."""
 THREE_QUARTERS = 0.75
-SURELY = 2
-"""By how many standard errors."""
+"""How far between f and y (see above) x must be, by one standard error, for two people to be overruled."""
 LEAST_CASES = 20
 """How many names it takes to say anything."""
 
