@@ -12,7 +12,7 @@ from lasca.corpus.evidence import SoftVotes
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.annotator_models import VoteRows
-from lasca.truth.average import Agreement, Averaging, Ending, Marked, Said, Verdict
+from lasca.truth.average import Agreement, Averaging, Ending, Marked, Runs, Said, Verdict
 from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
@@ -82,6 +82,14 @@ def test_text_and_truth_agree_on_tokens_where_labels_make_no_spans(silent: bool)
             block, votes=replace(block.votes, silent=replace(block.votes, start=np.array([0, 0, 0, 0, 1, 1])))
         )
     assert Agreement(corpus.labels).summarise(block) == ((5, 5, 3) if silent else (3, 3, 2))
+
+
+def test_a_sequence_ends_a_run_of_marks() -> None:
+    """By how many there are it is decided whether a tagger has enough to learn from."""
+    labels = ["B-X", "I-X", "O"]
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"], ["d", "e"]], {}, labels=labels)
+    mean = np.eye(3, dtype=np.float32)[[0, 1, 0, 2, 0]]
+    assert Runs(StateSpace.of(tuple(labels)), 2).summarise(replace(block_of(corpus), beside=Said(mean=mean))) == (3,)
 
 
 def test_the_text_overrules_where_it_takes_a_label_that_fewer_gave() -> None:
@@ -200,7 +208,7 @@ def test_votes_are_judged_where_they_have_two_beside_them() -> None:
 
 def test_people_are_believed_by_their_weight() -> None:
     block = block_of(corpus_of("OXO", "OXO", "OXX"))
-    token, label, _ = unanimous(block, np.ones(9))
+    token, label = unanimous(block, np.ones(9))
     assert (token.tolist(), label.tolist()) == ([0, 1], [0, 1])
     copies = np.ones(9)
     copies[:3] = 1 / 3  # those of the first token are one family

@@ -22,7 +22,7 @@ from lasca.schemes import OUTSIDE, SCHEMES, detect, split_label
 from lasca.truth.beside import Beside, Keep
 from lasca.truth.chain import StateSpace, decoded
 from lasca.truth.evidence import Floats, RowCounts, View, numbered
-from lasca.truth.guards import UNANIMOUS
+from lasca.truth.guards import UNANIMOUS, run_begins
 from lasca.truth.tempering import advised, tempered
 
 __all__ = ["Agreement", "Averaging", "Ending", "Marked", "Runs", "Said", "Shared", "Verdict"]
@@ -139,7 +139,7 @@ class Runs:
     def summarise(self, block: Block) -> tuple[int]:
         """Count them."""
         marked = block.beside.path(block, self.rules) != self.outside
-        return (int((marked & ~np.concatenate(([False], marked[:-1]))).sum()),)
+        return (int(run_begins(marked, block.offsets).sum()),)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ import numpy.typing as npt
 from lasca.corpus.votes import Block
 from lasca.truth.evidence import Floats
 from lasca.truth.families import Families
-from lasca.truth.guards import UNANIMOUS, Crowd, Pairing, finds
+from lasca.truth.guards import UNANIMOUS, Crowd, Pairing, finds, run_begins
 
 __all__ = ["Asked", "Found", "HiddenVotes", "borne_out", "released"]
 
@@ -78,7 +78,7 @@ class Found:
         one = families.first_of(block, ~own)
         n, marked = np.diff(one.start), one.votes.label[one.hard] != outside
         marks = np.bincount(one.token, marked, len(block))
-        found = _begins(finds(block.beside.text, outside), block.offsets)
+        found = run_begins(finds(block.beside.text, outside), block.offsets)
         asked = found & (theirs == 0) & (n >= UNANIMOUS)
         n, marks, others = n[asked, None], marks[asked, None], np.arange(3)
         do = np.where(marks == others + 1, others + 1.0, 0.0)  # each of those who mark has one fewer beside them
@@ -162,16 +162,9 @@ class Asked:
         found = proba.argmax(axis=1) != outside
         asked = np.flatnonzero(hidden & (voices[token] >= 1 - 1e-6))  # one of a token at most
         at, marked = token[asked], label[asked] != outside
-        named = _begins(found, block.offsets)[at]
+        named = run_begins(found, block.offsets)[at]
         cases = (named & (marks[at] == 0), named & (marks[at] == 1), (marks[at] == 0) & ~found[at])
         return np.array([[case.sum(), (case & marked).sum()] for case in cases], dtype=np.float64)
-
-
-def _begins(marked: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return where runs of marks begin; a sequence ends a run."""
-    before = np.append(False, marked[:-1])
-    before[offsets[:-1]] = False
-    return np.asarray(marked & ~before)
 
 
 def borne_out(counts: Floats) -> bool:
