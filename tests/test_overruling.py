@@ -14,7 +14,7 @@ from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
-from lasca.truth.guards import Crowd, Look, ruled_out, unanimous
+from lasca.truth.guards import Crowd, Look, finds, ruled_out, unanimous
 from lasca.truth.overruling import Asked, Found, HiddenVotes, borne_out, released
 from lasca.truth.robust import _Average
 from lasca.truth.starts import WeighedStart
@@ -89,6 +89,11 @@ def test_a_name_is_asked_about_once_where_it_begins_and_a_family_is_one_voter() 
         assert (names.tolist(), votes.tolist()) == ([2, 1, 0], [1, 0, 0, n + 1, n - 1, 0])
     names, votes, _ = asked(people, [2, 2, 1], text, [0, 1, 2, 3, 4, 4])  # nor is eve asked, if she is the machine's
     assert (names.tolist(), votes.tolist()) == ([1, 0, 0], [0, 0, 0, 4, 0, 0])
+
+
+def test_a_text_finds_a_mark_where_it_is_likelier_than_none() -> None:
+    text = np.array([[0.3, 0.22, 0, 0, 0.48], [0.26, 0.22, 0, 0, 0.52], [0, 0, 0, 0, 0], [0, 0.1, 0, 0, 0]])
+    assert finds(text, NOTHING).tolist() == [True, False, False, False]
 
 
 def hidden(voters: Any, marks: Any) -> np.ndarray:
@@ -228,11 +233,10 @@ def test_hidden_annotators_are_asked_about_names_that_were_found_where_they_begi
         ]
         for name in names
     }
-    whole, crowd = block_of(people, [2] * n)
-    whole = replace(whole, number=number)
+    whole = replace(block_of(people, [2] * n)[0], number=number)
     hidden = {(int(a), int(t)) for a, t, h in zip(whole.votes.annotator, whole.token, NOBODY.hidden(whole)) if h}
     found = rng.integers(0, 5, 2 * n)
-    counts = Asked(NOBODY, crowd)(0, whole, np.eye(5)[found], None, ())
+    counts = Asked(NOBODY, NOTHING)(0, whole, np.eye(5)[found], None, ())
     expected, alone = np.zeros((3, 2)), 0
     for annotator, token in hidden:
         said = [rows[token // 2][token % 2] if rows[token // 2] else None for rows in people.values()]

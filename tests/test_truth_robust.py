@@ -24,6 +24,7 @@ from lasca.truth.chain import StateSpace
 from lasca.truth.evidence import RowCounts, Words
 from lasca.truth.families import _agreement, declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
+from lasca.truth.overruling import HiddenVotes
 from lasca.truth.robust import LEAST_SPANS, MEMBERS, RobustSequence, _Average, _judged, _say
 from lasca.truth.robust_chain import MOST_HEARD, LearnedMatrices, Structure, member
 from lasca.truth.sequence_rounds import TEXT_PRIOR
@@ -558,6 +559,57 @@ def test_a_tagger_needs_so_many_spans(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (RobustSequence()._crossfit(plan, reader) is None) is (spans < LEAST_SPANS)
 
 
+def test_what_the_hidden_ones_said_changes_nothing_that_is_found_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in members nor where they begin: hidden votes are asked about that. (How many mark is known of all.)"""
+    found = list[Any]()
+
+    def ask(number: int, block: Block, proba: Any, *others: Any) -> int:
+        found.append(proba)
+        return 0
+
+    def run(plan: _Average, learner: Any, *others: Any) -> Any:
+        assert learner.space.levels == 1  # of the plainest member
+        return usual(plan, learner, *others)
+
+    usual = _Average._run
+    monkeypatch.setattr(_Average, "_run", run)
+    monkeypatch.setattr("lasca.truth.robust.Asked", lambda hiding, outside: ask)
+    corpus = crowd(60, n_annotators=3, seed=4, coverage=1.0, accuracy=0.7)
+    text = np.full((corpus.n_tokens, 3), 1 / 3, np.float32)
+    hidden = HiddenVotes(np.arange(3), np.zeros(3)).hidden(everything(corpus))
+    assert 0.1 < hidden.mean() < 0.3
+    for said in (corpus.annotation_label, np.where(hidden, 0, corpus.annotation_label)):
+        given = (corpus.annotation_token, corpus.annotation_annotator, said)
+        changed = corpus.with_annotations(corpus.annotators, *given)
+        plan = _Average(RobustSequence(families=False), changed, Votes.of(changed), tmp_path, lambda share, words: None)
+        plan._beside([Said(text=text)])
+        plan._hidden()
+    assert len(found) == 2
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3)
+
+
+def test_what_was_said_without_the_text_stays(tmp_path: Path) -> None:
+    plan = plan_of(crowd(5, seed=1), tmp_path)
+    (block,) = plan.blocks
+    first, second, text = (np.full((len(block), 3), x, np.float32) for x in (0.1, 0.2, 0.3))
+    plan._beside([Said(mean=first)])
+    plan.hear(1, lambda means, engine: text)  # type: ignore[arg-type]
+    assert plan.blocks[0].beside.plain is plan.blocks[0].beside.mean is first
+    plan._beside([replace(plan.blocks[0].beside, mean=second)])
+    plan.hear(2, lambda means, engine: means + text)  # type: ignore[arg-type]
+    said = plan.blocks[0].beside
+    assert (said.plain is first, said.mean is second) == (True, True)
+    np.testing.assert_array_equal(said.text, second + text)
+
+
+@pytest.mark.parametrize(("meet", "judged"), [(0.95, 0.95), (0.9995, 1.0), (0.0, 0.0)])
+def test_votes_are_judged_as_far_as_they_meet(meet: float, judged: float) -> None:
+    known: Any = SimpleNamespace(meet=meet, no_third=0.0, marks=0)
+    assert _judged(known) == pytest.approx(judged)
+
+
 def test_the_text_is_the_referee_of_tokens_with_votes_and_nothing_is_held_without_a_label_o() -> None:
     rng = np.random.default_rng(0)
     plain, text = (rng.dirichlet(np.ones(3), 300).astype(np.float32) for _ in range(2))
@@ -574,6 +626,8 @@ def test_the_text_is_the_referee_of_tokens_with_votes_and_nothing_is_held_withou
         assert verdict.tau == found.tau
         np.testing.assert_array_equal(verdict.confusion, found.confusion)
         assert (verdict.held > 0) is (outside >= 0)
+        alike = (replace(verdict, share=0.0).proba(block.beside) * text).sum(axis=1).mean()
+        assert verdict.share * (1 - alike) == pytest.approx(0.02)  # so much the text's own word moves
 
 
 @pytest.mark.parametrize("some", [True, False])

@@ -148,14 +148,14 @@ class Asked:
     """Asks the hidden annotators of a block about what a member found: the last step of its description."""
 
     hidden: HiddenVotes
-    crowd: Crowd
+    outside: int
 
     def __call__(self, number: int, block: Block, proba: Floats, labels: None, statistics: object) -> Floats:
         """Return how many cases there are, and in how many the hidden one marks.
 
         The cases: a mark is found where all others mark nothing; where one of them marks; nothing is found, or marked.
         """
-        outside, token, label = self.crowd.outside, block.token, block.votes.label[block.hard]
+        outside, token, label = self.outside, block.token, block.votes.label[block.hard]
         weight, hidden = self.hidden.weights(block), self.hidden.hidden(block)
         voices = np.bincount(token, weight, len(block))
         marks = np.bincount(token, (label != outside) & ~hidden, len(block))

@@ -345,7 +345,7 @@ class _Average:
         plainest = min(self.say, key=lambda structure: len(structure.levels))
         free = True  # whether two miss what the text finds is asked, so nobody is believed for being many
         learner = replace(self._member(plainest, [*self.others, self.text], crowd, free), first=self._start(crowd))
-        _, counts = self._run(learner, "hidden", Asked(hiding, crowd), None, lambda share, words: None)
+        _, counts = self._run(learner, "hidden", Asked(hiding, crowd.outside), None, lambda share, words: None)
         return np.asarray(np.sum(counts, axis=0))
 
     def _fitted(self, structure: Structure, others: list[Source], averaging: Averaging, report: Progress) -> Fitted:
