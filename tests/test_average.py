@@ -254,6 +254,10 @@ def test_people_are_believed_by_their_weight() -> None:
     copies = np.ones(9)
     copies[:3] = 1 / 3  # those of the first token are one family
     assert unanimous(block, copies)[0].tolist() == [1]
+    three = np.array([1 / 2] * 2 + [1 / 7] * 7 + [1.0])  # two families and one more, but for rounding
+    assert three.cumsum()[-1] < 3
+    assert unanimous(block_of(corpus_of(*"O" * 10)), three)[0].tolist() == [0]
+    assert unanimous(block_of(corpus_of(*"O" * 10)), 0.95 * three)[0].tolist() == []
 
 
 def known(*said: str, family: tuple[int, ...] = ()) -> Crowd:

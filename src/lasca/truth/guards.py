@@ -203,11 +203,8 @@ def run_begins(marked: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) ->
 
 def unanimous(block: Block, weight: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]:
     """Return where enough voices agree – a family is one –, and on which label."""
-    votes, heard = block.votes, weight > 0  # votes that are hidden have no weight (`overruling`)
-    n = np.diff(votes.start[block.first : block.last + 1])
-    token = np.repeat(np.arange(len(block)), n)[heard]
-    label = votes.label[votes.start[block.first] : votes.start[block.last]][heard]
-    start, voices = np.searchsorted(token, np.arange(len(block) + 1)), np.bincount(token, weight[heard], len(block))
+    token, label, start = block.token, block.votes.label[block.hard], block.start - block.start[0]
+    voices = np.bincount(token, weight, len(block))  # none of so many is hidden (`overruling`)
     many = np.flatnonzero(voices >= UNANIMOUS - 1e-6)
     if len(many) == 0:
         return many, np.zeros(0, np.int16)
@@ -241,7 +238,7 @@ class Pairing:
         seen = np.full(votes.n_annotators, -1, np.int32)
         n = kernels.number_pairs(readonly(block.offsets), start, votes.annotator[part], seen, pair, owner)
         marks = np.bincount(pair, weights=votes.label[part] != outside, minlength=n)
-        return cls(pair, owner[:n].copy(), (marks == 0) & (outside >= 0))
+        return cls(pair, owner[:n].copy(), marks == 0)
 
 
 def asleep(pairing: Pairing, view: View, table: Floats, states: Floats, weight: Floats, rates: Floats) -> Floats:
