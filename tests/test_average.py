@@ -288,6 +288,9 @@ def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:
     said = np.full((4, four.own.shape[1]), 4.0)
     assert four.ratios(said, 0 * said)[0] == pytest.approx(0.6 + 0.2 * (0.75 - 0.5) * 3)
     assert four.least_ratio == 0.75
+    soft = Rates(known("XOOOO", "XXOOO", "XXXOO", "XXXXO", "....."))  # who gives soft votes alone is not asked
+    among = np.vstack((said, np.full(said.shape[1], 0.64)))  # though they stand in the midst: 1 / 1.64
+    assert soft.ratios(among, 0 * among)[0] == pytest.approx(four.ratios(said, 0 * said)[0])
     two = Rates(known("XOOOO", "XXXXO"))
     assert two.ratios(said[:2], 0 * said[:2])[0] == pytest.approx((0.4 + 1.0) / 2)
     marks = np.full(two.own.shape[1], 4.0)
@@ -307,6 +310,14 @@ def test_what_one_source_marks_everywhere_is_supported_by_nobody() -> None:
     of_two = ratio(machine, machine, "XO" * 4, "XO" * 4, family=(0, 0, 2, 2))  # of two families none is left out
     assert of_two == pytest.approx(1.0)
     assert ratio(machine, machine, machine, family=(0, 0, 0)) == pytest.approx(1.0)
+
+
+def test_marks_without_types_are_agreed_on_too() -> None:
+    said = {"ann": [["B-X", "O"]], "ben": [["B-X", "B-X"]]}
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], said)
+    look = Look(corpus.labels, Families(np.arange(2), np.zeros(2)))
+    crowd = look.crowd(look.summarise(block_of(corpus)))
+    assert (crowd.agreed.tolist(), crowd.own.tolist()) == ([1], [[1], [2]])
 
 
 def test_most_voices_hold_rates_from_below() -> None:

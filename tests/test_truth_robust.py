@@ -94,6 +94,12 @@ def test_the_sums_of_the_guards_are_those_of_plain_loops() -> None:
     for j, i in enumerate(token):
         wanted[pairing.pair[j]] += weight[j] * (table[row[j]] * proba[i]).sum() * pairing.silent[pairing.pair[j]]
     np.testing.assert_allclose(out, wanted, rtol=1e-12)
+    rates: Any = rng.random(votes.n_annotators)
+    rate, view = rates[pairing.owner], SimpleNamespace(start=start, row=row)
+    slept = asleep(pairing, view, table, proba, weight, rates)  # type: ignore[arg-type]
+    np.testing.assert_allclose(slept, pairing.silent * rate / (rate + (1 - rate) * np.exp(wanted)))
+    assert pairing.silent.any()
+    assert sleep_rates(np.array([1.0]), np.array([10.0])) == pytest.approx(1.5 / 15)
     kind_of, expected = np.array([1, 2, 0]), rng.random((len(block), 3))
     given, other = np.zeros((2, votes.n_annotators, 3))
     kernels.sums_of_rates(start, annotator, label, kind_of, weight, expected, given, other)

@@ -89,7 +89,7 @@ class Parts:
     def of(cls, labels: Sequence[str]) -> Parts | None:
         """Return them, None in other schemes."""
         name = detect(labels)
-        if name is None or name in ("IO", "IOB1") or OUTSIDE not in labels:
+        if name is None or name == "IO" or OUTSIDE not in labels:  # (labels alone cannot tell IOB1)
             return None
         scheme, own = SCHEMES[name], list(labels)
         types = sorted({split_label(label)[1] for label in own if label != OUTSIDE})
