@@ -12,7 +12,7 @@ from lasca.corpus.evidence import SoftVotes
 from lasca.corpus.votes import Block
 from lasca.truth import Votes
 from lasca.truth.annotator_models import VoteRows
-from lasca.truth.average import Agreement, Averaging, Ending, Marked, Said, Verdict
+from lasca.truth.average import Agreement, Averaging, Ending, Marked, Runs, Said, Verdict
 from lasca.truth.beside import Keep
 from lasca.truth.chain import StateSpace
 from lasca.truth.families import Families
@@ -84,20 +84,29 @@ def test_text_and_truth_agree_on_tokens_where_labels_make_no_spans(silent: bool)
     assert Agreement(corpus.labels).summarise(block) == ((5, 5, 3) if silent else (3, 3, 2))
 
 
+def test_a_sequence_ends_a_run_of_marks() -> None:
+    """By how many there are it is decided whether a tagger has enough to learn from."""
+    labels = ["B-X", "I-X", "O"]
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"], ["d", "e"]], {}, labels=labels)
+    mean = np.eye(3, dtype=np.float32)[[0, 1, 0, 2, 0]]
+    assert Runs(StateSpace.of(tuple(labels)), 2).summarise(replace(block_of(corpus), beside=Said(mean=mean))) == (3,)
+
+
 def test_the_text_overrules_where_it_takes_a_label_that_fewer_gave() -> None:
-    corpus = corpus_of("XX.XO", "XY.XO")
+    corpus = corpus_of("XX.XOY", "XY.XOY")
     block = block_of(corpus)
-    mean, plain = np.eye(3, dtype=np.float32)[[2, 2, 2, 1, 0]], np.eye(3, dtype=np.float32)[[1, 1, 1, 2, 0]]
-    marked, apart = np.array([True, True, True, False, False]), np.array([True, False, True, True, False])
+    mean, plain = np.eye(3, dtype=np.float32)[[2, 2, 2, 1, 0, 0]], np.eye(3, dtype=np.float32)[[1, 1, 1, 2, 0, 1]]
+    marked, apart = np.array([1, 1, 1, 0, 0, 0], bool), np.array([1, 0, 1, 1, 0, 0], bool)
     said = Said(mean=mean, plain=plain, first=None, apart=apart, marked=marked)
-    out = np.empty((5, 3), np.float32)
+    out = np.empty((6, 3), np.float32)
     ending = Ending(StateSpace.of(corpus.labels), sole=False)
     labels, (counted, sums) = ending.describe(None, replace(block, beside=said), None, out)
-    np.testing.assert_array_equal(labels, [2, 2, 2, 1, 0])
+    np.testing.assert_array_equal(labels, [2, 2, 2, 1, 0, 0])
     np.testing.assert_array_equal(out, mean)
-    assert sums.tolist() == [4, 1, 2, 1]  # of the second token as many said the one as the other
+    # of the second token as many said the one as the other; of the last the members had overruled both before
+    assert sums.tolist() == [5, 1, 2, 1]
     expected = np.zeros((2, 3, 3))  # annotator, given, inferred
-    for annotator, word in enumerate(("XX.XO", "XY.XO")):
+    for annotator, word in enumerate(("XX.XOY", "XY.XOY")):
         for token, label in enumerate(word):
             if label != ".":
                 expected[annotator, corpus.labels.index(label)] += mean[token]
@@ -118,15 +127,55 @@ def test_a_lone_vote_is_read_from_what_the_text_makes_of_it_unless_nobody_else_v
     assert labels.tolist() == [1 if sole else 2, 1]
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_vote_beside_a_soft_one_does_not_stand_alone(beside: bool) -> None:
+    """The mean says X, the verdict says Y and is less sure."""
+    corpus = corpus_of("X.", ".X")
+    if beside:
+        soft = SoftVotes(np.zeros(1, np.int64), np.ones(1, np.int32), np.array([[0.0, 1.0, 0.0]], np.float32))
+        corpus = replace(corpus, soft=soft)
+    mean, text = np.array([[0.0, 0.6, 0.4]] * 2, np.float32), np.array([[0.0, 0.45, 0.55]] * 2, np.float32)
+    verdict = Verdict(1.0, np.full((3, 3), 1 / 3), share=1.0)
+    said = Said(text=text, mean=mean, plain=mean, apart=np.zeros(2, bool), marked=np.ones(2, bool))
+    block, out = replace(block_of(corpus), beside=said), np.empty((2, 3), np.float32)
+    labels, _ = Ending(StateSpace.of(corpus.labels), False).describe(verdict, block, None, out)
+    assert labels.tolist() == [1 if beside else 2, 2]
+
+
+def test_the_last_token_of_a_span_has_its_own_label_where_the_scheme_says_so() -> None:
+    labels = ["B-X", "E-X", "I-X", "O", "S-X"]
+    path = [0, 1, 3, 4, 0, 2, 1, 4, 0, 1]
+    corpus = CrowdCorpus.from_sequences([["a"] * len(path)], {"ann": [[labels[c] for c in path]]}, labels=labels)
+    said = Said(mean=np.eye(5, dtype=np.float32)[path])
+    assert said.labels(block_of(corpus), StateSpace.of(tuple(labels))).tolist() == path
+
+
+def test_a_span_that_no_label_can_write_is_left_as_it_is() -> None:
+    """A span of one token is likeliest, and there is no S-X."""
+    labels = ["B-X", "E-X", "O"]
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], {"ann": [["B-X", "E-X"]]}, labels=labels)
+    said = Said(mean=np.array([[0.9, 0.0, 0.1], [0.0, 0.4, 0.6]], np.float32))
+    assert said.labels(block_of(corpus), StateSpace.of(tuple(labels))).tolist() == [0, 1]
+
+
+def test_spans_without_a_begin_are_read_token_by_token() -> None:
+    """Where a label may begin a span or go on with one, one cannot say where spans end."""
+    labels = ["I-X", "I-Y", "O"]
+    corpus = CrowdCorpus.from_sequences([["a", "b", "c"]], {"ann": [["I-X", "I-X", "O"]]}, labels=labels)
+    mean = np.array([[0.6, 0.0, 0.4], [0.3, 0.4, 0.3], [0.4, 0.0, 0.6]], np.float32)
+    said, block, rules = Said(mean=mean), block_of(corpus), StateSpace.of(tuple(labels))
+    assert [labels[c] for c in said.labels(block, rules)] == ["I-X", "I-Y", "O"]
+
+
 def test_two_who_agree_are_believed_where_that_is_asked_for() -> None:
-    corpus = corpus_of("OOXO.Y", "OO.XOY", "O.....")
-    mean = np.array([[0.1, 0.9, 0.0]] * 6, np.float32)
-    said = Said(mean=mean, apart=np.zeros(6, bool), marked=np.ones(6, bool))
+    corpus = corpus_of("OOXO.YO", "OO.XOYO", "O.....X")
+    mean = np.array([[0.1, 0.9, 0.0]] * 7, np.float32)
+    said = Said(mean=mean, apart=np.zeros(7, bool), marked=np.ones(7, bool))
     block, rules = replace(block_of(corpus), beside=said), StateSpace.of(corpus.labels)
-    out = np.empty((6, 3), np.float32)
-    assert Ending(rules, False).describe(None, block, None, out)[0].tolist() == [1, 1, 1, 1, 1, 1]
+    out = np.empty((7, 3), np.float32)
+    assert Ending(rules, False).describe(None, block, None, out)[0].tolist() == [1, 1, 1, 1, 1, 1, 1]
     labels, _ = Ending(rules, False, two=True).describe(None, block, None, out)
-    assert labels.tolist() == [1, 0, 1, 1, 1, 2]  # three are another matter, as are one, and two who differ
+    assert labels.tolist() == [1, 0, 1, 1, 1, 2, 1]  # three are another matter, as are one, and two who differ
     np.testing.assert_array_equal(out, mean)  # that the members doubt it is not hidden
 
 
@@ -161,7 +210,7 @@ def test_where_the_text_may_overrule_three_labels_there_are_read_from_it_and_the
         assert labels.tolist() == read
 
 
-@pytest.mark.parametrize("most", [0.9, 1.7, 3.0])
+@pytest.mark.parametrize("most", [0.5, 0.9, 1.7, 3.0])
 def test_a_verdict_is_read_so_that_it_marks_no_more_than_the_members(most: float) -> None:
     corpus = corpus_of("XXO.", "XYO.")
     text = np.array([[0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.6, 0.2, 0.2], [0.1, 0.1, 0.8]], np.float32)
@@ -200,11 +249,15 @@ def test_votes_are_judged_where_they_have_two_beside_them() -> None:
 
 def test_people_are_believed_by_their_weight() -> None:
     block = block_of(corpus_of("OXO", "OXO", "OXX"))
-    token, label, _ = unanimous(block, np.ones(9))
+    token, label = unanimous(block, np.ones(9))
     assert (token.tolist(), label.tolist()) == ([0, 1], [0, 1])
     copies = np.ones(9)
     copies[:3] = 1 / 3  # those of the first token are one family
     assert unanimous(block, copies)[0].tolist() == [1]
+    three = np.array([1 / 2] * 2 + [1 / 7] * 7 + [1.0])  # two families and one more, but for rounding
+    assert three.cumsum()[-1] < 3
+    assert unanimous(block_of(corpus_of(*"O" * 10)), three)[0].tolist() == [0]
+    assert unanimous(block_of(corpus_of(*"O" * 10)), 0.95 * three)[0].tolist() == []
 
 
 def known(*said: str, family: tuple[int, ...] = ()) -> Crowd:
@@ -235,6 +288,9 @@ def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:
     said = np.full((4, four.own.shape[1]), 4.0)
     assert four.ratios(said, 0 * said)[0] == pytest.approx(0.6 + 0.2 * (0.75 - 0.5) * 3)
     assert four.least_ratio == 0.75
+    soft = Rates(known("XOOOO", "XXOOO", "XXXOO", "XXXXO", "....."))  # who gives soft votes alone is not asked
+    among = np.vstack((said, np.full(said.shape[1], 0.64)))  # though they stand in the midst: 1 / 1.64
+    assert soft.ratios(among, 0 * among)[0] == pytest.approx(four.ratios(said, 0 * said)[0])
     two = Rates(known("XOOOO", "XXXXO"))
     assert two.ratios(said[:2], 0 * said[:2])[0] == pytest.approx((0.4 + 1.0) / 2)
     marks = np.full(two.own.shape[1], 4.0)
@@ -254,6 +310,14 @@ def test_what_one_source_marks_everywhere_is_supported_by_nobody() -> None:
     of_two = ratio(machine, machine, "XO" * 4, "XO" * 4, family=(0, 0, 2, 2))  # of two families none is left out
     assert of_two == pytest.approx(1.0)
     assert ratio(machine, machine, machine, family=(0, 0, 0)) == pytest.approx(1.0)
+
+
+def test_marks_without_types_are_agreed_on_too() -> None:
+    said = {"ann": [["B-X", "O"]], "ben": [["B-X", "B-X"]]}
+    corpus = CrowdCorpus.from_sequences([["a", "b"]], said)
+    look = Look(corpus.labels, Families(np.arange(2), np.zeros(2)))
+    crowd = look.crowd(look.summarise(block_of(corpus)))
+    assert (crowd.agreed.tolist(), crowd.own.tolist()) == ([1], [[1], [2]])
 
 
 def test_most_voices_hold_rates_from_below() -> None:

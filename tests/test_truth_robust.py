@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,14 +18,19 @@ from lasca.engine import Threads, added
 from lasca.kernels import rows as kernels
 from lasca.kernels.rows import pair_counts
 from lasca.truth import Votes, model_class
-from lasca.truth.annotator_models import VoteRows
+from lasca.truth.annotator_models import VoteRows, confusion_prior
+from lasca.truth.average import Ending, Said
 from lasca.truth.chain import StateSpace
-from lasca.truth.evidence import RowCounts
+from lasca.truth.evidence import RowCounts, Words
 from lasca.truth.families import _agreement, declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
-from lasca.truth.robust import MEMBERS, RobustSequence, _Average, _judged, _say
+from lasca.truth.overruling import HiddenVotes
+from lasca.truth.robust import LEAST_SPANS, MEMBERS, RobustSequence, _Average, _judged, _say
 from lasca.truth.robust_chain import MOST_HEARD, LearnedMatrices, Structure, member
+from lasca.truth.sequence_rounds import TEXT_PRIOR
 from lasca.truth.starts import LevelStart, WeighedStart
+from lasca.truth.tempering import referee
+from lasca.truth.text_models import text_model
 from process_engine import Processes
 from truth_cases import crowd, everything, triples
 
@@ -88,6 +94,12 @@ def test_the_sums_of_the_guards_are_those_of_plain_loops() -> None:
     for j, i in enumerate(token):
         wanted[pairing.pair[j]] += weight[j] * (table[row[j]] * proba[i]).sum() * pairing.silent[pairing.pair[j]]
     np.testing.assert_allclose(out, wanted, rtol=1e-12)
+    rates: Any = rng.random(votes.n_annotators)
+    rate, view = rates[pairing.owner], SimpleNamespace(start=start, row=row)
+    slept = asleep(pairing, view, table, proba, weight, rates)  # type: ignore[arg-type]
+    np.testing.assert_allclose(slept, pairing.silent * rate / (rate + (1 - rate) * np.exp(wanted)))
+    assert pairing.silent.any()
+    assert sleep_rates(np.array([1.0]), np.array([10.0])) == pytest.approx(1.5 / 15)
     kind_of, expected = np.array([1, 2, 0]), rng.random((len(block), 3))
     given, other = np.zeros((2, votes.n_annotators, 3))
     kernels.sums_of_rates(start, annotator, label, kind_of, weight, expected, given, other)
@@ -436,24 +448,201 @@ def test_soft_votes_are_heard() -> None:
     assert (heard.labels == gold).mean() > (deaf.labels == gold).mean() + 0.05
 
 
-@pytest.mark.parametrize(("agreements", "told"), [([0.9, 0.9], True), ([0.1], False), ([0.9, 0.1], False)])
+ROUND_1 = ["text", "text, round 1", "hear 1", "release", "members 1 from 0.5375 to 0.675", "text, round 2", "hear 2"]
+ROUND_3 = ["members 2 from 0.7438 to 0.8125", "text, round 3", "hear 3"]
+
+
+@pytest.mark.parametrize(
+    ("agreements", "free", "expected"),
+    [
+        ([0.9, 0.9], False, [*ROUND_1, "members 2 from 0.8125 to 0.95"]),
+        ([0.9, 0.9, 0.9], True, [*ROUND_1, *ROUND_3, "members 3 from 0.8812 to 0.95"]),
+        ([0.1], False, ROUND_1[:3]),
+        ([0.9, 0.1], False, [*ROUND_1, "members 0 from 0.675 to 0.95"]),  # they had heard it
+        ([0.9, 0.9, 0.1], True, [*ROUND_1, *ROUND_3, "members 0 from 0.8125 to 0.95"]),
+    ],
+)
 def test_what_the_text_may_overrule_is_asked_once_it_was_heard(
-    agreements: list[float], told: bool, monkeypatch: pytest.MonkeyPatch
+    agreements: list[float], free: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, done = iter(agreements), list[str]()
+
+    def release() -> None:
+        run.free = free
+        done.append("release")
+
     run: Any = SimpleNamespace(
         progress=lambda share, words: done.append(words),
         hear=lambda number, crossfit: done.append(f"hear {number}"),
         agreement=lambda: next(left),
-        release=lambda: done.append("release"),
+        release=release,
+        free=False,
         members=lambda number, begin, end: done.append(f"members {number} from {begin:.4g} to {end:.4g}"),
     )
     reader: Any = object()
     monkeypatch.setattr(RobustSequence, "_crossfit", lambda self, run, reader: reader)
+    told = min(agreements) > 0.4
     assert RobustSequence(rounds=2)._told(run, reader) == (told, agreements[-1])
-    expected = ["text", "text, round 1", "hear 1", "release", "members 1 from 0.5375 to 0.675"]
-    expected += ["text, round 2", "hear 2", "members 2 from 0.8125 to 0.95"]
-    assert done == {(0.9, 0.9): expected, (0.1,): expected[:3], (0.9, 0.1): expected[:-1]}[tuple(agreements)]
+    assert done == expected
+    assert run.free is (free and told)
+
+
+def test_a_text_that_is_not_heard_any_more_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = crowd(400, seed=1)
+    alone = RobustSequence(text=False).fit(corpus)
+    left = iter([0.9, 0.1])
+
+    def release(plan: _Average) -> None:
+        plan.free = plan.believes_two = True
+
+    monkeypatch.setattr(_Average, "agreement", lambda plan: next(left))
+    monkeypatch.setattr(_Average, "release", release)
+    truth = RobustSequence(text_iterations=5).fit(corpus)
+    assert (truth.diagnostics["text"], truth.diagnostics["text_agreement"]) == (False, 0.1)
+    assert (truth.diagnostics["three_believed"], truth.diagnostics["two_believed"]) == (True, False)
+    np.testing.assert_array_equal(truth.proba, alone.proba)
+    np.testing.assert_array_equal(truth.codes, alone.codes)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_members_and_labels_are_told_whether_the_text_may_overrule_people(
+    free: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ending = list[tuple[str, bool]](), list[Ending]()
+
+    def run(plan: _Average, learner: Any, name: str, *others: Any) -> Any:
+        made.append((name, learner.free))
+        return usual(plan, learner, name, *others)
+
+    def release(plan: _Average) -> None:
+        plan.free, plan.believes_two = free, not free
+
+    def end(*arguments: Any) -> Ending:
+        ending.append(Ending(*arguments))
+        return ending[0]
+
+    usual = _Average._run
+    for name, function in (("_run", run), ("release", release), ("agreement", lambda plan: 0.9)):
+        monkeypatch.setattr(_Average, name, function)
+    monkeypatch.setattr("lasca.truth.robust.Ending", end)
+    truth = RobustSequence(rounds=1, max_iter=1, text_iterations=2).fit(crowd(400, seed=1))
+    assert truth.diagnostics["text"]
+    assert (truth.diagnostics["three_believed"], truth.diagnostics["two_believed"]) == (not free, not free)
+    assert (ending[0].free, ending[0].two) == (free, not free)
+    assert {name.split("-")[1] for name, _ in made} == ({"0", "1", "2"} if free else {"0", "1"})
+    assert all(told is (free and name.split("-")[1] != "0") for name, told in made)
+
+
+def plan_of(corpus: CrowdCorpus, folder: Path) -> _Average:
+    return _Average(RobustSequence(), corpus, Votes.of(corpus), folder, lambda share, words: None)
+
+
+def lonely(share: float) -> CrowdCorpus:
+    """Four who vote on every token, but for a share of the sequences, where one does."""
+    corpus = crowd(100, n_annotators=4, seed=2, coverage=1.0)
+    alone = corpus.token_sequence[corpus.annotation_token] < share * 100
+    stays = ~alone | (corpus.annotation_annotator == 0)
+    given = (corpus.annotation_token, corpus.annotation_annotator, corpus.annotation_label)
+    return corpus.with_annotations(corpus.annotators, *(array[stays] for array in given))
+
+
+def test_levels_of_difficulty_need_votes_that_meet_and_words_count_the_more_the_fewer_votes_there_are(
+    tmp_path: Path,
+) -> None:
+    for share, levels in ((0.0, 2), (0.75, 2), (0.85, 1)):  # of 4 votes a token: .57 of the votes meet, .41
+        plan = plan_of(lonely(share), tmp_path)
+        assert max(len(structure.levels) for structure in plan.say) == levels
+        (words,) = plan.others
+        assert isinstance(words, Words)
+        assert words.prior == pytest.approx(max(0.1, (plan.crowd.per_token / 5) ** 2))
+    assert words.prior == pytest.approx(0.1, abs=0.005)
+
+
+def test_a_tagger_needs_so_many_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, reader = plan_of(crowd(30, seed=1), tmp_path), text_model(True)
+    for spans in (LEAST_SPANS - 1, LEAST_SPANS):
+        monkeypatch.setattr(plan, "asked", lambda question, spans=spans: (spans,))
+        assert (RobustSequence()._crossfit(plan, reader) is None) is (spans < LEAST_SPANS)
+
+
+def test_what_the_hidden_ones_said_changes_nothing_that_is_found_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in members nor where they begin: hidden votes are asked about that. (How many mark is known of all.)"""
+    found = list[Any]()
+
+    def ask(number: int, block: Block, proba: Any, *others: Any) -> int:
+        found.append(proba)
+        return 0
+
+    def run(plan: _Average, learner: Any, *others: Any) -> Any:
+        assert learner.space.levels == 1  # of the plainest member
+        return usual(plan, learner, *others)
+
+    usual = _Average._run
+    monkeypatch.setattr(_Average, "_run", run)
+    monkeypatch.setattr("lasca.truth.robust.Asked", lambda hiding, outside: ask)
+    corpus = crowd(60, n_annotators=3, seed=4, coverage=1.0, accuracy=0.7)
+    text = np.full((corpus.n_tokens, 3), 1 / 3, np.float32)
+    hidden = HiddenVotes(np.arange(3), np.zeros(3)).hidden(everything(corpus))
+    assert 0.1 < hidden.mean() < 0.3
+    for said in (corpus.annotation_label, np.where(hidden, 0, corpus.annotation_label)):
+        given = (corpus.annotation_token, corpus.annotation_annotator, said)
+        changed = corpus.with_annotations(corpus.annotators, *given)
+        plan = _Average(RobustSequence(families=False), changed, Votes.of(changed), tmp_path, lambda share, words: None)
+        plan._beside([Said(text=text)])
+        plan._hidden()
+    assert len(found) == 2
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3)
+
+
+def test_what_was_said_without_the_text_stays(tmp_path: Path) -> None:
+    plan = plan_of(crowd(5, seed=1), tmp_path)
+    (block,) = plan.blocks
+    first, second, text = (np.full((len(block), 3), x, np.float32) for x in (0.1, 0.2, 0.3))
+    plan._beside([Said(mean=first)])
+    plan.hear(1, lambda means, engine: text)  # type: ignore[arg-type]
+    assert plan.blocks[0].beside.plain is plan.blocks[0].beside.mean is first
+    plan._beside([replace(plan.blocks[0].beside, mean=second)])
+    plan.hear(2, lambda means, engine: means + text)  # type: ignore[arg-type]
+    said = plan.blocks[0].beside
+    assert (said.plain is first, said.mean is second) == (True, True)
+    np.testing.assert_array_equal(said.text, second + text)
+
+
+@pytest.mark.parametrize(("meet", "judged"), [(0.95, 0.95), (0.9995, 1.0), (0.0, 0.0)])
+def test_votes_are_judged_as_far_as_they_meet(meet: float, judged: float) -> None:
+    known: Any = SimpleNamespace(meet=meet, no_third=0.0, marks=0)
+    assert _judged(known) == pytest.approx(judged)
+
+
+def test_the_text_is_the_referee_of_tokens_with_votes_and_nothing_is_held_without_a_label_o() -> None:
+    rng = np.random.default_rng(0)
+    plain, text = (rng.dirichlet(np.ones(3), 300).astype(np.float32) for _ in range(2))
+    text[:200] = plain[:200] ** 3 / (plain[:200] ** 3).sum(axis=1, keepdims=True)
+    votes, prior = Votes.of(crowd(60, seed=1)), confusion_prior(3, *TEXT_PRIOR)
+    start = np.minimum(np.arange(301), 200)  # nobody voted on the last hundred
+    own = replace(votes, start=start, annotator=np.zeros(200, np.int32), label=np.zeros(200, np.int16))
+    block = replace(Block(own, 0, 300), beside=Said(plain=plain, text=text, mean=plain))
+    for outside in (2, -1):
+        plan: Any = SimpleNamespace(blocks=[block], votes=own, text=SimpleNamespace(prior=prior))
+        plan.crowd, plan.asked = SimpleNamespace(outside=outside), lambda question: question.summarise(block)
+        verdict = _Average.verdict(plan)
+        found = referee(plain[:200].astype(float), text[:200].astype(float), prior)
+        assert verdict.tau == found.tau
+        np.testing.assert_array_equal(verdict.confusion, found.confusion)
+        assert (verdict.held > 0) is (outside >= 0)
+        alike = (replace(verdict, share=0.0).proba(block.beside) * text).sum(axis=1).mean()
+        assert verdict.share * (1 - alike) == pytest.approx(0.02)  # so much the text's own word moves
+
+
+@pytest.mark.parametrize("some", [True, False])
+def test_it_says_that_it_did_not_converge_where_no_member_did(some: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, ended = _Average._fitted, iter([some, *[False] * 9])
+    monkeypatch.setattr(_Average, "_fitted", lambda *arguments: replace(usual(*arguments), converged=next(ended)))
+    truth = RobustSequence(text=False, max_iter=1).fit(crowd(30, seed=1))
+    assert truth.diagnostics["converged"] is False
+    assert any("before it converged" in warning for warning in truth.warnings) is not some
 
 
 def test_the_trace_is_that_of_the_member_that_took_longest() -> None:

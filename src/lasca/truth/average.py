@@ -22,7 +22,7 @@ from lasca.schemes import OUTSIDE, SCHEMES, detect, split_label
 from lasca.truth.beside import Beside, Keep
 from lasca.truth.chain import StateSpace, decoded
 from lasca.truth.evidence import Floats, RowCounts, View, numbered
-from lasca.truth.guards import UNANIMOUS
+from lasca.truth.guards import UNANIMOUS, run_begins
 from lasca.truth.tempering import advised, tempered
 
 __all__ = ["Agreement", "Averaging", "Ending", "Marked", "Runs", "Said", "Shared", "Verdict"]
@@ -89,7 +89,7 @@ class Parts:
     def of(cls, labels: Sequence[str]) -> Parts | None:
         """Return them, None in other schemes."""
         name = detect(labels)
-        if name is None or name in ("IO", "IOB1") or OUTSIDE not in labels:
+        if name is None or name == "IO" or OUTSIDE not in labels:  # (labels alone cannot tell IOB1)
             return None
         scheme, own = SCHEMES[name], list(labels)
         types = sorted({split_label(label)[1] for label in own if label != OUTSIDE})
@@ -139,7 +139,7 @@ class Runs:
     def summarise(self, block: Block) -> tuple[int]:
         """Count them."""
         marked = block.beside.path(block, self.rules) != self.outside
-        return (int((marked & ~np.concatenate(([False], marked[:-1]))).sum()),)
+        return (int(run_begins(marked, block.offsets).sum()),)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ from lasca.truth.chain import RuledOut, StateSpace
 from lasca.truth.evidence import Floats, View, labels_before
 from lasca.truth.families import Families
 
-__all__ = ["Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kinds_of_marks", "ruled_out", "sleep_rates"]
+__all__ = [
+    "Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kinds_of_marks", "ruled_out", "run_begins", "sleep_rates",
+]  # fmt: skip
 
 BELIEVED, KNOWN = 30.0, 250.0
 """By how many nats labels are ruled out: by unanimous people, and by what is known."""
@@ -47,6 +49,7 @@ UNANIMOUS = 3
 FIRST_ASLEEP, LOOKED = 0.1, (0.5, 5.0)
 """The rate of sequences in which an annotator did not look, at first; pseudo-counts of such, and of all sequences."""
 QUARTILE = 0.75
+"""Of the votes, by own marks per expected mark: whoever stands there may not miss more than `least_ratio` allows."""
 TWO = 0.4
 """From which sum of squared shares of the votes on a crowd is two people (a half; a third of three)."""
 LEAST_AGREED = 0.75
@@ -178,12 +181,12 @@ def ruled_out(block: Block, weight: Floats, space: StateSpace, outside: int, fre
     Where they agree that there is nothing, they are not believed if the text may overrule them (`free`, see
     `overruling`) and finds a mark.
     """
-    token, label, nats = unanimous(block, weight)
+    token, label = unanimous(block, weight)
     if free:
         stays = (label != outside) | ~finds(block.beside.text[token], outside)
         token, label = token[stays], label[stays]
     others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
-    return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, nats)
+    return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, BELIEVED)
 
 
 def finds(text: npt.NDArray[np.floating], outside: int) -> npt.NDArray[np.bool_]:
@@ -191,21 +194,25 @@ def finds(text: npt.NDArray[np.floating], outside: int) -> npt.NDArray[np.bool_]
     return np.asarray(text.sum(axis=1) - text[:, outside] > 0.5)
 
 
-def unanimous(block: Block, weight: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], float | Floats]:
-    """Return where enough voices agree – a family is one –, on which label, and by how much they are believed."""
-    votes, heard = block.votes, weight > 0  # votes that are hidden have no weight (`overruling`)
-    n = np.diff(votes.start[block.first : block.last + 1])
-    token = np.repeat(np.arange(len(block)), n)[heard]
-    label = votes.label[votes.start[block.first] : votes.start[block.last]][heard]
-    start, voices = np.searchsorted(token, np.arange(len(block) + 1)), np.bincount(token, weight[heard], len(block))
+def run_begins(marked: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say where runs of marks begin; a sequence ends a run."""
+    before = np.append(False, marked[:-1])
+    before[offsets[:-1]] = False
+    return np.asarray(marked & ~before)
+
+
+def unanimous(block: Block, weight: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]:
+    """Return where enough voices agree – a family is one –, and on which label."""
+    token, label, start = block.token, block.votes.label[block.hard], block.start - block.start[0]
+    voices = np.bincount(token, weight, len(block))  # none of so many is hidden (`overruling`)
     many = np.flatnonzero(voices >= UNANIMOUS - 1e-6)
     if len(many) == 0:
-        return many, np.zeros(0, np.int16), BELIEVED
+        return many, np.zeros(0, np.int16)
     ends = np.stack((start[:-1][many], start[1:][many]), axis=1).ravel()
     padded = np.append(label, label[-1:])  # an end may lie behind the last vote
     low, high = (f.reduceat(padded, ends)[::2] for f in (np.minimum, np.maximum))
     agreed = low == high
-    return many[agreed], low[agreed], BELIEVED
+    return many[agreed], low[agreed]
 
 
 # --- silence --------------------------------------------------------------------------------------------------------
@@ -231,7 +238,7 @@ class Pairing:
         seen = np.full(votes.n_annotators, -1, np.int32)
         n = kernels.number_pairs(readonly(block.offsets), start, votes.annotator[part], seen, pair, owner)
         marks = np.bincount(pair, weights=votes.label[part] != outside, minlength=n)
-        return cls(pair, owner[:n].copy(), (marks == 0) & (outside >= 0))
+        return cls(pair, owner[:n].copy(), marks == 0)
 
 
 def asleep(pairing: Pairing, view: View, table: Floats, states: Floats, weight: Floats, rates: Floats) -> Floats:

@@ -39,15 +39,17 @@ import numpy.typing as npt
 from lasca.corpus.votes import Block
 from lasca.truth.evidence import Floats
 from lasca.truth.families import Families
-from lasca.truth.guards import UNANIMOUS, Crowd, Pairing, finds
+from lasca.truth.guards import UNANIMOUS, Crowd, Pairing, finds, run_begins
 
 __all__ = ["Asked", "Found", "HiddenVotes", "borne_out", "released"]
 
 ENOUGH = 0.5
 """The share of names that only a text finds that must be true."""
+SURELY = 1.64
+"""By how many standard errors of its logarithm the estimate of that share must be above it: once in twenty it is by
+chance, where it is no larger."""
 THREE_QUARTERS = 0.75
-SURELY = 2
-"""By how many standard errors."""
+"""How far between f and y (see above) x must be, by one standard error, for two people to be overruled."""
 LEAST_CASES = 20
 """How many names it takes to say anything."""
 
@@ -64,8 +66,11 @@ class Found:
 
     crowd: Crowd
 
-    def summarise(self, block: Block) -> tuple[Floats]:
-        """Return, by how many of the others mark (none, one, two): hidden votes that do, hidden votes, and names."""
+    def summarise(self, block: Block) -> tuple[Floats, Floats, Floats]:
+        """Return, by how many of the others mark (none, one, two), names, and hidden votes: those that mark, and all.
+
+        Last come the products of these six numbers of a name, summed over names: how far they stray together.
+        """
         families, outside = self.crowd.families, self.crowd.outside
         most = np.bincount(families.family, self.crowd.given).argmax()
         own = families.family[block.votes.annotator[block.hard]] == most
@@ -73,29 +78,32 @@ class Found:
         one = families.first_of(block, ~own)
         n, marked = np.diff(one.start), one.votes.label[one.hard] != outside
         marks = np.bincount(one.token, marked, len(block))
-        found = _begins(finds(block.beside.text, outside), block.offsets)
+        found = run_begins(finds(block.beside.text, outside), block.offsets)
         asked = found & (theirs == 0) & (n >= UNANIMOUS)
-        counts = np.zeros((3, 3))
-        for others in range(3):
-            same, more = asked & (marks == others), asked & (marks == others + 1)
-            do = (others + 1.0) * more.sum()
-            counts[others] = do, do + (n - others)[same].sum(), (same | more).sum()
-        return (counts,)
+        n, marks, others = n[asked, None], marks[asked, None], np.arange(3)
+        do = np.where(marks == others + 1, others + 1.0, 0.0)  # each of those who mark has one fewer beside them
+        each = np.concatenate((do, do + np.where(marks == others, n - others, 0)), axis=1)
+        return (each[:, 3:] > 0).sum(axis=0, dtype=np.float64), each.sum(axis=0), each.T @ each
 
 
-def released(counts: Floats) -> bool:
-    """Say whether the text may overrule people who agree that there is nothing; `counts` as `Found` adds them up."""
-    marked, asked, names = counts.T
+def released(names: Floats, votes: Floats, products: Floats) -> bool:
+    """Say whether the text may overrule people who agree that there is nothing; the arguments are `Found`'s sums.
+
+    The standard error is the delta method's, of the logarithm of the share of true names. One name is asked about in
+    two rates at once – with one mark it raises r_0 and lowers r_1 –, so what strays is what each name adds to all six
+    sums; names are taken as independent.
+    """
+    marked, asked = votes[:3], votes[3:]
     if names.min() < LEAST_CASES or marked.min() == 0:
         return False
-    none, one, two = np.minimum(marked / asked, 1 - 0.5 / names)
+    none, one, two = marked / asked
     hard = one**2 / two
-    if hard >= 1:
+    if none == 1 or hard >= 1:  # all that the text finds somebody marks; the fewer mark a name, the easier it is
         return False
-    of_hard = (4 * (1 - one) / (one * names[1]) + (1 - two) / (two * names[2])) / (1 - hard) ** 2
-    error = np.sqrt(1 / (none * (1 - none) * names[0]) + of_hard)  # of the logarithm of the share
+    slopes = np.array([1 / (1 - none), -2 / (1 - hard), 1 / (1 - hard)])  # of the share's logarithm by those of rates
+    gradient = np.concatenate((slopes / marked, -slopes / asked))
     share = none / (1 - none) * (1 - hard) / hard
-    return bool(share * np.exp(-SURELY * error) > ENOUGH)
+    return bool(share * np.exp(-SURELY * np.sqrt(gradient @ products @ gradient)) > ENOUGH)
 
 
 # --- two who agree ---------------------------------------------------------------------------------------------------
@@ -140,30 +148,23 @@ class Asked:
     """Asks the hidden annotators of a block about what a member found: the last step of its description."""
 
     hidden: HiddenVotes
-    crowd: Crowd
+    outside: int
 
     def __call__(self, number: int, block: Block, proba: Floats, labels: None, statistics: object) -> Floats:
         """Return how many cases there are, and in how many the hidden one marks.
 
         The cases: a mark is found where all others mark nothing; where one of them marks; nothing is found, or marked.
         """
-        outside, token, label = self.crowd.outside, block.token, block.votes.label[block.hard]
+        outside, token, label = self.outside, block.token, block.votes.label[block.hard]
         weight, hidden = self.hidden.weights(block), self.hidden.hidden(block)
         voices = np.bincount(token, weight, len(block))
         marks = np.bincount(token, (label != outside) & ~hidden, len(block))
         found = proba.argmax(axis=1) != outside
         asked = np.flatnonzero(hidden & (voices[token] >= 1 - 1e-6))  # one of a token at most
         at, marked = token[asked], label[asked] != outside
-        named = _begins(found, block.offsets)[at]
+        named = run_begins(found, block.offsets)[at]
         cases = (named & (marks[at] == 0), named & (marks[at] == 1), (marks[at] == 0) & ~found[at])
         return np.array([[case.sum(), (case & marked).sum()] for case in cases], dtype=np.float64)
-
-
-def _begins(marked: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return where runs of marks begin; a sequence ends a run."""
-    before = np.append(False, marked[:-1])
-    before[offsets[:-1]] = False
-    return np.asarray(marked & ~before)
 
 
 def borne_out(counts: Floats) -> bool:

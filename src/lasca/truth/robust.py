@@ -59,13 +59,14 @@ from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import MOST_TRAINED, SampledText
 from lasca.truth.sequence_rounds import LEAN, TEXT_PRIOR
 from lasca.truth.starts import WeighedStart, dawid_skene_start, trust
-from lasca.truth.tempering import referee
+from lasca.truth.tempering import doubted, referee
 from lasca.truth.text_models import CrossFit, TextModel, text_model
 
 __all__ = ["RobustSequence"]
 
 EASY_AND_HARD = ((5.0, 0.5), (5.0, 5.0))
 ALIKE = ((11.0, 10.0),)
+"""Base pseudo-counts (correct, wrong) of annotators' rows, by level of difficulty."""
 MEMBERS = (
     Structure("memory, two levels", True, EASY_AND_HARD, learned=False),
     Structure("memory, one level", True, ALIKE, learned=False),
@@ -73,6 +74,7 @@ MEMBERS = (
     Structure("no memory, two levels, learned priors", False, EASY_AND_HARD, learned=True),
     Structure("no memory, one level", False, ALIKE, learned=False),
 )
+"""The members where labels are spans; how much each says: `_say`."""
 WITHOUT_SPANS = (
     Structure("no memory, two levels", False, ((50.0, 10.0), (15.0, 35.0)), learned=False),
     Structure("no memory, two levels, learned priors", False, EASY_AND_HARD, learned=True),
@@ -98,9 +100,11 @@ MANY, LONG = 2000, 3.0
 one decision."""
 MOST_STATES = 40
 LEAST_AGREEMENT = 0.4
+"""Of taggers with what was inferred (see above), for the text to be heard."""
 DOUBT = 0.02
 """The share of all probability that the text's own word moves, in the probabilities that are reported."""
 SIDES = ((1, HELD), (-1, RAISED))
+"""Back and up: from which weight it is told that a kind of marks was held."""
 LEAST_SPANS = 300
 """From fewer spans than this a tagger learns names by heart, and little else."""
 
@@ -159,6 +163,9 @@ class RobustSequence(TruthModel):
             run.hear(done + 1, crossfit)
             agreement = run.agreement()
             if agreement < LEAST_AGREEMENT:
+                if done:  # members have heard it
+                    run.free = run.believes_two = False
+                    run.members(0, at, 0.95)
                 return False, agreement
             if done == 0:
                 run.release()
@@ -189,8 +196,7 @@ class RobustSequence(TruthModel):
     def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:
         crowd, T = run.crowd, len(run.crowd.labels)
         verdict = run.verdict() if told and self.calibrate else None
-        two = told and run.believes_two and crowd.outside >= 0
-        with self._work(Ending(run.rules, run.votes.is_sole, two, told and run.free), run.blocks) as work:
+        with self._work(Ending(run.rules, run.votes.is_sole, run.believes_two, run.free), run.blocks) as work:
             posterior, (counted, sums) = self._finished(work, verdict, Finish())
         counts = np.ascontiguousarray(counted.table().reshape(-1, T, T).transpose(0, 2, 1))
         prior = confusion_prior(T, *LEAN)
@@ -230,7 +236,7 @@ class RobustSequence(TruthModel):
                 "text_agreement": agreement,
                 "temperature": 1.0 if verdict is None else 1 / verdict.tau,
                 "votes_that_meet": crowd.meet,
-                "two_believed": two,
+                "two_believed": run.believes_two,
                 "three_believed": not run.free,
                 "bic": [vars(score) for score in scores],
             },
@@ -337,8 +343,9 @@ class _Average:
         look = Look(self.crowd.labels, hiding)
         crowd = look.crowd(self.asked(look))
         plainest = min(self.say, key=lambda structure: len(structure.levels))
-        learner = replace(self._member(plainest, [*self.others, self.text], crowd, True), first=self._start(crowd))
-        _, counts = self._run(learner, "hidden", Asked(hiding, crowd), None, lambda share, words: None)
+        free = True  # whether two miss what the text finds is asked, so nobody is believed for being many
+        learner = replace(self._member(plainest, [*self.others, self.text], crowd, free), first=self._start(crowd))
+        _, counts = self._run(learner, "hidden", Asked(hiding, crowd.outside), None, lambda share, words: None)
         return np.asarray(np.sum(counts, axis=0))
 
     def _fitted(self, structure: Structure, others: list[Source], averaging: Averaging, report: Progress) -> Fitted:
@@ -419,7 +426,7 @@ class _Average:
         found = referee(plain, text, self.text.prior)
         verdict = Verdict(found.tau, found.confusion, outside=self.crowd.outside)
         shared, n = self.asked(Shared(verdict))
-        verdict = replace(verdict, share=min(0.5, DOUBT / max(1.0 - shared / n, 1e-9)))
+        verdict = replace(verdict, share=doubted(shared / n, DOUBT))
         return verdict if verdict.outside < 0 else verdict.marking_no_more(*self.asked(Marked(verdict)))
 
 

@@ -47,8 +47,11 @@ __all__ = [
 ]  # fmt: skip
 
 GRID = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
+"""The τ that are tried on held-out votes."""
 MOST_FOLDS = 6
+"""How many annotators of a sequence are left out at most, one after the other."""
 REFEREE_GRID = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2)
+"""The τ that the text is asked about."""
 REFEREE_ITERATIONS = 15
 """Of EM, for the confusion of the text under each τ."""
 
