@@ -17,6 +17,7 @@ from lasca.corpus.sharding import write_shards
 from lasca.corpus.shards import ShardedCorpus, is_sharded
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.errors import CorpusError, FormatError, LascaError, ModelError, StoreError
+from lasca.files import write_sums
 from lasca.formats.base import SourceFile
 from lasca.formats.stream import _text_pieces, read_pieces
 from lasca.pipeline.sharded import aggregate_shards
@@ -417,6 +418,21 @@ def test_a_damaged_or_missing_shard_is_named_and_nothing_is_written(tmp_path: Pa
         with pytest.raises(StoreError, match=words):
             aggregate_shards(ShardedCorpus.open(sharded.folder), tmp_path / "out", model_class("ds")())
         assert sorted(path.name for path in tmp_path.iterdir()) == [f"c{i}" for i in range(number + 1)]
+
+
+def test_a_manifest_that_says_no_sizes_is_damaged(tmp_path: Path) -> None:
+    folder = write_shards(in_pieces(crowd(n_sequences=60), 10), tmp_path / "c", votes=100).folder
+    header = json.loads((folder / "corpus.json").read_text())
+    sizes = header["shards"]
+    for shards in ({}, 7, {"votes": [3]}, sizes | {"tokens": [1]}, sizes | {"votes": [-n for n in sizes["votes"]]}):
+        (folder / "corpus.json").write_text(json.dumps(header | {"shards": shards}))
+        write_sums(folder)
+        with pytest.raises(StoreError, match="damaged"):
+            ShardedCorpus.open(folder)
+    (folder / "corpus.json").write_text("[" * 99_999)
+    write_sums(folder)
+    with pytest.raises(StoreError, match="damaged"):
+        ShardedCorpus.open(folder)
 
 
 def test_a_corpus_that_was_written_anew_is_another_one(tmp_path: Path) -> None:

@@ -78,7 +78,9 @@ def loading(path: str | Path, what: str, hint: str | None = None) -> Iterator[Pa
         raise
     except OSError as error:
         raise StoreError(f"there is no {what} to load", where=str(path), got=error.strerror, hint=hint) from error
-    except (pa.ArrowException, SafetensorError, LascaError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (
+        pa.ArrowException, SafetensorError, LascaError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
+    ) as error:  # fmt: skip
         raise StoreError(f"the saved {what} is damaged", where=str(path), got=str(error)) from error
 
 

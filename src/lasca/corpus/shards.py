@@ -41,6 +41,8 @@ __all__ = ["BlockOnDisk", "ShardedCorpus", "VotesOnDisk", "is_sharded", "sequenc
 
 VERSION = 1
 MANIFEST = "corpus.json"
+SIZES = ("sequences", "tokens", "annotations", "votes", "soft", "soft_rows", "known", "lonely")
+"""What the manifest counts of each shard."""
 
 
 def is_sharded(path: Any) -> bool:
@@ -49,6 +51,14 @@ def is_sharded(path: Any) -> bool:
         return isinstance(path, str | Path) and (Path(path) / "shards").is_dir() and (Path(path) / MANIFEST).is_file()
     except (OSError, ValueError):
         return False
+
+
+def _counts(sizes: dict[str, Any]) -> Ints:
+    """Return how much of each is in each shard."""
+    counts = np.array([sizes[name] for name in SIZES], np.int64)
+    if counts.ndim != 2 or counts.shape[1] == 0 or counts.min() < 0:
+        raise ValueError("shards without sizes")
+    return counts
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ class ShardedCorpus(Named):
                 families=tuple(who.column("family").to_pylist()),
                 votes=tuple(who.column("votes").to_pylist()),
                 n_votes_of=numbers_of(who, "n"),
-                sizes={name: np.array(sizes, np.int64) for name, sizes in header["shards"].items()},
+                sizes=dict(zip(SIZES, _counts(header["shards"]))),
                 golds=tuple(header["golds"]),
                 metadata=tuple(header["metadata"]),
                 token_metadata=tuple(header["token_metadata"]),
