@@ -18,9 +18,10 @@ import lasca
 import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError
+from lasca.errors import FormatError, LascaWarning, ParameterError
 from lasca.formats import llm_batch, write
 from lasca.formats.llm_batch_answers import PlainText, Quoted, answers_of, parse_answer, place_quotes
+from lasca.formats.llm_batch_write import LIMIT
 from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
 
@@ -114,6 +115,16 @@ def test_what_a_request_needs(corpus: CrowdCorpus, guide: Path, tmp_path: Path) 
     with pytest.raises(ParameterError, match="types"):
         requests(bare, guide)
     assert "PER, LOC" in requests(bare, guide, types="PER,LOC")[0]["body"]["messages"][0]["content"]
+
+
+def test_more_requests_than_a_batch_may_hold_are_warned_of(
+    corpus: CrowdCorpus, guide: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMIT, "openai", 2)
+    requests(corpus, guide)  # as many as it may
+    monkeypatch.setitem(LIMIT, "openai", 1)
+    with pytest.warns(LascaWarning, match="2 requests, but a batch of openai holds 1"):
+        requests(corpus, guide)
 
 
 def test_there_and_back(corpus: CrowdCorpus, guide: Path, tmp_path: Path) -> None:
