@@ -436,6 +436,10 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     calls = [{"type": "function", "function": {"name": "mark", "arguments": json.dumps(s)}} for s in SPANS["spans"]]
     body = {"model": "gpt-4o", "choices": [{"message": {"content": None, "tool_calls": calls}}]}
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
+    calls[1:] = []
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {
+        "gpt-4o": ["B-PER", "O", "O"]
+    }
     calls[1:] = [{"function": {"name": "mark", "arguments": json.dumps({"spans": SPANS["spans"][1:]})}}]
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
     content = [{"type": "text", "text": "I mark []."}, {"type": "tool_use", "name": "mark", "input": SPANS}]
@@ -447,6 +451,9 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     assert _said(tmp_path, [{"custom_id": "s1", "result": result | {"message": message}}]) == {"claude-4": FOUND}
     output = [{"type": "function_call", "name": "mark", "arguments": json.dumps(SPANS)}]
     body = {"model": "gpt-5", "output": output}
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
+    output[0]["arguments"] = ""  # the answer stands beside the call
+    output.append({"type": "message", "content": [{"type": "output_text", "text": json.dumps(SPANS)}]})
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
 
 
