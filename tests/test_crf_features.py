@@ -81,6 +81,12 @@ def test_min_count_keeps_what_occurs_often_enough() -> None:
     assert sorted(extractor.feature_names()) == sorted(t for t, n in counts.items() if n >= 2)
 
 
+@pytest.mark.parametrize("slot", [-1, 2])
+def test_slots_hold_bundles_that_there_are(slot: int) -> None:
+    with pytest.raises(ModelError, match="bundle ids below 2"):
+        crf.Features(np.array([0, 2]), np.array([[0], [slot]]), np.array([0, 1, 2]), np.array([0, 1]), 2)
+
+
 def test_hashing_needs_no_dictionary() -> None:
     one, two = crf.Extractor(templates=TEXT, hash_bits=16), crf.Extractor(templates=TEXT, hash_bits=16)
     a = one.fit(*flat(SENTENCES))
@@ -108,6 +114,9 @@ def test_clusters_and_gazetteers(tmp_path: Path) -> None:
     assert found[0] == ["cluster:b:3[0]=011", "cluster:b[0]=0111"]
     assert found[3] == ["cluster:p[0]=demonym"]
     assert found[6:8] == [["gazetteer:n[0]=B"], ["gazetteer:n[0]=I"]]
+    hashed = crf.Extractor(templates=extractor.templates, lexicons=lexicons, hash_bits=16)
+    lengths = [len(row) for row in found]
+    assert np.diff(hashed.fit(*flat(SENTENCES)).lists()[0]).tolist() == lengths  # what is in no list has no feature
     (tmp_path / "broken").write_text("a\tb\tc\td\n", encoding="utf-8")
     with pytest.raises(FormatError, match="broken:1"):
         read_clusters(tmp_path / "broken")

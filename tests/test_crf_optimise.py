@@ -18,6 +18,7 @@ from lasca.crf.features import Features, ParameterSpace, seen_with
 from lasca.crf.objective import Objective
 from lasca.crf.training import make_space
 from lasca.errors import ModelError, ParameterError
+from lasca.kernels import vectors
 
 Array = np.ndarray[Any, Any]
 
@@ -118,6 +119,37 @@ def test_likelihood_reaches_crfsuites_optimum_on_tweets(data_dir: Path, tmp_path
         for first, last in itertools.pairwise(offsets)
     ]
     assert weights.trace[-1] == pytest.approx(crfsuite_loss(attributes, labels, tmp_path, 1.0), rel=1e-4)
+
+
+def test_evaluations_are_counted_and_a_start_at_the_minimum_is_the_end() -> None:
+    calls: list[Array] = []
+
+    def bowl(x: Array, gradient: Array) -> float:
+        calls.append(x)
+        gradient[:] = x - 1
+        return float((x - 1) @ (x - 1)) / 2
+
+    found = optimise.minimise(bowl, np.array([5.0, -3.0]))
+    assert found.n_evaluations == len(calls) > 1
+    np.testing.assert_allclose(found.vector, 1, atol=1e-4)
+    ready = optimise.minimise(bowl, np.ones(2))
+    assert (ready.converged, ready.trace, ready.n_evaluations) == (True, (0.0,), 1)
+
+
+def test_the_direction_is_that_of_the_approximate_inverse_of_bfgs() -> None:
+    """Of three pairs in a ring of four, which have come round: their updates of the inverse, written out."""
+    rng = np.random.default_rng(0)
+    steps, gradient = rng.normal(size=(4, 6)), rng.normal(size=6)
+    changes = steps + 0.3 * rng.normal(size=(4, 6))
+    inner, oldest_first = (steps * changes).sum(axis=1), (3, 0, 1)
+    inverse = np.eye(6) * inner[1] / (changes[1] @ changes[1])
+    for k in oldest_first:
+        turn = np.eye(6) - np.outer(changes[k], steps[k]) / inner[k]
+        inverse = turn.T @ inverse @ turn + np.outer(steps[k], steps[k]) / inner[k]
+    out = np.empty(6)
+    slope = vectors.lbfgs_direction(gradient, steps, changes, inner, 1, 3, np.empty(4), out)
+    np.testing.assert_allclose(out, -inverse @ gradient, rtol=1e-9)
+    assert slope == pytest.approx(gradient @ out)
 
 
 def test_owlqn_counts_the_penalty_from_the_start_and_ends_where_no_step_helps() -> None:

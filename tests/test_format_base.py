@@ -178,7 +178,7 @@ def test_offsets_labels_and_names() -> None:
             as_offset(bad, "start", "f:1")
     assert as_label(7, "f:1") == "7"
     assert as_name(" ada ", "x", "f:1") == "ada"
-    for bad in ("", " ", None, True, 2.5, [], {}):
+    for bad in ("", " ", None, True, 2.5, [], {}, 10**100):
         with pytest.raises(FormatError, match="f:1"):
             as_label(bad, "f:1")
 

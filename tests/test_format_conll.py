@@ -368,6 +368,22 @@ def test_a_header_of_no_people_and_a_long_table_are_asked_about() -> None:
         conll_columns.read(source("x.csv", b"sent,token,kind,tone\n1,Ada,x,up\n1,ran,y,down\n"))
 
 
+def test_a_layer_beside_one_person_is_no_annotator() -> None:
+    data = b"token,annotator_1,pos\nAda,PER,NNP\nran,O,VBD\n"
+    with pytest.raises(FormatError, match="hold different things"):
+        conll_columns.read(source("x.csv", data))
+
+
+def test_tags_before_their_words_are_no_prose() -> None:
+    """Few rows, in which nearly every label is another one."""
+    assert conll_columns.sniff(source("x.txt", b"B-PER Ada\nI-PER Lovelace\nO left\nB-LOC Rome\n")) > 0.5
+
+
+def test_whoever_did_not_label_a_sequence_has_no_missing_labels_there() -> None:
+    corpus = load("token ann ben\nAda B-PER ?\nleft O ?\n\nRome B-LOC B-LOC\nfell O ?\n")
+    assert corpus.load_report.counts["missing labels"] == 1
+
+
 def test_semicolons_between_tokens_and_annotators() -> None:
     data = b"Token;Annotator 1;Annotator 2\r\nAda;B-PER;B-PER\r\nging;O;O\r\n;;\r\nRom;B-LOC;O\r\n"
     assert read_any(source("x.csv", data), "x.csv").offsets.tolist() == [0, 2, 3]

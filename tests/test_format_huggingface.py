@@ -177,6 +177,10 @@ def test_tokens_that_differ_are_aligned_and_other_texts_refused() -> None:
         assert table(corpus)["d"]["s1"] == ["O", "O", "O"]
         assert corpus.load_report.counts["tokenised differently"] == 2
         assert corpus.load_report.counts["shrunk"] == 1
+        assert "tokens that could not be aligned" not in corpus.load_report.counts
+    empty = ["😊", "Ada", "", "ran"]
+    blanks = read(row("a", ["O"] * 4, tokens=empty), row("b", ["O"] * 4, tokens=empty), row("c", ["O", "B-PER", "O"]))
+    assert blanks.load_report.counts["tokens that could not be aligned"] == 1
     with pytest.raises(FormatError, match="another text"):
         read(*rows, row("f", ["O"], tokens=["other"]))
 

@@ -406,6 +406,11 @@ def test_labels_of_documents() -> None:
     assert read(both, unit="document").labels == ("good",)
     with pytest.raises(FormatError, match="no labels of whole documents"):
         read(task(by(1, PER)), unit="document")
+    alone, among = ({**choice("tone", *labels), "score": 0.8} for labels in (["good"], ["good", "odd"]))
+    tasks = [task(said(1, alone), id=1), task(said(1, among), id=2, text="Other text")]
+    soft = read(*tasks, unit="document", scores="soft").soft
+    assert soft is not None
+    assert soft.token.tolist() == [0]  # one score of several labels says nothing of each
 
 
 def test_the_same_number_in_several_files_is_asked_about() -> None:

@@ -18,9 +18,10 @@ import lasca
 import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app
 from lasca.corpus import CrowdCorpus
-from lasca.errors import FormatError, ParameterError
+from lasca.errors import FormatError, LascaWarning, ParameterError
 from lasca.formats import llm_batch, write
 from lasca.formats.llm_batch_answers import PlainText, Quoted, answers_of, parse_answer, place_quotes
+from lasca.formats.llm_batch_write import LIMIT
 from lasca.truth import MajorityVote
 from mutations import FEW, assert_only_lasca_errors, samples, source
 
@@ -114,6 +115,16 @@ def test_what_a_request_needs(corpus: CrowdCorpus, guide: Path, tmp_path: Path) 
     with pytest.raises(ParameterError, match="types"):
         requests(bare, guide)
     assert "PER, LOC" in requests(bare, guide, types="PER,LOC")[0]["body"]["messages"][0]["content"]
+
+
+def test_more_requests_than_a_batch_may_hold_are_warned_of(
+    corpus: CrowdCorpus, guide: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMIT, "openai", 2)
+    requests(corpus, guide)  # as many as it may
+    monkeypatch.setitem(LIMIT, "openai", 1)
+    with pytest.warns(LascaWarning, match="2 requests, but a batch of openai holds 1"):
+        requests(corpus, guide)
 
 
 def test_there_and_back(corpus: CrowdCorpus, guide: Path, tmp_path: Path) -> None:
@@ -425,6 +436,10 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     calls = [{"type": "function", "function": {"name": "mark", "arguments": json.dumps(s)}} for s in SPANS["spans"]]
     body = {"model": "gpt-4o", "choices": [{"message": {"content": None, "tool_calls": calls}}]}
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
+    calls[1:] = []
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {
+        "gpt-4o": ["B-PER", "O", "O"]
+    }
     calls[1:] = [{"function": {"name": "mark", "arguments": json.dumps({"spans": SPANS["spans"][1:]})}}]
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-4o": FOUND}
     content = [{"type": "text", "text": "I mark []."}, {"type": "tool_use", "name": "mark", "input": SPANS}]
@@ -436,6 +451,9 @@ def test_answers_given_to_tools(tmp_path: Path) -> None:
     assert _said(tmp_path, [{"custom_id": "s1", "result": result | {"message": message}}]) == {"claude-4": FOUND}
     output = [{"type": "function_call", "name": "mark", "arguments": json.dumps(SPANS)}]
     body = {"model": "gpt-5", "output": output}
+    assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
+    output[0]["arguments"] = ""  # the answer stands beside the call
+    output.append({"type": "message", "content": [{"type": "output_text", "text": json.dumps(SPANS)}]})
     assert _said(tmp_path, [{"custom_id": "s1", "response": {"status_code": 200, "body": body}}]) == {"gpt-5": FOUND}
 
 

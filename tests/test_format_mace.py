@@ -71,6 +71,8 @@ def test_wrong_options_are_named() -> None:
 def test_a_quote_that_is_not_doubled_swallows_no_rows() -> None:
     with pytest.raises(FormatError, match=r":2: a quote opens a cell that holds whole rows"):
         mace_csv.read(source("x.csv", b'token,a,b\n",O,O\nRome,B-LOC,O\n",O,O\nx,O,O\n'))
+    with pytest.raises(FormatError, match=r":2: a quote opens a cell that holds whole rows"):
+        mace_csv.read(source("x.csv", b'token,a\n",O\nRome,B-LOC\n",O\nx,O\n'))
     fine = mace_csv.read(source("x.csv", b'token,a,b\n"x\ny",O,O\nRome,B-LOC,O\n'))
     assert list(fine.tokens) == ["x\ny", "Rome"]
 

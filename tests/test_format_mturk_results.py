@@ -316,3 +316,5 @@ def test_the_hints_name_columns_that_may_be_meant() -> None:
     with pytest.raises(FormatError, match="-r answer=marks"):
         mturk_results.read(source("x.csv", spans))
     assert mturk_results.read(source("x.csv", spans), answer="marks").labels == ("B-PER", "O")
+    with pytest.raises(FormatError, match="-r answer=marks"):  # an answer that is left empty changes nothing
+        mturk_results.read(source("x.csv", spans + b"1,ben,Ada ran,\n"))

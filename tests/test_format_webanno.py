@@ -143,6 +143,19 @@ def test_parts_of_tokens() -> None:
         one(cells, extra={0: ["1-1.1\t0-1\t?\t*\tX\t"]})  # half an emoji
 
 
+def test_of_a_document_in_two_formats_the_tsv_is_read() -> None:
+    corpus = read({"doc1/ada.xmi": XMI.encode(), "doc1/ada.tsv": tsv()})
+    assert list(corpus.tokens) == [token for _, token in OFFSETS]
+    assert corpus.load_report.counts["documents in a second format"] == 1
+
+
+def test_relations_alone_are_refused_with_how_many_there_are() -> None:
+    lines = [line for line in XMI.splitlines() if "own:Place" not in line]
+    bare = "\n".join(lines).replace("<own:Tie", '<seg:Sentence xmi:id="2" sofa="1" begin="0" end="19"/><own:Tie')
+    with pytest.raises(FormatError, match=r"no layer of spans.*relations: 2"):
+        read({"doc1/ada.xmi": bare.encode(), "doc2/ada.xmi": bare.encode()}, feature="value")
+
+
 def test_layers_and_features() -> None:
     pos = "#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue|coarseValue"
     rel = "#T_RL=x.Dependency|DependencyType|BT_x.POS"

@@ -114,6 +114,7 @@ def test_what_is_no_wide_table_of_texts() -> None:
     for data in (
         b"token,ann,ben\nAda,B-PER,O\nran,O,O\n",
         b"text,annotator,label\nI like it,ann,good\nI like it,ben,bad\n",
+        b"data,q,r\nso nice,good,bad\nfine,good,good\nso bad,bad,bad\nok,good,good\n",  # as many words as texts
         b"id,text,tone,topic\n1,I like it,good,food\n2,what a day,bad,time\n",
         SAMPLE.replace("\n", "\n\n").encode()[:0],
     ):

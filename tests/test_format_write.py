@@ -78,6 +78,21 @@ def test_hugging_face_rows_come_back(corpus: CrowdCorpus, tmp_path: Path) -> Non
     assert read(tmp_path / "again.parquet") == plain
 
 
+def test_what_nobody_labelled_comes_back_without_labels(tmp_path: Path) -> None:
+    corpus = CrowdCorpus.from_sequences([["Ada", "ran"], ["it", "rained"]], {"ann": [["B-PER", "O"], None]})
+    write(corpus, tmp_path / "hf", "huggingface")
+    again = read(tmp_path / "hf")
+    assert (list(again.tokens), again.n_annotations) == (["Ada", "ran", "it", "rained"], 2)
+
+
+def test_a_table_tells_the_golds_apart(corpus: CrowdCorpus, tmp_path: Path) -> None:
+    write(corpus, tmp_path / "x.csv", "table")
+    again = read(tmp_path / "x.csv")
+    for name, codes in corpus.golds.items():
+        assert again.label_names(again.golds[name]) == corpus.label_names(codes)
+    assert again.n_annotations == corpus.n_annotations
+
+
 def test_label_studio_tasks_come_back(tmp_path: Path) -> None:
     corpus = CrowdCorpus.from_sequences(
         [["😊", "Ada", "Lovelace"]],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from math import lgamma
 
 import numpy as np
@@ -155,6 +156,23 @@ def test_what_is_known_holds_also_where_it_is_next_to_impossible() -> None:
     np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-12)
 
 
+def test_tokens_are_drawn_in_parts_as_they_are_at_once() -> None:
+    """A part brings its own `special`, `z` and `proba`, which begin with its first token."""
+    case = random_case(3)
+    n, T = len(case.z), len(case.alpha)
+    index, allowed = np.full(n, -1, np.int32), np.eye(T)
+    index[[1, 8]] = 0, 2
+    psi, gamma = tables(case, 3)
+    whole, expected = draw_z(case, psi, gamma, rng_state(3), (index, allowed))
+    at, state, votes = Tables(np.log(psi).transpose(0, 2, 1), np.log(gamma)), rng_state(3), (case.start, case.annotator)
+    for first, last in ((0, 5), (5, n)):
+        z, proba = np.empty(last - first, np.int16), np.zeros((last - first, T))
+        known = index[first:last], allowed, state, np.empty(len(at.arrays[2]))
+        gibbs.draw_states(first, last, *votes, case.label, *at.arrays, *known, z, proba)
+        np.testing.assert_array_equal(z, whole[first:last])
+        np.testing.assert_array_equal(proba, expected[first:last])
+
+
 def test_rows_are_drawn_from_their_dirichlet() -> None:
     """Means and variances over 20,000 draws, 5 standard errors; shapes of 0.002 too, where all but one entry vanish."""
     counts, n = np.zeros((2, 2, 3), np.int64), 20_000
@@ -201,6 +219,33 @@ def test_c_is_drawn_from_its_conditional() -> None:
         gibbs.sweep_c(c, case.members(), counts, rows, case.beta, case.eta, case.epsilon_nu / C, state, proba)
         drawn[c[0]] += 1
     assert (np.abs(drawn / n - proba[0]) < 5 * np.sqrt(proba[0] * (1 - proba[0]) / n) + 1e-12).all()
+
+
+def test_the_target_of_a_split_is_the_joint_and_the_last_choice_its_conditional() -> None:
+    case = random_case(4, C=2)
+    counts, rows, _ = case.counts()
+    shown: dict[tuple[int, ...], tuple[float, float, float]] = {}
+    for rest in product((0, 1), repeat=3):
+        side = np.array([0, 1, *rest], np.int8)
+        told = (side, 0, 1, counts, rows, case.beta, case.eta, case.epsilon_nu / 2, rng_state(0), False)
+        shown[rest] = (*metropolis._choose.py_func(*told), case.joint(c=side.astype(np.int32)))
+    beyond = [target - joint for _, target, joint in shown.values()]
+    np.testing.assert_allclose(beyond, beyond[0], rtol=1e-9)
+    for m, n in product((0, 1), repeat=2):
+        one, other = shown[m, n, 1], shown[m, n, 0]
+        assert one[0] - other[0] == pytest.approx(one[2] - other[2], rel=1e-9)
+
+
+def test_a_split_takes_along_whoever_errs_in_the_same_way() -> None:
+    """Three who are right and three who turn all labels round: no move of one of them would do."""
+    counts = np.array([[[30, 2], [2, 30]]] * 3 + [[[2, 30], [30, 2]]] * 3)
+    c, members, state = np.zeros(6, np.int32), np.array([6, 0]), rng_state(0)
+    beta, eta = np.full((2, 2, 2), 0.5), np.full((2, 2), 20.0)
+    for _ in range(200):
+        split_or_merge(c, members, counts, counts.sum(axis=2), beta, eta, np.ones((2, 2)), 0.04, 0.5, state)
+    assert len(set(c[:3])) == len(set(c[3:])) == 1
+    assert c[0] != c[3]
+    assert members.tolist() == [3, 3]
 
 
 def test_splits_and_merges_leave_the_posterior_as_it_is() -> None:

@@ -61,6 +61,19 @@ def test_marginals_moves_and_sums_equal_enumeration(seed: int, width: float) -> 
             assert paths[tuple(path[lo:hi].tolist())] == pytest.approx(max(paths.values()), rel=1e-10, abs=1e-10)
 
 
+def test_a_wide_token_leaves_the_doubts_of_others_as_they_are() -> None:
+    """All of its sequence is done in logs, and the rows of the others are probabilities all the same."""
+    rng = np.random.default_rng(0)
+    evidence, weights = rng.normal(size=(4, 3)), (rng.random(3), rng.random((3, 3)), rng.random(3))
+    evidence[1, 0] = 2000.0
+    log_sum, out, starts, moves = sums(np.array([0, 4]), evidence, *weights)
+    expected, marginals, pairs = naive.chain_sums(naive.chain_paths(evidence, *weights), 3)
+    assert log_sum == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(out, marginals, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(starts, marginals[0], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(moves, pairs, rtol=1e-8, atol=1e-12)
+
+
 @pytest.mark.parametrize("width", [2.0, 2000.0])
 def test_marginals_may_replace_the_evidence(width: float) -> None:
     offsets, evidence, *weights = chain(np.random.default_rng(1), width)

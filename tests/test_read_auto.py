@@ -82,6 +82,7 @@ def files(format: str) -> list[SourceFile]:
 @pytest.mark.parametrize("format", sorted(SAMPLES))
 def test_every_format_is_found(format: str, tmp_path: Path) -> None:
     assert choose(READERS, files(format), "x") == format
+    assert all(0 <= READERS[name].sniff(files(format)) <= 1 for name in READERS)
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         for name, text in SAMPLES[format].items():
             archive.writestr(name, text)

@@ -288,6 +288,12 @@ def test_a_unit_is_wrong_when_any_of_its_labels_is() -> None:
     assert wrong(0)
     assert wrong(0, (0, 2, "X"), missed=True)
     assert not wrong(1, (4, 5, "Y"), missed=True)  # the rest belongs to the first unit
+    side = ner(a=["B-X", "B-Y", "O"], b=["B-X", "B-Y", "O"])
+    parts = units_of(side, truth_of(side))
+    assert [(u.start, u.stop) for u in parts] == [(0, 1), (1, 2)]
+    for k, span in enumerate(((0, 1, "X"), (1, 2, "Y"))):  # a span that ends where the next unit begins is not in it
+        said = Decision(side.sequence_ids[0], k, k + 1, ((span,),), audit=True)
+        assert not judge(side, truth_of(side), Labels.of(side), parts, k, said)
     two = ner(a=["B-X", "B-Y"], b=["B-X", "B-Y"], c=["B-X", "I-X"])
     (unit,) = units_of(two, truth_of(two))
     said = Decision(two.sequence_ids[0], 0, 2, (((1, 2, "Y"), (0, 1, "X")),), audit=True)

@@ -294,6 +294,19 @@ def test_what_is_asked_is_what_readings_differ_in(readings: list[Any], asked: st
     assert _question(area) == asked
 
 
+def test_two_who_disagree_are_not_few() -> None:
+    corpus = ner(a=["B-X"], b=["O"])
+    (item,) = make_queue(corpus, truth_of(corpus, {(0, 0): {"B-X": 0.6, "O": 0.4}})).items
+    assert item.reason == "people disagree"
+
+
+def test_other_readings_stand_in_the_order_of_their_weights() -> None:
+    corpus = ner(a=["B-X"], b=["B-Y"], c=["B-Z"], d=["O"])
+    (area,) = find_items(corpus, truth_of(corpus, {(0, 0): {"B-X": 0.4, "B-Y": 0.1, "B-Z": 0.2, "O": 0.3}}))
+    assert area.readings == (((0, 1, "X"),), (), ((0, 1, "Z"),), ((0, 1, "Y"),))
+    assert list(area.weights) == sorted(area.weights, reverse=True)
+
+
 def test_missed_is_what_nobody_marked_and_the_truth_does_not_either() -> None:
     tokens = [["w"], ["w"], ["w"]]
     people = {"a": [["O"], ["O"], ["O"]], "b": [["O"], ["O"], ["B-X"]], "c": [["O"], ["O"], ["O"]]}

@@ -85,6 +85,17 @@ def test_known_labels_are_the_only_ones_that_are_summed_over() -> None:
     np.testing.assert_allclose(after.log_gamma, np.log(totals / totals.sum()), rtol=1e-5)
 
 
+def test_an_ability_of_zero_moves_as_those_beside_it() -> None:
+    """There the bound is 0 / 0, and its limit is taken."""
+    corpus = crowd(n_sequences=4, n_annotators=4, seed=5)
+    state, passes = random_state(corpus, 5), Passes(corpus, LEARNED)
+    after = []
+    for ability in (0.0, 1e-5):
+        state.ability[0] = ability
+        after.append(passes.step(state)[0].ability)
+    np.testing.assert_allclose(after[0], after[1], rtol=1e-3)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_every_step_rises_from_any_state(seed: int) -> None:
     corpus = crowd(n_sequences=4, n_annotators=4, seed=seed)

@@ -92,7 +92,7 @@ class _History:
         self.newest, self.n_pairs = -1, 0
 
     def forget(self) -> None:
-        self.newest, self.n_pairs = -1, 0
+        self.n_pairs = 0
 
     def add(self, x: Array, new_x: Array, gradient: Array, new_gradient: Array) -> None:
         place = (self.newest + 1) % _MEMORY

@@ -345,8 +345,6 @@ def _places(files: Sequence[SourceFile], layout: str) -> list[tuple[str, str, st
     parts = [PurePosixPath(file.name).parts for file in files]
     while parts and all(len(p) > 1 and p[0] == parts[0][0] and not _is_crowd_or_gold(p[0]) for p in parts):
         parts = [p[1:] for p in parts]
-        if layout == "auto" and all(len(p) == 1 for p in parts):  # one folder of files
-            break
     if layout == "auto":
         layout = "files" if all(len(p) == 1 or (len(p) == 2 and DATED.fullmatch(p[0])) for p in parts) else "folders"
     return [_place(file, p, layout) for file, p in zip(files, parts)]

@@ -38,9 +38,9 @@ class Tally:
     """What is asked for (`text_key`, `control`, labels of `documents`), and what was seen in all tasks so far."""
 
     collector: Collector
-    text_key: str | None = None
-    control: str | None = None
-    documents: bool = False
+    text_key: str | None
+    control: str | None
+    documents: bool
     n_spans: int = 0
     n_given: int = 0
     n_texts: int = 0

@@ -115,13 +115,18 @@ def _tool_inputs(calls: Sequence[Any], key: str) -> str:
     if not all(isinstance(one, dict | str) for one in given):
         return ""
     texts = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in given]
-    if len(texts) < 2:
+    if len(texts) < 2 and not any(map(_is_span, texts)):
         return "".join(texts)
     joined: list[Any] = []
-    for text in texts:  # several calls: a list each, or a span each
+    for text in texts:  # calls that hold a list each, or a span each
         items = parse_answer(text)
         joined += [_json_or_text(text)] if items is None else items
     return json.dumps(joined, ensure_ascii=False)
+
+
+def _is_span(text: str) -> bool:
+    """Say whether a call holds a span, and no list of them: of several such calls each is a span."""
+    return parse_answer(text) is None and bool(quoted_spans([_json_or_text(text)])[0])
 
 
 def _json_or_text(text: str) -> Any:

@@ -42,7 +42,6 @@ class _Annotation:
 class _Cas:
     text: str = ""
     annotations: list[_Annotation] = field(default_factory=list)
-    others: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
 def is_xmi(file: SourceFile) -> bool:
@@ -90,9 +89,6 @@ def _from_xmi(file: SourceFile) -> _Cas:
         values = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
         if name == "Sofa" and "uima/cas" in space:
             sofas[values.get("id", "")] = values
-            continue
-        if name in ("NULL", "View") and "uima/cas" in space:
-            continue
         slots = sum(len(value.split()) for key, value in values.items() if key in ("links",)) + len(element)
         _add(cas, f"{_package(space)}{name}", values, slots, file)
     views = [s for s in sofas.values() if s.get("sofaID") == "_InitialView"] or list(sofas.values())
@@ -133,12 +129,11 @@ def _shown(value: Any) -> str:
 
 
 def _add(cas: _Cas, name: str, values: Mapping[str, str], slots: int, file: SourceFile) -> None:
-    features = {key: value for key, value in values.items() if key not in OWN and not key.startswith("^")}
+    """Keep a feature structure that has a place in the text: no view, no header of the document."""
     if "begin" in values and "end" in values:
+        features = {key: value for key, value in values.items() if key not in OWN and not key.startswith("^")}
         begin, end = as_offset(values["begin"], "begin", file.shown), as_offset(values["end"], "end", file.shown)
         cas.annotations.append(_Annotation(name, begin, end, features, slots))
-    else:
-        cas.others.append((name, features))
 
 
 def _document(file: SourceFile, cas: _Cas) -> Document:

@@ -30,7 +30,7 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
     for s in range(lo, hi):
         begin, end = start[offsets[s]], start[offsets[s + 1]]
         cell = np.full(end - begin, np.nan)
-        n_members, n_ranked = 0, 0
+        n_members = 0
         for j in range(offsets[s], offsets[s + 1]):
             n = 0
             for v in range(start[j], start[j + 1]):
@@ -43,7 +43,6 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
                 mu[j] = np.nan
                 continue
             mu[j] = 1.0
-            n_ranked += 1
             for v in range(start[j], start[j + 1]):
                 if not reliable[annotator[v]]:
                     continue
@@ -55,7 +54,7 @@ def rank1_pass(lo, hi, offsets, start, annotator, label, n_labels, reliable, sha
                     n_members += 1
             for v in range(start[j], start[j + 1]):
                 given[label[v]] = 0
-        if n_ranked == 0:
+        if n_members == 0:
             continue
         omega[:n_members] = 1.0
         done = False

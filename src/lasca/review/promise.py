@@ -258,7 +258,7 @@ def _parts(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: floa
     smallest = int(np.searchsorted(sizes, min(1 / error, sizes[-1])))
     for share, part in STARTS:
         holds = np.flatnonzero(expected <= (share if expected[0] <= share * error else AT_WORST) * error)
-        parts[max(smallest, holds[-1] if len(holds) else 0)] += part
+        parts[max([smallest, *holds[-1:]])] += part
     return parts
 
 
