@@ -8,7 +8,7 @@ import pytest
 
 import lasca
 import naive
-from lasca.ambiguity import find_ambiguity, two_truths
+from lasca.ambiguity import find_ambiguity, steps, two_truths
 from lasca.ambiguity.steps import (
     PI,
     PairParameters,
@@ -100,6 +100,17 @@ def test_e_step_equals_direct_sums(per_token: int) -> None:
     # explanations less probable than 1e-5 are left out of the counts of votes and pairs
     np.testing.assert_allclose(found.pairs, two, rtol=0, atol=0.01)
     np.testing.assert_allclose(found.counts, counts, rtol=0, atol=0.01)
+
+
+def test_pairs_are_the_five_best_however_few_tokens_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes, p = Votes.of(crowd(20, seed=1, per_token=5)), parameters(np.random.default_rng(2), 12)
+    near = np.array([[(a + 1) % T, (a + 3) % T] for a in range(T)], np.int16)
+    found = best_pairs(votes, near, p, np.arange(20))
+    assert (found["pair_label"].shape, found["pair_proba"].shape) == ((20, 5, 2), (20, 5))
+    assert (np.diff(found["pair_proba"], axis=1) <= 0).all()
+    monkeypatch.setattr(steps, "PAIR_CELLS", 1)
+    again = best_pairs(votes, near, p, np.arange(20))
+    assert all(np.array_equal(again[name], values, equal_nan=True) for name, values in found.items())
 
 
 def test_many_votes_do_not_underflow() -> None:
@@ -289,6 +300,32 @@ def test_one_label_and_nobody_twice() -> None:
     assert found.candidates[0] == {0: 0.0}
 
 
+def test_two_labels_can_be_two_truths() -> None:
+    rng = np.random.default_rng(0)
+    sure, open_ = np.repeat([[0], [1]], 90, axis=0), np.full((20, 1), 0.5)
+    said = rng.random((200, 7)) < np.concatenate((sure * 0.96 + 0.02, open_))
+    rows = {f"a{i}": [["AB"[int(x)] for x in column]] for i, column in enumerate(said.T)}
+    corpus = CrowdCorpus.from_sequences([["w"] * 200], rows)
+    found = find_ambiguity(corpus, lasca.DawidSkene().fit(corpus), fraction=0.05)
+    assert (found.tokens >= 180).all()
+    assert found.score[found.tokens].min() > 0.5
+
+
+def test_progress_rises_over_all_stages() -> None:
+    corpus, seen = crowd(100), list[float]()
+    find_ambiguity(
+        corpus, lasca.MajorityVote().fit(corpus), progress=lambda share, words: seen.append(share), max_iter=3
+    )
+    assert seen == pytest.approx([(i + 1) / 9 for i in range(9)])
+
+
+def test_mass_is_counted_in_whole_parts_however_many_rows_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    proba = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]], np.float32)
+    for rows in (1, 2, 3):
+        monkeypatch.setattr(two_truths, "ROWS_AT_A_TIME", rows)
+        assert two_truths.mass_of(proba).tolist() == [1.75 * two_truths.SCALE, 1.25 * two_truths.SCALE]
+
+
 @pytest.mark.data
 def test_targets_on_tdga(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LASCA_DATA", str(data_dir))
@@ -362,3 +399,5 @@ def test_a_label_that_nobody_gave_starts_with_a_small_share() -> None:
     start = two_truths.start_of(n, mass, 100, confusion)
     assert start.parameters.gamma == pytest.approx(np.array([0.3 + 1e-3 / 3, 0.7 + 1e-3 / 3, 1e-3 / 3]) / 1.001)
     assert all(np.isfinite(part).all() and (part >= 0).all() for part in (start.parameters.psi, start.prior.kappa))
+    assert start.prior.kappa.sum() == pytest.approx(3 * steps.PAIRS)  # so many pairs for each label
+    assert start.prior.rows.sum(axis=1) == pytest.approx(np.full(3, steps.ROWS))

@@ -42,7 +42,8 @@ def test_rows_say_where_what_and_who(records: tuple[CrowdCorpus, lasca.Truth, Am
     assert row["truth"] == "O"
     assert row["golds"] == {"gold": "O"}
     assert row["score"] == found.score[35]
-    assert 0.5 <= row["share"] <= 0.8
+    assert found.pair_share is not None
+    assert 0.5 <= row["share"] == found.pair_share[0, 0] <= 0.8
     assert rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1)[0]["share"] is None
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,21 @@ def test_expected_numbers_find_the_confusable_pairs(corpus: CrowdCorpus, truth: 
     assert found.counts["with two labels"] == pytest.approx(sum(pairs), rel=1e-6)
     assert {pair[:2] for pair in found.pairs(2)} == {("L1", "L2"), ("L4", "L5")}
     assert found.pairs()[0][2] == found.matrix.max()
+
+
+def test_expected_numbers_are_taken_where_both_are_known_and_rounding_confuses_nothing(
+    corpus: CrowdCorpus, truth: lasca.Truth
+) -> None:
+    ambiguity = find_ambiguity(corpus, truth)
+    for name in ("pair_count", "label_count"):
+        other = replace(ambiguity, **{name: None})
+        counted = label_confusion(corpus, truth, ambiguity, expected=False)
+        assert np.array_equal(label_confusion(corpus, truth, other).matrix, counted.matrix)
+        with pytest.raises(ParameterError, match="only two-truths"):
+            label_confusion(corpus, truth, other, expected=True)
+    pairs = np.ones((corpus.n_labels, corpus.n_labels))
+    always = replace(ambiguity, pair_count=pairs, label_count=np.full(corpus.n_labels, 1 - 1e-12))
+    assert label_confusion(corpus, truth, always).matrix.max() == 1.0
 
 
 def test_matrix_is_symmetric_with_an_empty_diagonal_and_frozen(corpus: CrowdCorpus, truth: lasca.Truth) -> None:

@@ -14,7 +14,7 @@ from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Block, Votes, cut_into_blocks, document_cuts
 from lasca.engine import Threads, added
-from lasca.errors import ModelError
+from lasca.errors import ModelError, ParameterError
 from lasca.kernels.tables import expected_log
 from lasca.schemes import transitions
 from lasca.truth import MODEL_NAMES, Truth, TruthModel, model_class, supporting
@@ -350,6 +350,7 @@ def test_history_of_mace_equals_naive_incremental_em(variational: bool) -> None:
     np.testing.assert_allclose(after.proba, proba, atol=1e-6)
     assert np.diff(after.trace).min() >= -1e-9 * abs(after.trace[-1])
     assert after.statistics["knowing"].sum() == pytest.approx(corpus.n_annotations)
+    np.testing.assert_allclose(after.statistics["strategy"].sum(axis=1), after.statistics["knowing"][:, 0])  # guesses
 
 
 CHAINS = [
@@ -488,6 +489,8 @@ def test_what_a_model_does_not_support_is_refused_by_name() -> None:
         Plain().fit(corpus, history=DawidSkene().fit(corpus))
     with pytest.raises(ModelError, match="cannot go on from a truth of another model"):
         DawidSkene().fit(corpus, history=model_class("mv")().fit(corpus))
+    with pytest.raises(ParameterError, match="history must be a Truth that the same model gave"):
+        DawidSkene().fit(corpus, history="truth.lasca")  # type: ignore[arg-type]
     with pytest.raises(AssertionError):  # who does not vote is no trouble
         Plain().fit(soft.with_voters(corpus.annotators))
     assert set(supporting()) == set(MODEL_NAMES)

@@ -11,6 +11,7 @@ from lasca import formats, plugins
 from lasca.errors import LascaWarning, ParameterError, PluginError
 from lasca.plugins import Registry
 from lasca.tagger import TAGGERS, Examples, Tagger
+from lasca.truth.text_models import TEXT_MODELS
 
 
 def registry(monkeypatch: pytest.MonkeyPatch, **points: str) -> Registry[Any]:
@@ -98,6 +99,18 @@ def test_a_tagger_without_save_is_refused_before_it_is_trained(monkeypatch: pyte
     monkeypatch.setattr(plugins, "entry_points", lambda group: found)
     with pytest.raises(PluginError, match="Brief has no save, load"):
         taggers["brief"]
+
+
+def test_a_text_model_that_is_half_a_tagger_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = Registry("lasca.things", {}, TEXT_MODELS.make, "text model")
+    found = [EntryPoint("mute", f"{__name__}:Mute", "lasca.things")]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: found)
+    with pytest.raises(PluginError, match="Mute has neither `prepare` nor `fit_targets` and `predict_proba`"):
+        models["mute"]
+
+
+class Mute:
+    fit_targets = Odd.read
 
 
 class Brief(Tagger):

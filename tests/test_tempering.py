@@ -173,6 +173,7 @@ def test_the_referees_confusion_leans_on_its_prior() -> None:
     sure = np.array([[1.0, 0.0]] * 3)
     found = referee(sure, sure, np.array([[2.0, 1.0], [1.0, 2.0]]))
     np.testing.assert_allclose(found.confusion, [[5 / 6, 1 / 6], [1 / 3, 2 / 3]], rtol=1e-12)
+    assert found.scores[0] == pytest.approx(np.log(5 / 6), rel=1e-12)
 
 
 def test_probabilities_are_tempered_after_the_labels_are_decoded() -> None:

@@ -310,6 +310,7 @@ def test_parameters_are_checked_and_named() -> None:
     }.items():  # fmt: skip
         with pytest.raises(ParameterError, match=name):
             BayesianSequence(**{name: value}).fit(corpus)
+    assert BayesianSequence(prior_correct=0.5).checked().prior_correct == 0.5  # a pseudo-count is no whole vote
 
 
 def test_memory_use_is_linear_in_annotations() -> None:

@@ -322,6 +322,14 @@ def test_bad_input_gets_a_sensible_answer(name: str, case: Any) -> None:
         assert reliability.argmin() == corpus.annotators.index("zed")
 
 
+@pytest.mark.parametrize("name", ["mv", "ds", "mace", "glad", "sembler", "raykar", "crf-ma", "hc"])
+def test_what_the_only_annotator_said_is_the_truth_where_labels_are_not_decoded(name: str) -> None:
+    corpus = crowd(n_sequences=12, n_annotators=1, coverage=0.8, accuracy=0.5)
+    truth = model(name, **few_steps(name)).fit(corpus)
+    assert (truth.labels[corpus.annotation_token] == corpus.annotation_label).all()
+    assert (truth.proba[corpus.annotation_token, corpus.annotation_label] == 1).all()
+
+
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_three_hundred_labels(name: str) -> None:
     corpus = many_labels()

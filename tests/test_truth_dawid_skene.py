@@ -160,6 +160,7 @@ def test_random_starts_differ_and_end_well() -> None:
         ({"agreement": -1}, "agreement"),
         ({"diagonal": -1}, "diagonal"),
         ({"off_diagonal": "x"}, "off_diagonal"),
+        ({"off_diagonal": 0}, "off_diagonal must be a number above 0"),
         ({"class_prior": 0}, "class_prior"),
         ({"restarts": 0}, "restarts"),
         ({"max_iter": 0}, "max_iter"),

@@ -70,7 +70,7 @@ def test_first_is_where_the_first_run_starts() -> None:
 
 
 def test_a_rise_that_stops_at_a_plateau_counts_as_converged() -> None:
-    found = run_em(lambda rng: 0, lambda state: (state, -1.0), rng=np.random.default_rng(0), tol=1e-9)
+    found = run_em(lambda rng: 0, lambda state: (state, -1.0), rng=np.random.default_rng(0), max_iter=9, tol=1e-9)
     assert found.converged
     assert len(found.trace) == 2
 
@@ -87,7 +87,7 @@ def test_a_fall_is_no_end() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_an_objective_that_is_no_number_is_an_error(bad: float) -> None:
     with pytest.raises(ModelError, match="iteration 1"):
-        run_em(lambda rng: 0, lambda state: (state, bad), rng=np.random.default_rng(0))
+        run_em(lambda rng: 0, lambda state: (state, bad), rng=np.random.default_rng(0), max_iter=9, tol=0.1)
 
 
 def test_progress_rises_to_one() -> None:
@@ -191,9 +191,22 @@ def test_a_rise_of_just_the_tolerance_is_a_rise_and_of_equal_runs_the_first_coun
 
 def test_a_state_that_rests_ends_a_run_whatever_its_objective() -> None:
     found = run_em(
-        lambda rng: 0, lambda n: (n + 1, -float(n)), rng=np.random.default_rng(0), tol=1.0, rests=lambda n: n == 7
+        lambda rng: 0,
+        lambda n: (n + 1, -float(n)),
+        rng=np.random.default_rng(0),
+        max_iter=9,
+        tol=1.0,
+        rests=lambda n: n == 7,
     )
     assert (found.state, found.converged, len(found.trace)) == (7, True, 7)
+
+
+@pytest.mark.parametrize(("changes", "trace"), [({}, [0, 1]), ({"settle": True}, [1, 2])])
+def test_the_step_after_a_start_counts_unless_the_start_has_to_settle(changes: dict, trace: list[float]) -> None:
+    work = SimpleNamespace(reset=lambda: None, summary=tuple, sum=lambda n: n, keep=lambda: None, back=lambda: None)
+    plain = SimpleNamespace(start=lambda summary, rng: 0, update=lambda n, sums: (n + 1, float(n)))
+    loop = {"rng": np.random.default_rng(0), "restarts": 1, "max_iter": 2, "tol": 0.0}
+    assert learn.run_learner(plain, work, loop, scale=1.0, **changes).trace.tolist() == trace
 
 
 @pytest.mark.parametrize("lucky", [False, True])

@@ -125,6 +125,13 @@ def test_expected_counts_equal_enumeration() -> None:
     np.testing.assert_allclose(strategy, guesses, rtol=1e-10)
 
 
+def test_a_start_is_one_and_noise_normalised() -> None:
+    corpus = crowd(n_sequences=4, n_annotators=4, seed=2)
+    start, drawn = random_start(corpus, 0.5, np.random.default_rng(3)), np.random.default_rng(3).random((4, 5))
+    for log, part in ((start.log_theta, 1 + 0.5 * drawn[:, :2]), (start.log_xi, 1 + 0.5 * drawn[:, 2:])):
+        np.testing.assert_allclose(np.exp(log), part / part.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
 def test_many_votes_do_not_overflow() -> None:
     """500 annotators who agree: weights of about 1e900 are taken in logs."""
     rows = {f"{a:03d}": [["A", "A", "B", "B" if a % 2 else "A"]] for a in range(500)}

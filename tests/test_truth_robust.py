@@ -22,10 +22,19 @@ from lasca.truth.annotator_models import VoteRows, confusion_prior
 from lasca.truth.average import Ending, Said
 from lasca.truth.chain import StateSpace
 from lasca.truth.evidence import RowCounts, Words
-from lasca.truth.families import _agreement, declared_families, find_families
+from lasca.truth.families import _agreement, _groups, declared_families, find_families
 from lasca.truth.guards import FIRST_ASLEEP, Crowd, Look, Pairing, Rates, asleep, kinds_of_marks, sleep_rates
 from lasca.truth.overruling import HiddenVotes
-from lasca.truth.robust import LEAST_SPANS, MEMBERS, RobustSequence, _Average, _judged, _say
+from lasca.truth.robust import (
+    LEAST_SPANS,
+    MEMBERS,
+    ONE_LEVEL,
+    WITHOUT_SPANS,
+    RobustSequence,
+    _Average,
+    _judged,
+    _say,
+)
 from lasca.truth.robust_chain import MOST_HEARD, LearnedMatrices, Structure, member
 from lasca.truth.sequence_rounds import TEXT_PRIOR
 from lasca.truth.starts import LevelStart, WeighedStart
@@ -213,6 +222,15 @@ def test_agreement_of_pairs_says_nothing_of_one_with_themselves() -> None:
     same[0, 0] = marks[0, 0] = 50.0
     for got, expected in zip(_agreement(same, marks), naive.pair_agreement(same, marks)):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_nobody_is_joined_twice_in_a_round() -> None:
+    """Two weak threes; who belongs to the first repeats one of the second a little, too."""
+    sure = np.full((6, 6), -np.inf)
+    for a, b, c in ((0, 1, 0.4), (0, 2, 0.4), (1, 2, 0.4), (3, 4, 0.3), (3, 5, 0.3), (4, 5, 0.3), (2, 3, 0.2)):
+        sure[a, b] = sure[b, a] = c
+    sure[2, 4] = sure[4, 2] = sure[2, 5] = sure[5, 2] = 0.2
+    assert [group.tolist() for group in _groups(sure, np.arange(6), spans=True)] == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_a_family_of_exact_copies_weighs_as_one() -> None:
@@ -577,6 +595,7 @@ def test_what_the_hidden_ones_said_changes_nothing_that_is_found_without_them(
 
     def run(plan: _Average, learner: Any, *others: Any) -> Any:
         assert learner.space.levels == 1  # of the plainest member
+        assert learner.free  # that two miss what the text finds is what is asked
         return usual(plan, learner, *others)
 
     usual = _Average._run
@@ -758,6 +777,13 @@ def test_of_two_votes_that_differ_none_is_judged_in_a_small_crowd() -> None:
     assert begins({"ann": marks, "ben": silent, "cyd": silent}) == pytest.approx(0.001, abs=1e-6)
     assert begins({"ann": marks, "ben": silent}, times=200) == pytest.approx(0.003, abs=0.004)
     assert begins({"ann": marks}, times=200) == pytest.approx(1.0, abs=0.01)
+
+
+def test_members_are_what_they_are_called() -> None:
+    for structure in (*MEMBERS, *WITHOUT_SPANS, *ONE_LEVEL):
+        assert structure.memory is structure.name.startswith("memory")
+        assert structure.learned is structure.name.endswith("learned priors")
+        assert len(structure.levels) == (2 if "two levels" in structure.name else 1)
 
 
 def test_members_say_what_they_have_earned() -> None:

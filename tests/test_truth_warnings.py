@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import pytest
 
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.votes import Votes
-from lasca.truth import model_class
+from lasca.truth import cluster_draws, model_class
 from lasca.truth.base import _identifiability
 from lasca.truth.checks import check_average, check_truth
-from lasca.truth.cluster_draws import warnings_of
+from lasca.truth.cluster_draws import SAME_CLUSTERS, summed_up, warnings_of
 from lasca.truth.finish import Tally
 
 LABELS = ("A", "B", "O")
@@ -51,7 +52,7 @@ def test_a_label_that_is_rare_among_the_marks_may_never_be_inferred() -> None:
     counts = tally([[2400, 25, 10_000]], inferred=(2400, 0, 10_000))
     assert len(check_truth(LABELS, counts)) == 1  # 25 of 2,425 marks
     assert check_truth(("A", "B", "C"), counts) == ()  # 25 of 12,425 votes
-    assert check_truth(LABELS, tally([[2500, 25, 10_000]], inferred=(2400, 0, 10_000))) == ()
+    assert check_truth(LABELS, tally([[2475, 25, 10_000]], inferred=(2400, 0, 10_000))) == ()  # of 2,500: just one
 
 
 def test_a_label_that_is_inferred_more_often_than_anybody_gave_it() -> None:
@@ -120,6 +121,16 @@ def test_chains_that_did_not_meet() -> None:
         "1 of 3 chains ended in a worse mode and were left out",
         "1 of 2 chains found other clusters: who is in which is not well determined",
     )
+
+
+def test_chains_that_are_said_to_have_found_other_clusters_are_those_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = SimpleNamespace(kept=np.arange(4.0), store=SimpleNamespace(c_proba=None))
+    monkeypatch.setattr(cluster_draws, "pooled", lambda stores, best, same: same)
+    for value in (SAME_CLUSTERS, SAME_CLUSTERS - 0.01):
+        monkeypatch.setattr(cluster_draws.tools, "agreement", lambda a, b, value=value: value)
+        same, good, agreement = summed_up([kept, kept])
+        said = warnings_of({"rhat": {"log_joint": 1.0}, "cluster_agreement": agreement}, good)
+        assert same == [not said] * 2 == [value >= SAME_CLUSTERS] * 2
 
 
 def test_reliabilities_that_nobody_can_know() -> None:

@@ -44,7 +44,7 @@ import numpy as np
 from lasca.arrays import Floats
 from lasca.engine import Work
 from lasca.errors import ModelError
-from lasca.estimator import check_int, check_number, generator
+from lasca.estimator import generator
 from lasca.records import read_record, write_record
 
 __all__ = [
@@ -86,12 +86,12 @@ class LoopSettings(TypedDict):
 
 
 def loop_settings(model: Any) -> LoopSettings:
-    """Take the parameters of the loop from an estimator and check them."""
+    """Take the parameters of the loop from an estimator; they are checked where they are declared."""
     return {
         "rng": generator(model.seed),
-        "restarts": check_int("restarts", model.restarts, low=1),
-        "max_iter": check_int("max_iter", model.max_iter, low=1),
-        "tol": check_number("tol", model.tol, low=0),
+        "restarts": model.restarts,
+        "max_iter": model.max_iter,
+        "tol": model.tol,
     }
 
 
@@ -139,8 +139,8 @@ def run_em(
     *,
     rng: np.random.Generator,
     restarts: int = 1,
-    max_iter: int = 100,
-    tol: float = 1e-6,
+    max_iter: int,
+    tol: float,
     scale: float = 1.0,
     progress: Callable[[float, str], None] | None = None,
     first: State | None = None,
