@@ -254,8 +254,9 @@ PER, LOC = {"start": 0, "end": 3, "label": "PER"}, {"start": 8, "end": 16, "labe
         {"entities": {"PER": [PER], "LOC": [LOC]}},
         {"entities": {"persons": [PER], "places": [LOC]}},
         {"entities": {"PER": ["Ada"], "LOC": ["New York"]}},
+        {"entities": {"PER": [[0, 3]], "LOC": [[8, 16]]}},
     ],
-    ids=["another name", "by label", "by type", "quotes by label"],
+    ids=["another name", "by label", "by type", "quotes by label", "places by label"],
 )
 def test_spans_under_another_name_or_by_their_types_are_of_one_voice(tmp_path: Path, said: dict[str, Any]) -> None:
     """Types that held their spans were taken for annotators."""

@@ -80,6 +80,7 @@ def loading(path: str | Path, what: str, hint: str | None = None) -> Iterator[Pa
         raise StoreError(f"there is no {what} to load", where=str(path), got=error.strerror, hint=hint) from error
     except (
         pa.ArrowException, SafetensorError, LascaError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
+        OverflowError,
     ) as error:  # fmt: skip
         raise StoreError(f"the saved {what} is damaged", where=str(path), got=str(error)) from error
 

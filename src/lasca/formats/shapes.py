@@ -259,7 +259,7 @@ def _list(value: Any) -> list[Any]:
 
 def _by_type(given: Any) -> Any:
     """Return entities under their types as a list: {"PER": ["Ada"]}, {"PER": [[0, 3]]}, {"PER": {"Ada": [[0, 2]]}}."""
-    if not isinstance(given, dict) or any(map(is_person, given)):
+    if not isinstance(given, dict) or any(is_person(key) and key.lower() not in ("person", "persons") for key in given):
         return given
     found: list[Any] = []
     for label, own in given.items():
