@@ -424,8 +424,14 @@ def test_a_manifest_that_says_no_sizes_is_damaged(tmp_path: Path) -> None:
     folder = write_shards(in_pieces(crowd(n_sequences=60), 10), tmp_path / "c", votes=100).folder
     header = json.loads((folder / "corpus.json").read_text())
     sizes = header["shards"]
-    for shards in ({}, 7, {"votes": [3]}, sizes | {"tokens": [1]}, sizes | {"votes": [-n for n in sizes["votes"]]},
-        sizes | {"votes": [10**40 for _ in sizes["votes"]]}):
+    for shards in (
+        {},
+        7,
+        {"votes": [3]},
+        sizes | {"tokens": [1]},
+        sizes | {"votes": [-n for n in sizes["votes"]]},
+        sizes | {"votes": [10**40 for _ in sizes["votes"]]},
+    ):
         (folder / "corpus.json").write_text(json.dumps(header | {"shards": shards}))
         write_sums(folder)
         with pytest.raises(StoreError, match="damaged"):
