@@ -14,7 +14,8 @@ import pytest
 from lasca import evaluate, simulate
 from lasca.corpus import CrowdCorpus
 from lasca.truth import MajorityVote, Truth
-from lasca.truth.families import find_families
+from lasca.truth.families import Families, declared_families, find_families
+from lasca.truth.guards import Look
 from truth_cases import everything
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
@@ -137,10 +138,15 @@ def test_prompts_of_one_model_are_a_family(bench: Any) -> None:
     if not bench.corpora.data_folder().is_dir():
         pytest.skip("the real data are not there")
     corpus = bench.corpora.prompts((7, 7, 1, 1, 1, 1))
-    block, outside = everything(corpus), corpus.labels.index("O")
-    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, outside)
+    found = families_of(corpus)
     assert found.members() == [list(range(7)), list(range(7, 14))]
     assert 1.5 < found.counts_as(range(7)) < 3.5
     alone = bench.corpora.prompts((1,) * 6)
-    block, outside = everything(alone), alone.labels.index("O")
-    assert find_families(lambda pairs: pairs.summarise(block), alone.families, outside).members() == []
+    assert families_of(alone).members() == []
+
+
+def families_of(corpus: CrowdCorpus) -> Families:
+    block = everything(corpus)
+    look = Look(corpus.labels, declared_families(corpus.families))
+    crowd = look.crowd(look.summarise(block))
+    return find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, crowd.knows)

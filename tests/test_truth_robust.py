@@ -140,18 +140,24 @@ def test_pairs_are_counted_by_the_first_tokens_of_marks() -> None:
     corpus = CrowdCorpus.from_sequences(tokens, given, labels=LABELS)
     votes = Votes.of(corpus)
     same, marks = np.zeros((2, 3, 3))
-    pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), same, marks)
+    knows = np.ones((3, len(LABELS)), np.bool_)
+    pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), knows, same, marks)
     np.testing.assert_array_equal(marks, [[0, 2, 2], [1, 0, 1], [2, 2, 0]])  # p marks twice, q once, r twice
     np.testing.assert_array_equal(same, [[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+    knows[1, LABELS.index("B-X")] = False  # then nobody differs from q about it
+    same[:], marks[:] = 0, 0
+    pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), knows, same, marks)
+    np.testing.assert_array_equal(marks, [[0, 0, 2], [1, 0, 1], [2, 0, 0]])
 
 
 # --- families --------------------------------------------------------------------------------------------------------
 
 
 def families_of(corpus: CrowdCorpus) -> list[set[str]]:
-    outside = corpus.labels.index("O") if "O" in corpus.labels else -1
     block = everything(corpus)
-    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, outside)
+    look = Look(corpus.labels, declared_families(corpus.families))
+    crowd = look.crowd(look.summarise(block))
+    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, crowd.knows)
     return [{corpus.annotators[a] for a in members} for members in found.members()]
 
 
@@ -209,7 +215,7 @@ def test_families_are_those_of_plain_sums_over_pairs(spans: bool, declared: bool
         n, met = len(same), np.flatnonzero(marks)
         told = ["f" if declared and a in (1, 3) else None for a in range(n)]
         rows = RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1))
-        found = find_families(lambda pairs, rows=rows: (rows,), told, 0 if spans else -1)
+        found = find_families(lambda pairs, rows=rows: (rows,), told, 0 if spans else -1, np.ones((n, 1), np.bool_))
         family, repeats = naive.find_families(same, marks, [1 if told[a] else a for a in range(n)], spans)
         assert found.family.tolist() == family
         np.testing.assert_allclose(found.repeats, repeats, rtol=1e-9)
@@ -348,6 +354,113 @@ def test_types_are_held_one_by_one_against_a_source_that_sees_one_everywhere() -
     assert held(confused)[2] == -0.5  # but most voices said Y
     marked = (RobustSequence().fit(corpus).labels == 2).sum()
     assert marked < 1.2 * (gold == 2).sum()
+
+
+# --- schemes of their own -------------------------------------------------------------------------------------------
+
+
+def rules(per_type: int, n: int = 4000, seed: int = 0, recall: float = 0.85) -> CrowdCorpus:
+    """Names of two types; rules that each look for one of them, and mark a token in a hundred wrongly."""
+    rng = np.random.default_rng(seed)
+    gold = rng.choice(3, n, p=[0.9, 0.05, 0.05])
+    types = np.arange(2 * per_type) % 2 + 1
+    right = (gold[:, None] == types) & (rng.random((n, len(types))) < recall)
+    said = np.where(right | (rng.random((n, len(types))) < 0.01), types, 0)
+    labels = [["O", "B-X", "B-Y"][k] for k in gold]
+    sequences = [slice(a, a + 10) for a in range(0, n, 10)]
+    return CrowdCorpus.from_sequences(
+        [["w"] * 10 for _ in sequences],
+        {
+            f"rule-{a}": [[["O", "B-X", "B-Y"][k] for k in said[part, a]] for part in sequences]
+            for a in range(len(types))
+        },
+        golds={"gold": [labels[part] for part in sequences]},
+        labels=["O", "B-X", "B-Y"],
+    )
+
+
+def test_who_never_gives_a_type_that_others_give_does_not_look_for_it() -> None:
+    corpus = rules(2)
+    crowd = looked_at(corpus)
+    assert crowd.uses.tolist() == [[True, True, False], [True, False, True]] * 2
+    assert crowd.labels == ("B-X", "B-Y", "O")
+    assert crowd.knows.tolist() == [[True, False, True], [False, True, True]] * 2
+    for given, own, uses in ((1000.0, 0.0, False), (1000.0, 6.0, True), (100.0, 0.0, True)):
+        table = np.array(
+            [[100.0, 100.0, 0.0], [own, 0.0, own], [100.0, 0.0, 100.0]]
+        )  # one mark in ten votes, but for own
+        votes = np.array([1000.0, given, 1000.0])
+        known = replace(crowd, own=table, given=votes)
+        assert known.uses[1, 2] == uses
+    nobody = replace(crowd, labels=("N", "V", "A"), own=table)
+    assert nobody.outside < 0
+    assert nobody.uses.all()  # without O every label is an answer
+
+
+def test_an_o_of_who_does_not_look_for_what_others_mark_there_is_not_heard_at_the_start() -> None:
+    people = {"x": ["B-X", "O", "O", "B-X"], "y": ["O", "B-Y", "O", "O"], "z": ["O", "O", "O", "B-Y"]}
+    corpus = CrowdCorpus.from_sequences(
+        [list("abcd")], {name: [own] for name, own in people.items()}, labels=["O", "B-X", "B-Y"]
+    )
+    knows = np.array([[True, False, True], [False, True, True], [True, True, True]])
+    families, block = replace(declared_families((None,) * 3), knows=knows, outside=2), everything(corpus)
+    who = [corpus.annotators[a] for a in block.votes.annotator]
+    unheard = [(int(block.token[i]), who[i]) for i in np.flatnonzero(families.unaware(block))]
+    assert unheard == [(0, "y"), (1, "x")]  # at the last token y denies Y
+    assert families.partial.tolist() == [True, True, False]
+    assert families.one_each(block).n_votes == 10
+    assert not declared_families((None,) * 3).unaware(block).any()
+    start = WeighedStart(None, 0.0, families)  # type: ignore[arg-type]
+    shares, _ = start.shares(block)
+    assert shares[0] == pytest.approx([0.5, 0, 0.5], abs=0.01)
+    assert shares[3] == pytest.approx([1 / 3] * 3, abs=0.01)
+
+
+def test_a_label_that_somebody_does_not_look_for_is_none_to_them() -> None:
+    corpus = rules(1)
+    structure = next(s for s in MEMBERS if len(s.levels) == 2 and s.learned)
+    rows = VoteRows.of([everything(corpus)], memory=True)
+    made = member(structure, looked_at(corpus), rows, (), LevelStart(None, 1.0), trust=0.0, tol=1e-3)
+    logs = np.random.default_rng(0).normal(size=(len(made.annotators.rows), 6))
+    tied, who = made.tied(logs), made.annotators.rows.parts[0]
+    for a, lacks in ((0, 1), (1, 0)):
+        for level in (0, 3):
+            np.testing.assert_array_equal(tied[who == a, level + lacks], logs[who == a, level + 2])
+            np.testing.assert_array_equal(tied[who == a, level + 1 - lacks], logs[who == a, level + 1 - lacks])
+
+
+def test_who_does_not_look_for_a_type_has_no_say_in_how_much_of_it_there_is() -> None:
+    corpus = rules(3)
+    rates = Rates(looked_at(corpus))
+    truth = np.eye(3)[corpus.golds["gold"]]
+    sums = rates.sums(everything(corpus), np.ones(corpus.n_annotations), truth)
+    assert rates.held(np.zeros(3), *sums).tolist() == [0.0] * 3
+    assert rates.ratios(*sums[:2]).min() > 0.8
+    alone = rules(1)  # one for each type: nobody else can say
+    rates = Rates(looked_at(alone))
+    assert rates.ratios(*rates.sums(everything(alone), np.ones(alone.n_annotations), truth)[:2]).min() > 0.8
+    people = rules(1).with_annotations(["a", "b", "c"], *_people_and_one_type(alone))
+    rates = Rates(looked_at(people))  # two who look for X alone and one who looks for all: Y is that one's invention
+    assert rates.ratios(*rates.sums(everything(people), np.ones(people.n_annotations), truth)[:2])[2] < 0.2
+
+
+def _people_and_one_type(corpus: CrowdCorpus) -> Any:
+    gold = np.asarray(corpus.golds["gold"])
+    codes = np.stack([np.where(gold == 0, 0, 2), np.where(gold == 0, 0, 2), gold], axis=1)
+    n = corpus.n_tokens
+    return np.repeat(np.arange(n), 3), np.tile(np.arange(3), n), codes.ravel()
+
+
+@pytest.mark.parametrize("per_type", [1, 2, 3])
+def test_rules_that_look_for_one_type_each_are_believed_on_it(per_type: int) -> None:
+    corpus = rules(per_type)
+    truth = RobustSequence().fit(corpus)
+    simple = [model_class(name)().fit(corpus).score(corpus, "gold").f1 or 0 for name in ("ds", "mace", "hmm-crowd")]
+    assert (truth.score(corpus, "gold").f1 or 0) > max(simple) - 0.02
+    assert truth.diagnostics["never_give"]["rule-0"] == ["Y"]
+    assert truth.diagnostics["families"] == []
+    (said,) = [words for words in truth.warnings if words.startswith("never given by rule-0")]
+    assert "though by others: Y." in said
 
 
 def test_spans_without_a_type_are_a_type_of_their_own() -> None:

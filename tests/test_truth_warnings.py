@@ -85,9 +85,14 @@ def test_tokens_with_one_vote() -> None:
 
 def test_an_average_of_chains() -> None:
     def found(
-        late: int = 0, held: Any = (), raised: Any = (), families: Any = None, sums: Any = (10_000, 0, 100, 0)
+        late: int = 0,
+        held: Any = (),
+        raised: Any = (),
+        families: Any = None,
+        never: Any = None,
+        sums: Any = (10_000, 0, 100, 0),
     ) -> tuple[str, ...]:
-        return check_average(late, held, raised, families or {}, sums)
+        return check_average(late, held, raised, families or {}, never or {}, sums)
 
     assert found() == ()
     (late,) = found(late=7)
@@ -98,6 +103,10 @@ def test_an_average_of_chains() -> None:
         "the annotators a, b, c, d, e, f, g, h and 1 more",
     ]
     assert found(families={nine: 2.04})[0].endswith("together they count as 2.0 of them")
+    assert [w.split(". They")[0] for w in found(never={"a": ["PER"], "b": ["LOC"], "c": ["PER"]})] == [
+        "never given by a, c, though by others: PER",
+        "never given by b, though by others: LOC",
+    ]
     assert "any annotator did: PER, LOC. It was held" in found(held=("PER", "LOC"))[0]
     assert "drop nearly all of it: PER, LOC. It was held" in found(raised=("PER", "LOC"))[0]
     assert found(sums=(10_000, 10, 100, 15)) == ()

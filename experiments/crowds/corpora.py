@@ -184,6 +184,16 @@ def prompts(per_model: tuple[int, ...], sequences: int = 500) -> CrowdCorpus:
     return with_voters(corpus.select(annotators=[]), voters)
 
 
+def schemes(per_type: int, sequences: int = 500) -> CrowdCorpus:
+    """Return the sentences of `prompts` labelled by rules: so many for each type, each marks that type alone."""
+    kinds = ("PER", "LOC", "ORG", "MISC")
+    corpus = prompts((1,) * per_type * len(kinds), sequences)
+    own = np.array([kinds.index(name[2:]) if name[2:] in kinds else -1 for name in corpus.labels])
+    labels, other = corpus.annotation_label.copy(), own[corpus.annotation_label]
+    labels[(other >= 0) & (other != corpus.annotation_annotator % len(kinds))] = corpus.labels.index("O")
+    return corpus.with_annotations(corpus.annotators, corpus.annotation_token, corpus.annotation_annotator, labels)
+
+
 def llm_spans(
     per_model: tuple[int, ...],
     seed: int = SEED,

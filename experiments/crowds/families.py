@@ -29,7 +29,8 @@ from lasca import datasets, simulate  # noqa: E402
 from lasca.corpus import CrowdCorpus  # noqa: E402
 from lasca.corpus.votes import Block  # noqa: E402
 from lasca.truth import Votes  # noqa: E402
-from lasca.truth.families import find_families  # noqa: E402
+from lasca.truth.families import declared_families, find_families  # noqa: E402
+from lasca.truth.guards import Look  # noqa: E402
 
 RATES = (0.8, 0.9, 1.0)
 
@@ -74,10 +75,11 @@ def crowds(n: int, copies: bool) -> Iterator[tuple[str, float, simulate.Simulati
 
 def found_pairs(corpus: CrowdCorpus) -> set[tuple[str, str]]:
     """Return the pairs of annotators that are put into one family."""
-    outside = corpus.labels.index("O") if "O" in corpus.labels else -1
     votes = Votes.of(corpus)
     everything = Block(votes, 0, votes.n_tokens)
-    families = find_families(lambda pairs: pairs.summarise(everything), corpus.families, outside)
+    look = Look(corpus.labels, declared_families(corpus.families))
+    crowd = look.crowd(look.summarise(everything))
+    families = find_families(lambda pairs: pairs.summarise(everything), corpus.families, crowd.outside, crowd.knows)
     groups = [[corpus.annotators[i] for i in members] for members in families.members()]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 

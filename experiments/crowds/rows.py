@@ -1,5 +1,5 @@
 """The rows of the bench, and the metric of each: a list given before the model was worked on (but for the rows
-`prompts*`, `nb-whole*` and `llm-spans*`, which were added when the model failed on such crowds).
+`prompts*`, `nb-whole*`, `llm-spans*` and `schemes*`, which were added when the model failed on such crowds).
 
 `corpus_of(name)` returns a row's corpus (made once and kept under build/crowds/corpora), `parts_of(name)` the corpora
 that a model is fitted on to score the row (one; for rows without gold one for each annotator that is held out).
@@ -101,6 +101,8 @@ _ROWS = (
         {"per_model": (1,) * 6, "missed": 0.3, "invented": 1.5},
         "relaxed",
     ),
+    Row("schemes-2", "rules that each mark one type, two for each type", corpora.schemes, {"per_type": 2}),
+    Row("schemes-1", "the same, one for each type", corpora.schemes, {"per_type": 1}),
     Row("pico-191", "PICO, 191 abstracts", corpora.pico, metric="relaxed"),
     Row("pico-1", "PICO, 191 abstracts, 1 annotator per document", corpora.pico, {"per": 1}, "relaxed"),
     Row("pico-2", "PICO, 191 abstracts, 2 annotators per document", corpora.pico, {"per": 2}, "relaxed"),

@@ -120,12 +120,12 @@ def sums_of_rates(start, annotator, label, kind_of, weight, expected, said, othe
 
 
 @kernel
-def pair_counts(start, annotator, label, outside, same, marks):
+def pair_counts(start, annotator, label, outside, knows, same, marks):
     """Count runs of tokens that two annotators labelled both, for each pair (a, b).
 
     same[a, b]: both gave the same label, which is not `outside`; marks[a, b]: a gave a label that is not `outside`
-    where b voted. Where a marks several tokens in a row only the first one counts: a span is one decision, however
-    long it is. Without a label `outside` (-1) every token is a mark, and every token counts.
+    where b voted, and that b knows. Where a marks several tokens in a row only the first one counts: a span is one
+    decision, however long it is. Without a label `outside` (-1) every token is a mark, and every token counts.
     """
     for i in range(start.shape[0] - 1):
         for j in range(start[i], start[i + 1]):
@@ -140,8 +140,8 @@ def pair_counts(start, annotator, label, outside, same, marks):
                 if goes_on:
                     continue
             for k in range(start[i], start[i + 1]):
-                if k != j:
-                    b = annotator[k]
+                b = annotator[k]
+                if k != j and knows[b, label[j]]:
                     marks[a, b] += 1
                     if label[k] == label[j]:
                         same[a, b] += 1

@@ -79,28 +79,39 @@ def check_end(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
 def check_average(
     late: int,
     held: Sequence[str],
     raised: Sequence[str],
     families: Mapping[tuple[str, ...], float],
+    never: Mapping[str, Sequence[str]],
     sums: Sequence[int],
 ) -> tuple[str, ...]:
     """Say what is to be said of an average of chains.
 
     `late`: iterations after which no member converged (0: some did); `held`, `raised`: kinds of marks that were held
-    back, and that were held up; `families` and as how many each counts; `sums`: on how many tokens anybody voted, the
-    text overrules the most frequent vote, any member marks something, and members differ on that.
+    back, and that were held up; `families` and as how many each counts; `never`: which kinds an annotator never gives;
+    `sums`: on how many tokens anybody voted, the text overrules the most frequent vote, any member marks something, and
+    members differ on that.
     """
     said: list[str] = []
     n_voted, n_against, n_marked, n_apart = sums
     if late:
         said.extend(check_end({"converged": False, "iterations": late}))
     for names, weight in families.items():
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         said.append(
-            f"the annotators {shown} repeat each other more than independent ones would: together they count as "
+            f"the annotators {_some(names)} repeat each other more than independent ones would: together they count as "
             f"{weight:.1f} of them"
+        )
+    for kinds in dict.fromkeys(map(tuple, never.values())):
+        who = [name for name, own in never.items() if tuple(own) == kinds]
+        said.append(
+            f"never given by {_some(who)}, though by others: {', '.join(kinds)}. They are taken not to look for "
+            "this: their O is no word against it"
         )
     if held:
         said.append(

@@ -5,6 +5,7 @@ truth. If annotators err independently given the truth, the agreement of a pair,
 
     C_lm = (marks on which both say the same) / √(marks of l · marks of m)            on the tokens both labelled,
 
+(of the kinds that the other marks at all: who looks for persons only does not differ from who looks for places only)
 is a product g_l g_m, where g is how good an annotator is (√(recall · precision)): good annotators agree with each other
 often because they agree with *everybody* more often. Copies do not: they agree with each other far more than what
 their agreement with the others lets expect. g is fitted to all pairs by medians, so that the pairs of a family, which
@@ -67,6 +68,10 @@ class Families:
     family: Ints
     repeats: Floats
     """By annotator: c of the family, 0 for those who are alone."""
+    knows: Bools | None = None
+    """(annotator, label): whether they give labels of this kind at all; None: everybody gives all."""
+    outside: int = -1
+    """The label O, if there is one."""
 
     def members(self) -> list[list[int]]:
         """Return the families of two and more."""
@@ -77,7 +82,7 @@ class Families:
     @property
     def thin(self) -> bool:
         """Whether `one_each` leaves any votes out."""
-        return bool(self.members())
+        return self.knows is not None or bool(self.members())
 
     def counts_as(self, members: Sequence[int]) -> float:
         """Return as how many annotators a family counts where all of it votes."""
@@ -93,6 +98,26 @@ class Families:
         k = size[np.asarray(place).reshape(-1)]
         return np.asarray(1.0 / (1.0 + (k - 1) * self.repeats[annotator]))
 
+    @property
+    def partial(self) -> Bools:
+        """Return who does not give all kinds of labels: their O says little."""
+        if self.knows is None:
+            return np.zeros(len(self.family), np.bool_)
+        marks = np.arange(self.knows.shape[1]) != self.outside
+        return np.asarray(~self.knows[:, marks].all(axis=1))
+
+    def unaware(self, block: Block) -> Bools:
+        """Say which votes say nothing: O, of who gives none of the kinds of labels that others give on the token."""
+        token, annotator, label = block.token, block.votes.annotator[block.hard], block.votes.label[block.hard]
+        found, none = np.zeros(block.n_votes, np.bool_), np.asarray(label == self.outside)
+        if self.knows is None or none.all():
+            return found
+        given = np.zeros((len(block), block.votes.n_labels), np.bool_)
+        given[token[~none], label[~none]] = True
+        asked = np.flatnonzero(none & self.partial[annotator] & np.asarray(given.any(axis=1))[token])
+        found[asked] = ~(given[token[asked]] & self.knows[annotator[asked]]).any(axis=1)
+        return found
+
     def _pairs(self, block: Block) -> tuple[Any, Any, Any]:
         """Return the token, the annotator, and the pair of token and family of each vote."""
         votes = block.votes
@@ -101,7 +126,7 @@ class Families:
 
     def one_each(self, block: Block) -> Block:
         """Return a block with one vote of each family on a token: that of the member who comes first."""
-        return self.first_of(block, np.ones(block.n_votes, np.bool_)) if self.thin else block
+        return self.first_of(block, ~self.unaware(block)) if self.thin else block
 
     def first_of(self, block: Block, heard: Bools) -> Block:
         """Return a block with the first vote of each family on a token, among those that are heard."""
@@ -127,23 +152,27 @@ class Pairs:
     """Asks blocks how often two annotators say the same; `outside` marks nothing (-1: there is no such label)."""
 
     outside: int
+    knows: Bools
+    """(annotator, label): whether they give labels of this kind at all. Two differ about nothing else."""
 
     def summarise(self, block: Block) -> tuple[RowCounts]:
         """Count, for each pair that met, the same marks and the marks of the first, as one row."""
         votes, n = block.votes, block.votes.n_annotators
         same, marks = np.zeros((2, n, n))
-        pair_counts(block.start, votes.annotator, votes.label, self.outside, same, marks)
+        pair_counts(block.start, votes.annotator, votes.label, self.outside, self.knows, same, marks)
         met = np.flatnonzero(marks)
         return (RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1)),)
 
 
-def find_families(asked: Callable[[Pairs], tuple[RowCounts]], declared: Sequence[str | None], outside: int) -> Families:
+def find_families(
+    asked: Callable[[Pairs], tuple[RowCounts]], declared: Sequence[str | None], outside: int, knows: Bools
+) -> Families:
     """Find families beside those that are declared; `asked` asks all blocks and adds up what they say."""
     known = declared_families(declared)
     n = len(declared)
     if not OTHERS < n <= MOST_ANNOTATORS:
         return known
-    same, marks = np.ascontiguousarray(asked(Pairs(outside))[0].table().T).reshape(2, n, n)
+    same, marks = np.ascontiguousarray(asked(Pairs(outside, knows))[0].table().T).reshape(2, n, n)
     agreement, size = _agreement(same, marks)
     family, repeats = known.family.copy(), known.repeats.copy()
     while True:

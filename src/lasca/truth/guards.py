@@ -12,7 +12,8 @@
   be told.
   Each type is held by itself: a source that sees one type everywhere (a language model that takes every number for a
   name) is outvoted there, and not believed because it marks little of the others. Who marks another type on the tokens
-  of one has seen something there, and counts as having marked it.
+  of one has seen something there, and counts as having marked it. Who never marks a type while others do has a scheme
+  without it and no say there.
   From below it is held by what most voices mark: `LEAST_AGREED` of that is marked at least. Where borders differ and
   much is invented, "nobody marks anything, everybody dreams" becomes the cheapest explanation for annotators with
   memory: noisy language models lose all their spans.
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,9 @@ UNANIMOUS = 3
 """How many who agree are believed."""
 FIRST_ASLEEP, LOOKED = 0.1, (0.5, 5.0)
 """The rate of sequences in which an annotator did not look, at first; pseudo-counts of such, and of all sequences."""
+NEVER, EXPECTED = 0.005, 30.0
+"""Who gives no more than this share of the marks of a kind that those who give any give in the mean does not look for
+it, if that were so many: a dozen names, or six that occur twice. (Of people who know all kinds one gave 4 of 222.)"""
 QUARTILE = 0.75
 """Of the votes, by own marks per expected mark: whoever stands there may not miss more than `least_ratio` allows."""
 TWO = 0.4
@@ -97,6 +102,21 @@ class Crowd:
     def annotators(self) -> float:
         """How many annotators there are, if all did the same; fewer, where few do most."""
         return 1.0 / float(((self.given / self.given.sum()) ** 2).sum())
+
+    @cached_property
+    def uses(self) -> npt.NDArray[np.bool_]:
+        """(annotator, kind): whether they look for marks of this kind: some have a scheme of their own, as rules do."""
+        uses = np.ones(self.own.shape, np.bool_)
+        if self.outside >= 0:
+            votes = self.given @ (self.own > 0)
+            expected = np.outer(self.given, self.own.sum(axis=0) / np.maximum(votes, 1.0))
+            uses[:, 1:] = ((self.own > NEVER * expected) | (expected < EXPECTED))[:, 1:]
+        return uses
+
+    @property
+    def knows(self) -> npt.NDArray[np.bool_]:
+        """(annotator, label): the same of the kinds of labels."""
+        return np.ascontiguousarray(self.uses[:, _kinds(self.labels)[0]])
 
     @property
     def marks_each(self) -> float:
@@ -268,13 +288,17 @@ class Rates:
         self.kinds = kinds_of_marks(crowd.labels)
         self.of_label = np.array(list(self.kinds.values()), dtype=np.float64).T
         self.kind_of, _ = _kinds(crowd.labels)
-        self.given, self.own, self.agreed = crowd.given, crowd.own, crowd.agreed
+        self.own, self.agreed, self.uses, self.family = crowd.own, crowd.agreed, crowd.uses, crowd.families.family
+        self.given = [self._heard(crowd.given, uses) for uses in crowd.uses.T]
         alone = 1.0 / crowd.annotators
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
-        self.family, by_family = crowd.families.family, np.bincount(crowd.families.family, crowd.given)
-        self.few = float((by_family**2).sum()) > TWO * float(by_family.sum()) ** 2
         if alone > TWO:  # of two people nobody can say who misses much: what they mark in the mean is the most
             self.level, self.least_ratio = 0.5, 1.0
+
+    def _heard(self, given: Floats, uses: npt.NDArray[np.bool_]) -> Floats:
+        """Return the votes of those who have a say on a kind: who look for it, if they look for it alone or are two."""
+        alone = len(np.unique(self.family[uses])) < 2 and self.uses[uses].all()
+        return given if alone else np.where(uses, given, 0.0)
 
     def sums(self, block: Block, weight: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
         """Return, by annotator and kind, the marks expected on their tokens, and those where they marked another.
@@ -294,15 +318,18 @@ class Rates:
         one annotator) with the most votes is left out. Who votes everywhere, as machines do, is much of the crowd, and
         what they alone mark is supported by nobody.
         """
+        said = said.copy()
+        said[:, 0] -= (said * ~self.uses).sum(axis=1)  # nobody misses what they do not look for
         ratio = (self.own + other + 1.0) / (said + 1.0)
-        return np.array([self._supported(kind) for kind in ratio.T])
+        return np.array([self._supported(kind, given) for kind, given in zip(ratio.T, self.given)])
 
-    def _supported(self, ratio: Floats) -> float:
-        middle = self._middle(ratio, self.given)
-        if self.few:
+    def _supported(self, ratio: Floats, given: Floats) -> float:
+        middle = self._middle(ratio, given)
+        by_family = np.bincount(self.family, given)
+        if float((by_family**2).sum()) > TWO * float(by_family.sum()) ** 2:
             return middle
-        above = np.bincount(self.family, np.where(ratio >= middle, self.given, 0.0))
-        return self._middle(ratio, np.where(self.family == above.argmax(), 0.0, self.given))
+        above = np.bincount(self.family, np.where(ratio >= middle, given, 0.0))
+        return self._middle(ratio, np.where(self.family == above.argmax(), 0.0, given))
 
     def _middle(self, ratio: Floats, given: Floats) -> float:
         order = np.argsort(ratio, kind="stable")

@@ -136,7 +136,7 @@ class HiddenVotes(Families):
 
     def one_each(self, block: Block) -> Block:
         """Return a block without hidden votes, with one vote of each family on a token."""
-        return self.first_of(block, ~self.hidden(block))
+        return self.first_of(block, ~(self.hidden(block) | self.unaware(block)))
 
     def summarise(self, block: Block) -> tuple[int]:
         """Count the hidden votes."""

@@ -53,7 +53,7 @@ from lasca.truth.clusters import found_clusters
 from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
-from lasca.truth.guards import Crowd, Look, kinds_of_marks, outside_of
+from lasca.truth.guards import Crowd, Look, kinds_of_marks
 from lasca.truth.overruling import Asked, Found, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import MOST_TRAINED, SampledText
@@ -205,9 +205,12 @@ class RobustSequence(TruthModel):
         families, names = crowd.families, run.corpus.annotators
         count_as = {tuple(names[m] for m in group): families.counts_as(group) for group in families.members()}
         kinds = list(kinds_of_marks(crowd.labels))
+        named = ["all kinds together" if k is None else k or "spans without a type" for k in kinds]
+        never = {
+            name: [named[k] for k in np.flatnonzero(~uses)] for name, uses in zip(names, crowd.uses) if not uses.all()
+        }
         longest = max((fit.trace for fit in run.fits), key=len)
         held = np.mean([fit.held for fit in run.fits], axis=0)
-        named = ["all kinds together" if k is None else k or "spans without a type" for k in kinds]
         over, under = ([name for name, h in zip(named, sign * held) if h > most] for sign, most in SIDES)
         late = 0 if any(fit.converged for fit in run.fits) else len(longest)
         return replace(
@@ -232,6 +235,7 @@ class RobustSequence(TruthModel):
                 "iterations": len(longest),
                 "converged": all(fit.converged for fit in run.fits),
                 "families": [list(names) for names in count_as],
+                "never_give": never,
                 "text": told,
                 "text_agreement": agreement,
                 "temperature": 1.0 if verdict is None else 1 / verdict.tau,
@@ -240,7 +244,7 @@ class RobustSequence(TruthModel):
                 "three_believed": not run.free,
                 "bic": [vars(score) for score in scores],
             },
-            warnings=(*run.warnings, *check_average(late, over, under, count_as, sums.tolist())),
+            warnings=(*run.warnings, *check_average(late, over, under, count_as, never, sums.tolist())),
         )
 
 
@@ -276,9 +280,13 @@ class _Average:
         self.scratch = model.place.scratch if model.place is not None else temporary
         self.on_disk = not isinstance(votes, Votes)
         progress(0.0, "families")
-        families = declared_families(corpus.families)
+        look = Look(corpus.labels, declared_families(corpus.families))
+        first = look.crowd(self.asked(look))
+        families = look.families
         if model.families:
-            families = find_families(self.asked, corpus.families, outside_of(corpus.labels))
+            families = find_families(self.asked, corpus.families, first.outside, first.knows)
+        if not first.knows.all():
+            families = replace(families, knows=first.knows, outside=first.outside)
         look = Look(corpus.labels, families)
         self.crowd = crowd = look.crowd(self.asked(look))
         two_levels = crowd.meet > 0.5 and 2 * len(crowd.labels) <= MOST_STATES

@@ -180,6 +180,17 @@ class Member(ChainLearner):
         share = np.minimum(1.0, MOST_HEARD / np.maximum(self.crowd.given, 1.0))
         return share[self.annotators.rows.parts[0]] if self.crowd.outside >= 0 and share.min() < 1 else None
 
+    @cached_property
+    def unaware(self) -> npt.NDArray[np.bool_] | None:
+        """(row, state): whether the annotator gives no labels of that kind; None: all give all."""
+        knows = self.crowd.knows
+        return None if knows.all() else ~knows[self.annotators.rows.parts[0]][:, self.space.shows]
+
+    def tied(self, logs: Floats) -> Floats:
+        """Return the rows of annotators: where they are unaware a label is the same to them as none."""
+        none = np.arange(len(self.space.shows)) // self.space.n_labels * self.space.n_labels + self.crowd.outside
+        return logs if self.unaware is None else np.where(self.unaware, logs[:, none], logs)
+
     def start(self, summary: tuple[Any, ...], rng: np.random.Generator | None) -> MemberState:
         """Begin at the start, with nobody asleep and nothing held."""
         first = super().start(summary, rng)
@@ -191,7 +202,9 @@ class Member(ChainLearner):
         weight = self.crowd.families.weights(block)
         views = tuple(source.look(block) for source in self.sources)
         pairing = Pairing.of(block, self.crowd.outside)
-        out = ruled_out(block, weight, self.space, self.crowd.outside, self.free)
+        none = block.votes.label[block.hard] == self.crowd.outside
+        voice = np.where(none & self.crowd.families.partial[block.votes.annotator[block.hard]], 0.0, weight)
+        out = ruled_out(block, voice, self.space, self.crowd.outside, self.free)
         return Seen(block.offsets, views, out, weight, pairing)
 
     def visit(self, state: ChainState, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
@@ -236,10 +249,17 @@ class Member(ChainLearner):
         """Do what a chain does, and let the guards follow."""
         assert isinstance(state, MemberState)
         *counted, moved, marks, slept, said, other, found = statistics
+        own = counted[3]  # after the log sum, first states and moves
         if self.heard is not None:
-            own = counted[3]  # after the log sum, first states and moves
-            counted[3] = RowCounts(own.n_rows, None, own.table() * self.heard[:, None])
+            own = RowCounts(own.n_rows, None, own.table() * self.heard[:, None])
+        if self.unaware is not None:
+            own = RowCounts(own.n_rows, None, np.where(self.unaware, 0.0, own.table()))
+        counted[3] = own
         new, objective = super().update(state, tuple(counted))
+        if self.unaware is not None:
+            first, *rest = new.tables
+            logs = self.tied(self.annotators.logs(first))
+            new = replace(new, tables=(replace(first, logs=logs) if isinstance(first, Learned) else logs, *rest))
         sleeps, held = state.asleep, state.held
         if state.start is None and self.rates is not None and np.isfinite(moved):  # else it is the first visit
             sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other, found)

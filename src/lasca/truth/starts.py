@@ -131,7 +131,7 @@ class WeighedStart(LevelStart):
     def shares(self, block: Block) -> tuple[Floats, Floats]:
         """Return the shares of hard votes."""
         hard = replace(block, votes=replace(block.votes, soft=None))
-        weight = self.families.weights(block)
+        weight = np.where(self.families.unaware(block), 0.0, self.families.weights(block))
         return vote_shares(hard, (weight > 0).astype(np.float64)) + LEAST_SHARE, vote_shares(hard, weight)
 
 
