@@ -503,6 +503,43 @@ def test_rules_that_look_for_one_type_each_are_believed_on_it(per_type: int) -> 
     assert "though by others: Y." in said
 
 
+def only_marks(n: int = 3000, seed: int = 0) -> CrowdCorpus:
+    """Names; four who leave without a label what is none, and somebody who read a third and says O, too."""
+    rng = np.random.default_rng(seed)
+    gold = rng.random(n) < 0.1
+    sequences = [slice(a, a + 10) for a in range(0, n, 10)]
+    people = {}
+    for a, recall in enumerate((0.9, 0.8, 0.7, 0.6)):
+        said = np.where((gold & (rng.random(n) < recall)) | (rng.random(n) < 0.01), "B-X", None)
+        people[f"rule-{a}"] = [said[part].tolist() for part in sequences]
+    said = np.where(gold & (rng.random(n) < 0.95), "B-X", "O")
+    people["reader"] = [said[part].tolist() if i % 3 == 0 else None for i, part in enumerate(sequences)]
+    truth = np.where(gold, "B-X", "O")
+    return CrowdCorpus.from_sequences(
+        [["w"] * 10 for _ in sequences], people, golds={"gold": [truth[part].tolist() for part in sequences]}
+    )
+
+
+def test_who_never_says_o_supports_no_rate() -> None:
+    corpus = only_marks()
+    crowd = looked_at(corpus)
+    assert corpus.annotators[0] == "reader"
+    assert crowd.only_marks.tolist() == [False, True, True, True, True]
+    rates = Rates(crowd)
+    everywhere = np.tile([0.9, 0.1], (corpus.n_tokens, 1))
+    sums = rates.sums(everything(corpus), np.ones(corpus.n_annotations), everywhere)
+    assert rates.ratios(*sums[:2])[0] < 0.2  # the reader's
+    assert rates.held(np.zeros(len(crowd.agreed)), *sums)[0] > 0.2
+    truth, votes = (model.fit(corpus) for model in (RobustSequence(), model_class("mv")()))
+    assert (truth.score(corpus, "gold").f1 or 0) > (votes.score(corpus, "gold").f1 or 0) - 0.02
+    few = replace(crowd, given=crowd.given / 100, own=crowd.own / 100)
+    assert not few.only_marks.any()
+    alone = Rates(replace(crowd, given=crowd.given * (np.arange(5) > 0)))
+    assert alone.given[0].tolist() == [0, *crowd.given[1:]]  # where nobody else has a say they have
+    nobody = replace(crowd, given=crowd.own[:, 0])
+    assert not nobody.only_marks.any()  # where none is said at all, everybody is asked
+
+
 def test_spans_without_a_type_are_a_type_of_their_own() -> None:
     kinds = kinds_of_marks(("O", "B", "B-X", "I", "I-X"))
     assert {kind: np.flatnonzero(own).tolist() for kind, own in kinds.items()} == {

@@ -126,6 +126,13 @@ class Crowd:
         return np.asarray(self.gives | (self.instead > INSTEAD * (self.asked + FEW_ASKED)))
 
     @property
+    def only_marks(self) -> npt.NDArray[np.bool_]:
+        """Say who never says O, and so nothing of how much is marked: rules, or spans without the texts around them."""
+        none = self.given - self.own[:, 0]
+        expected = self.given * none.sum() / max(1.0, float(self.given @ (none > 0)))
+        return np.asarray((none <= NEVER * expected) & (expected >= EXPECTED))
+
+    @property
     def knows(self) -> npt.NDArray[np.bool_]:
         """(annotator, label): whether they look for marks of its kind."""
         return self.by_label(self.uses)
@@ -327,16 +334,22 @@ class Rates:
         self.of_label = np.array(list(self.kinds.values()), dtype=np.float64).T
         self.kind_of, _ = _kinds(crowd.labels)
         self.own, self.agreed, self.uses, self.family = crowd.own, crowd.agreed, crowd.uses, crowd.families.family
-        self.given = [self._heard(crowd.given, uses) for uses in crowd.uses.T]
+        self.given = [self._heard(crowd.given, crowd.only_marks, uses) for uses in crowd.uses.T]
         alone = 1.0 / crowd.annotators
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
-        if alone > TWO:  # of two people nobody can say who misses much: what they mark in the mean is the most
+        # of two people nobody can say who misses much: what they mark in the mean is the most
+        if alone > TWO and not crowd.only_marks.any():
             self.level, self.least_ratio = 0.5, 1.0
 
-    def _heard(self, given: Floats, uses: npt.NDArray[np.bool_]) -> Floats:
-        """Return the votes of those who have a say on a kind: who look for it, if they look for it alone or are two."""
+    def _heard(self, given: Floats, only_marks: npt.NDArray[np.bool_], uses: npt.NDArray[np.bool_]) -> Floats:
+        """Return the votes of those who have a say on a kind: who look for it, if they look for it alone or are two.
+
+        All tokens of who never says O are marks, whatever is true: they have none, if anybody else has.
+        """
         alone = len(np.unique(self.family[uses])) < 2 and self.uses[uses].all()
-        return given if alone else np.where(uses, given, 0.0)
+        heard = given if alone else np.where(uses, given, 0.0)
+        others = np.where(only_marks, 0.0, heard)
+        return others if others.any() else heard
 
     def sums(self, block: Block, weight: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
         """Return, by annotator and kind, the marks expected on their tokens, and those where they marked another.
