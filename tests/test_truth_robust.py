@@ -144,10 +144,10 @@ def test_pairs_are_counted_by_the_first_tokens_of_marks() -> None:
     pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), knows, same, marks)
     np.testing.assert_array_equal(marks, [[0, 2, 2], [1, 0, 1], [2, 2, 0]])  # p marks twice, q once, r twice
     np.testing.assert_array_equal(same, [[0, 1, 1], [1, 0, 0], [1, 0, 0]])
-    knows[1, LABELS.index("B-X")] = False  # then nobody differs from q about it
+    knows[1, LABELS.index("B-X")] = False  # then nobody differs from q about it, nor q from them
     same[:], marks[:] = 0, 0
     pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), knows, same, marks)
-    np.testing.assert_array_equal(marks, [[0, 0, 2], [1, 0, 1], [2, 0, 0]])
+    np.testing.assert_array_equal(marks, [[0, 0, 2], [0, 0, 1], [2, 0, 0]])
 
 
 # --- families --------------------------------------------------------------------------------------------------------
@@ -157,7 +157,8 @@ def families_of(corpus: CrowdCorpus) -> list[set[str]]:
     block = everything(corpus)
     look = Look(corpus.labels, declared_families(corpus.families))
     crowd = look.crowd(look.summarise(block))
-    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, crowd.knows)
+    gives = crowd.by_label(crowd.gives)
+    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, gives)
     return [{corpus.annotators[a] for a in members} for members in found.members()]
 
 
@@ -390,11 +391,50 @@ def test_who_never_gives_a_type_that_others_give_does_not_look_for_it() -> None:
             [[100.0, 100.0, 0.0], [own, 0.0, own], [100.0, 0.0, 100.0]]
         )  # one mark in ten votes, but for own
         votes = np.array([1000.0, given, 1000.0])
-        known = replace(crowd, own=table, given=votes)
+        none = np.zeros((3, 3))
+        known = replace(crowd, own=table, given=votes, asked=none, instead=none)
         assert known.uses[1, 2] == uses
-    nobody = replace(crowd, labels=("N", "V", "A"), own=table)
+    nobody = replace(known, labels=("N", "V", "A"))
     assert nobody.outside < 0
     assert nobody.uses.all()  # without O every label is an answer
+
+
+def coarse(n: int = 3000, seed: int = 0) -> CrowdCorpus:
+    """Tokens of three kinds beside O; two of five people have no Y and call it X."""
+    rng = np.random.default_rng(seed)
+    gold = rng.choice(4, n, p=[0.7, 0.1, 0.1, 0.1])
+    names, sequences = np.array(["O", "X", "Y", "Z"]), [slice(a, a + 10) for a in range(0, n, 10)]
+    people = {}
+    for a in range(5):
+        said = np.where(rng.random(n) < 0.8, gold, rng.choice(4, n))
+        said = np.where((said == 2) & (a > 2), 1, said)
+        people[f"person-{a}"] = [names[said[part]].tolist() for part in sequences]
+    truth = [names[gold[part]].tolist() for part in sequences]
+    return CrowdCorpus.from_sequences([["w"] * 10 for _ in sequences], people, golds={"gold": truth})
+
+
+def test_who_has_another_name_for_a_type_looks_for_it() -> None:
+    corpus = coarse()
+    crowd = looked_at(corpus)
+    assert crowd.labels == ("O", "X", "Y", "Z")
+    assert not crowd.own[3:, 2].any()
+    assert crowd.gives.tolist() == [[True] * 4] * 3 + [[True, True, False, True]] * 2
+    assert crowd.uses.all()
+    assert families_of(corpus) == []  # those who have Y do not repeat each other because the others have none
+    assert (crowd.instead[3:, 2] / crowd.asked[3:, 2]).min() > 0.6  # what others call Y, right or wrong
+    assert not replace(crowd, instead=np.zeros_like(crowd.instead)).uses[3:, 2].any()
+    truth, simple = (model.fit(corpus) for model in (RobustSequence(), model_class("ds")()))
+    assert truth.diagnostics["never_give"] == {}
+    assert truth.score(corpus, "gold").accuracy > simple.score(corpus, "gold").accuracy - 0.01
+
+
+def test_votes_where_others_mark_a_kind_are_counted_by_annotator_and_kind() -> None:
+    people = {"x": ["X", "O", "X", "Y"], "y": ["Y", "Y", "Y", "Y"], "z": ["O", "X", None, "O"]}
+    corpus = CrowdCorpus.from_sequences([list("abcd")], {name: [own] for name, own in people.items()}, labels=["O"])
+    crowd = looked_at(corpus)
+    assert crowd.labels == ("O", "X", "Y")
+    assert crowd.asked.tolist() == [[0, 1, 3], [0, 3, 0], [0, 1, 3]]
+    assert crowd.instead.tolist() == [[0, 0, 2], [0, 3, 0], [0, 0, 1]]
 
 
 def test_an_o_of_who_does_not_look_for_what_others_mark_there_is_not_heard_at_the_start() -> None:
@@ -461,6 +501,43 @@ def test_rules_that_look_for_one_type_each_are_believed_on_it(per_type: int) -> 
     assert truth.diagnostics["families"] == []
     (said,) = [words for words in truth.warnings if words.startswith("never given by rule-0")]
     assert "though by others: Y." in said
+
+
+def only_marks(n: int = 3000, seed: int = 0) -> CrowdCorpus:
+    """Names; four who leave without a label what is none, and somebody who read a third and says O, too."""
+    rng = np.random.default_rng(seed)
+    gold = rng.random(n) < 0.1
+    sequences = [slice(a, a + 10) for a in range(0, n, 10)]
+    people = {}
+    for a, recall in enumerate((0.9, 0.8, 0.7, 0.6)):
+        said = np.where((gold & (rng.random(n) < recall)) | (rng.random(n) < 0.01), "B-X", None)
+        people[f"rule-{a}"] = [said[part].tolist() for part in sequences]
+    said = np.where(gold & (rng.random(n) < 0.95), "B-X", "O")
+    people["reader"] = [said[part].tolist() if i % 3 == 0 else None for i, part in enumerate(sequences)]
+    truth = np.where(gold, "B-X", "O")
+    return CrowdCorpus.from_sequences(
+        [["w"] * 10 for _ in sequences], people, golds={"gold": [truth[part].tolist() for part in sequences]}
+    )
+
+
+def test_who_never_says_o_supports_no_rate() -> None:
+    corpus = only_marks()
+    crowd = looked_at(corpus)
+    assert corpus.annotators[0] == "reader"
+    assert crowd.only_marks.tolist() == [False, True, True, True, True]
+    rates = Rates(crowd)
+    everywhere = np.tile([0.9, 0.1], (corpus.n_tokens, 1))
+    sums = rates.sums(everything(corpus), np.ones(corpus.n_annotations), everywhere)
+    assert rates.ratios(*sums[:2])[0] < 0.2  # the reader's
+    assert rates.held(np.zeros(len(crowd.agreed)), *sums)[0] > 0.2
+    truth, votes = (model.fit(corpus) for model in (RobustSequence(), model_class("mv")()))
+    assert (truth.score(corpus, "gold").f1 or 0) > (votes.score(corpus, "gold").f1 or 0) - 0.02
+    few = replace(crowd, given=crowd.given / 100, own=crowd.own / 100)
+    assert not few.only_marks.any()
+    alone = Rates(replace(crowd, given=crowd.given * (np.arange(5) > 0)))
+    assert alone.given[0].tolist() == [0, *crowd.given[1:]]  # where nobody else has a say they have
+    nobody = replace(crowd, given=crowd.own[:, 0])
+    assert not nobody.only_marks.any()  # where none is said at all, everybody is asked
 
 
 def test_spans_without_a_type_are_a_type_of_their_own() -> None:

@@ -124,8 +124,9 @@ def pair_counts(start, annotator, label, outside, knows, same, marks):
     """Count runs of tokens that two annotators labelled both, for each pair (a, b).
 
     same[a, b]: both gave the same label, which is not `outside`; marks[a, b]: a gave a label that is not `outside`
-    where b voted, and that b knows. Where a marks several tokens in a row only the first one counts: a span is one
-    decision, however long it is. Without a label `outside` (-1) every token is a mark, and every token counts.
+    where b voted, if each knows what the other gave. Where a marks several tokens in a row only the first one counts: a
+    span is one decision, however long it is. Without a label `outside` (-1) every token is a mark, and every token
+    counts.
     """
     for i in range(start.shape[0] - 1):
         for j in range(start[i], start[i + 1]):
@@ -141,7 +142,7 @@ def pair_counts(start, annotator, label, outside, knows, same, marks):
                     continue
             for k in range(start[i], start[i + 1]):
                 b = annotator[k]
-                if k != j and knows[b, label[j]]:
+                if k != j and knows[b, label[j]] and knows[a, label[k]]:
                     marks[a, b] += 1
                     if label[k] == label[j]:
                         same[a, b] += 1

@@ -5,7 +5,8 @@ truth. If annotators err independently given the truth, the agreement of a pair,
 
     C_lm = (marks on which both say the same) / √(marks of l · marks of m)            on the tokens both labelled,
 
-(of the kinds that the other marks at all: who looks for persons only does not differ from who looks for places only)
+(where neither gives a kind that the other never gives: who looks for persons only does not differ from who looks for
+places only, nor do those with one tag set repeat each other because others have another)
 is a product g_l g_m, where g is how good an annotator is (√(recall · precision)): good annotators agree with each other
 often because they agree with *everybody* more often. Copies do not: they agree with each other far more than what
 their agreement with the others lets expect. g is fitted to all pairs by medians, so that the pairs of a family, which
@@ -153,7 +154,7 @@ class Pairs:
 
     outside: int
     knows: Bools
-    """(annotator, label): whether they give labels of this kind at all. Two differ about nothing else."""
+    """(annotator, label): whether they give labels of this kind at all. What one never gives tells no pair apart."""
 
     def summarise(self, block: Block) -> tuple[RowCounts]:
         """Count, for each pair that met, the same marks and the marks of the first, as one row."""

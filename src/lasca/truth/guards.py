@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lasca.arrays import readonly
+from lasca.arrays import Ints, readonly
 from lasca.corpus.votes import Block
 from lasca.kernels import rows as kernels
 from lasca.schemes import OUTSIDE, detect, split_label
@@ -53,6 +53,9 @@ FIRST_ASLEEP, LOOKED = 0.1, (0.5, 5.0)
 NEVER, EXPECTED = 0.005, 30.0
 """Who gives no more than this share of the marks of a kind that those who give any give in the mean does not look for
 it, if that were so many: a dozen names, or six that occur twice. (Of people who know all kinds one gave 4 of 222.)"""
+INSTEAD, FEW_ASKED = 0.5, 5.0
+"""But who marks more than this share of the tokens that others mark so as something else has another name for it;
+pseudo-counts of such tokens."""
 QUARTILE = 0.75
 """Of the votes, by own marks per expected mark: whoever stands there may not miss more than `least_ratio` allows."""
 TWO = 0.4
@@ -80,6 +83,10 @@ class Crowd:
     """The weight of all votes of each annotator."""
     own: Floats
     """(annotator, kind): the weight of their votes for each kind of marks; the first kind are all marks."""
+    asked: Floats
+    """(annotator, kind): how many of their votes are on tokens that others mark so, and they do not."""
+    instead: Floats
+    """(annotator, kind): in how many of these they mark something else."""
     agreed: Floats
     """(kind): how many tokens with two voices at least more than half of them mark so."""
     meet: float
@@ -104,19 +111,35 @@ class Crowd:
         return 1.0 / float(((self.given / self.given.sum()) ** 2).sum())
 
     @cached_property
-    def uses(self) -> npt.NDArray[np.bool_]:
-        """(annotator, kind): whether they look for marks of this kind: some have a scheme of their own, as rules do."""
-        uses = np.ones(self.own.shape, np.bool_)
+    def gives(self) -> npt.NDArray[np.bool_]:
+        """(annotator, kind): whether they give marks of this kind; some have a scheme of their own, as rules do."""
+        gives = np.ones(self.own.shape, np.bool_)
         if self.outside >= 0:
             votes = self.given @ (self.own > 0)
             expected = np.outer(self.given, self.own.sum(axis=0) / np.maximum(votes, 1.0))
-            uses[:, 1:] = ((self.own > NEVER * expected) | (expected < EXPECTED))[:, 1:]
-        return uses
+            gives[:, 1:] = ((self.own > NEVER * expected) | (expected < EXPECTED))[:, 1:]
+        return gives
+
+    @cached_property
+    def uses(self) -> npt.NDArray[np.bool_]:
+        """(annotator, kind): whether they look for marks of this kind, by this name or another."""
+        return np.asarray(self.gives | (self.instead > INSTEAD * (self.asked + FEW_ASKED)))
+
+    @property
+    def only_marks(self) -> npt.NDArray[np.bool_]:
+        """Say who never says O, and so nothing of how much is marked: rules, or spans without the texts around them."""
+        none = self.given - self.own[:, 0]
+        expected = self.given * none.sum() / max(1.0, float(self.given @ (none > 0)))
+        return np.asarray((none <= NEVER * expected) & (expected >= EXPECTED))
 
     @property
     def knows(self) -> npt.NDArray[np.bool_]:
-        """(annotator, label): the same of the kinds of labels."""
-        return np.ascontiguousarray(self.uses[:, _kinds(self.labels)[0]])
+        """(annotator, label): whether they look for marks of its kind."""
+        return self.by_label(self.uses)
+
+    def by_label(self, kinds: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return of the kinds of labels what a table has of kinds."""
+        return np.ascontiguousarray(kinds[:, _kinds(self.labels)[0]])
 
     @property
     def marks_each(self) -> float:
@@ -150,6 +173,7 @@ class Look:
         cell = token[marked] * np.int64(K) + kind_of[label[marked]]
         by_kind = np.bincount(cell, weight[marked], len(block) * K).reshape(-1, K)
         by_kind[:, 0] = by_kind.sum(axis=1)
+        asked, instead = _renamed(by_kind, token, annotator, np.where(marked, kind_of[label], -1), A)
         voices = np.bincount(token, weight, len(block))
         agreed = (by_kind > voices[:, None] / 2 + 1e-6)[_several(voices)].sum(axis=0)
         before = labels_before(block)
@@ -158,6 +182,8 @@ class Look:
             np.bincount(Pairing.of(block, outside).owner, minlength=A).astype(np.float64),
             np.bincount(annotator, weight, A).astype(np.float64),
             own,
+            asked,
+            instead,
             agreed.astype(np.float64),
             float(n[n > 1].sum()),
             float(n[n < 3].sum()),
@@ -169,7 +195,7 @@ class Look:
 
     def crowd(self, sums: tuple[float | Floats, ...]) -> Crowd:
         """Make of the sums over all blocks what members know."""
-        sequences, given, own, agreed, meeting, no_third, votes, tokens, marks, runs = sums
+        sequences, given, own, asked, instead, agreed, meeting, no_third, votes, tokens, marks, runs = sums
         if outside_of(self.labels) < 0:
             marks = runs = 0.0
         return Crowd(
@@ -178,6 +204,8 @@ class Look:
             np.asarray(sequences),
             np.asarray(given),
             np.asarray(own),
+            np.asarray(asked),
+            np.asarray(instead),
             np.asarray(agreed),
             float(meeting) / max(1.0, float(votes)),
             float(no_third) / max(1.0, float(votes)),
@@ -185,6 +213,23 @@ class Look:
             float(marks) / max(1.0, float(runs)),
             float(votes) / max(1.0, float(tokens)),
         )
+
+
+def _renamed(
+    by_kind: npt.NDArray[Any], token: Ints, annotator: npt.NDArray[Any], kind: Ints, n_annotators: int
+) -> tuple[Floats, Floats]:
+    """Count, by annotator and kind, votes where others mark that kind, and those of them for another kind.
+
+    `by_kind` has the marks of each token, `kind` that of each vote (-1: O).
+    """
+    asked, instead = np.zeros((2, n_annotators, by_kind.shape[1]))
+    on = np.flatnonzero(by_kind[token, 0] > 0)
+    token, annotator, kind = token[on], annotator[on], kind[on]
+    for k in range(1, by_kind.shape[1]):
+        others = (kind != k) & (by_kind[token, k] > 0)
+        asked[:, k] = np.bincount(annotator[others], minlength=n_annotators)
+        instead[:, k] = np.bincount(annotator[others & (kind >= 0)], minlength=n_annotators)
+    return asked, instead
 
 
 def _several(voices: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -289,16 +334,22 @@ class Rates:
         self.of_label = np.array(list(self.kinds.values()), dtype=np.float64).T
         self.kind_of, _ = _kinds(crowd.labels)
         self.own, self.agreed, self.uses, self.family = crowd.own, crowd.agreed, crowd.uses, crowd.families.family
-        self.given = [self._heard(crowd.given, uses) for uses in crowd.uses.T]
+        self.given = [self._heard(crowd.given, crowd.only_marks, uses) for uses in crowd.uses.T]
         alone = 1.0 / crowd.annotators
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
-        if alone > TWO:  # of two people nobody can say who misses much: what they mark in the mean is the most
+        # of two people nobody can say who misses much: what they mark in the mean is the most
+        if alone > TWO and not crowd.only_marks.any():
             self.level, self.least_ratio = 0.5, 1.0
 
-    def _heard(self, given: Floats, uses: npt.NDArray[np.bool_]) -> Floats:
-        """Return the votes of those who have a say on a kind: who look for it, if they look for it alone or are two."""
+    def _heard(self, given: Floats, only_marks: npt.NDArray[np.bool_], uses: npt.NDArray[np.bool_]) -> Floats:
+        """Return the votes of those who have a say on a kind: who look for it, if they look for it alone or are two.
+
+        All tokens of who never says O are marks, whatever is true: they have none, if anybody else has.
+        """
         alone = len(np.unique(self.family[uses])) < 2 and self.uses[uses].all()
-        return given if alone else np.where(uses, given, 0.0)
+        heard = given if alone else np.where(uses, given, 0.0)
+        others = np.where(only_marks, 0.0, heard)
+        return others if others.any() else heard
 
     def sums(self, block: Block, weight: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
         """Return, by annotator and kind, the marks expected on their tokens, and those where they marked another.

@@ -284,7 +284,8 @@ class _Average:
         first = look.crowd(self.asked(look))
         families = look.families
         if model.families:
-            families = find_families(self.asked, corpus.families, first.outside, first.knows)
+            gives = first.by_label(first.gives)
+            families = find_families(self.asked, corpus.families, first.outside, gives)
         if not first.knows.all():
             families = replace(families, knows=first.knows, outside=first.outside)
         look = Look(corpus.labels, families)
