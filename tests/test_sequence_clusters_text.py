@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from crf_cases import from_csr
+from lasca import crf
 from lasca.arrays import ranges
 from lasca.corpus import CrowdCorpus
 from lasca.errors import ModelError, ParameterError
 from lasca.estimator import other
 from lasca.tagger import HmmTagger, Tagger
-from lasca.truth.crf_text import Columns, CrfText, with_columns
+from lasca.truth.crf_text import Columns, CrfText, Elsewhere, with_columns
 from lasca.truth.sequence_clusters import SequenceClusters
 from lasca.truth.tempering import tempered
 from lasca.truth.text_models import CrossFit, TextModel, text_model
@@ -99,6 +100,55 @@ def test_words_written_in_small_letters_elsewhere_are_seen() -> None:
     assert codes.max() < size
     assert codes.min() >= 0
     assert shut != rome
+
+
+def test_what_was_said_of_a_word_elsewhere_becomes_columns() -> None:
+    """Beside a naive twin: sums over the other sequences of the document, and over other documents."""
+    rng = np.random.default_rng(3)
+    words = [rng.choice(["Rome", "ROME", "rome", "x", "1", "Bonn"], size=n).tolist() for n in (4, 0, 3, 5, 1, 6, 2)]
+    corpus = CrowdCorpus.from_sequences(words, {"p": [["x"] * len(w) for w in words]})
+    documents = np.array([0, 0, 0, 1, 1, 2, 3])
+    said = rng.dirichlet([0.3] * 3, corpus.n_tokens)
+    flat = [word for sequence in words for word in sequence]
+    place = corpus.token_sequence.tolist()
+    cases = [0 if w.islower() else 3 if w == "1" else 2 if w.isupper() else 1 for w in flat]
+    near, far = Elsewhere(corpus, documents).of(said)
+    assert near[1] == far[1] == 3 * 3 * 4
+    for i, word in enumerate(flat):
+        same = [j for j, other in enumerate(flat) if other.lower() == word.lower() and place[j] != place[i]]
+        mine = documents[place[i]]
+        for codes, others in (
+            (near[0], [j for j in same if documents[place[j]] == mine]),
+            (far[0], [j for j in same if documents[place[j]] != mine]),
+        ):
+            mean = said[others].mean(axis=0) if others else np.zeros(3)
+            code = (int(mean.argmax()) * 3 + (mean.max() > 0.6) + (mean.max() > 0.9)) * 4 + cases[i] if others else -1
+            assert codes[i] == code
+    assert {bool(code >= 0) for code in near[0]} == {True, False}
+    assert (far[0] >= 0).any()
+
+
+def test_taggers_that_are_told_hear_what_they_said_of_other_sequences_and_go_on_from_what_they_learned() -> None:
+    corpus = crowd(n_sequences=45)
+    proba = gold_proba(corpus)
+    told = CrossFit(corpus, CRF, np.random.default_rng(0), folds=3, told=True, n_threads=1)
+    plain = crossfit(corpus)
+    first = told(proba)
+    np.testing.assert_array_equal(first, plain(proba))
+    before = [weights.space.n_features for weights in told.learned]
+    second = told(proba)
+    assert not np.array_equal(second, plain(proba))
+    assert all(weights.space.n_features == n + 24 * corpus.n_labels for weights, n in zip(told.learned, before))
+    assert told(proba).shape == second.shape
+
+
+def test_weights_of_more_features_score_as_before() -> None:
+    features = from_csr(np.array([0, 1, 1, 2]), np.array([0, 1]), np.array([0, 2, 3]), 2)
+    weights = crf.fit(features, np.array([0, 1, 1]), 2, l2=0.1)
+    wider = with_columns(features, [(np.array([0, -1, 1]), 2)])
+    assert weights.wider(2) is weights
+    np.testing.assert_array_equal(weights.wider(4).state()[:2], weights.state())
+    np.testing.assert_array_equal(crf.marginals(wider, weights.wider(4)), crf.marginals(features, weights))
 
 
 def test_columns_tell_names_that_only_begin_sequences_and_headings_in_capitals() -> None:

@@ -189,6 +189,15 @@ class Weights:
         padded = np.append(self.vector, 0.0)
         return np.asarray(padded[self.space.move])
 
+    def wider(self, n_features: int) -> Weights:
+        """Return the weights in the space "all" of more features: those of new ones are 0."""
+        new = n_features - self.space.n_features
+        if not new:
+            return self
+        state, moves = np.split(self.vector, [self.space.n_state])
+        space = ParameterSpace.full(n_features, self.space.n_labels)
+        return Weights(space, np.concatenate([state, np.zeros(new * space.n_labels), moves]))
+
     def state(self) -> Array:
         """Return the weights of features as a dense matrix (n_features, n_labels)."""
         dense = np.zeros((self.space.n_features, self.space.n_labels))

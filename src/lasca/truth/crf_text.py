@@ -2,13 +2,14 @@
 
 Beside the templates of `lasca.crf` a token has attributes of its document and corpus: is the word written in another
 case elsewhere in the document, how often is it capitalised inside sentences, how does the document begin, where in it
-is the sequence.
+is the sequence. Once it has been tagged, there is also what was said of the same word elsewhere (`Elsewhere`): a name
+that is clear in one sentence helps where it is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +21,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.engine import available_threads
 from lasca.schemes import detect
 
-__all__ = ["Columns", "CrfTask", "CrfText", "with_columns"]
+__all__ = ["Columns", "CrfTask", "CrfText", "Elsewhere", "with_columns"]
 
 
 def with_columns(features: crf.Features, columns: Sequence[tuple[Ints, int]]) -> crf.Features:
@@ -152,6 +153,33 @@ def _positions(corpus: CrowdCorpus, p: _Places) -> tuple[Ints, Ints]:
     return place[p.sequence], length[p.sequence].astype(np.int64)
 
 
+class Elsewhere:
+    """Columns of what was said of the same word elsewhere: in other sequences of its document, in other documents."""
+
+    def __init__(self, corpus: CrowdCorpus, documents: Ints) -> None:
+        p = _places(corpus, documents)
+        self.case = p.case
+        self.sequence, self.document, self.corpus = _pairs(p.sequence, p.lower), _pairs(p.document, p.lower), p.lower
+
+    def of(self, said: Proba) -> list[tuple[Ints, int]]:
+        """Return the two columns for labels' probabilities (n_tokens, T); −1 where the word is not elsewhere."""
+        sequence, document, corpus = (_sums(group, said) for group in (self.sequence, self.document, self.corpus))
+        codes = (_likeliest(document - sequence), _likeliest(corpus - document))
+        return [(np.where(code >= 0, code * 4 + self.case, -1), said.shape[1] * 12) for code in codes]
+
+
+def _sums(group: Ints, said: Proba) -> Proba:
+    """Return the sum over the group of each token."""
+    return np.stack([np.bincount(group, weights=column)[group] for column in said.T], axis=1)
+
+
+def _likeliest(sums: Proba) -> Ints:
+    """Return the label that is said most often and by how much, in three levels: a code; −1 where there is nothing."""
+    total, label = sums.sum(axis=1), sums.argmax(axis=1)
+    share = sums.max(axis=1) / np.maximum(total, 0.5)
+    return np.where(total > 0.5, label * 3 + np.searchsorted([0.6, 0.9], share), -1)
+
+
 @dataclass(frozen=True)
 class CrfText:
     """The CRF as a text model; `iterations` of L-BFGS in each fit, from the weights of the fit before."""
@@ -167,7 +195,7 @@ class CrfText:
         features = extractor.fit(corpus.tokens, corpus.offsets)
         columns = Columns(corpus, documents)
         wider = with_columns(features, columns.of(corpus, documents))
-        return CrfTask(self, extractor, columns, wider, available_threads(n_threads))
+        return CrfTask(self, extractor, columns, wider, available_threads(n_threads), Elsewhere(corpus, documents))
 
 
 @dataclass(frozen=True)
@@ -179,6 +207,13 @@ class CrfTask:
     columns: Columns
     features: crf.Features
     n_threads: int
+    words: Elsewhere | None = None
+
+    def hearing(self, said: Proba) -> CrfTask:
+        """Return the task with attributes of what was said of all tokens."""
+        if self.words is None:
+            return self
+        return replace(self, features=with_columns(self.features, self.words.of(said)), words=None)
 
     def fit(self, targets: Proba, sequences: Ints, before: crf.Weights | None = None) -> crf.Weights:
         """Train on the labels' probabilities of some sequences."""
@@ -187,7 +222,7 @@ class CrfTask:
             targets,
             l2=self.settings.l2,
             sequences=sequences,
-            init=before,
+            init=None if before is None else before.wider(self.features.n_features),
             max_iter=self.settings.iterations,
             n_threads=self.n_threads,
         )

@@ -105,6 +105,8 @@ DOUBT = 0.02
 """The share of all probability that the text's own word moves, in the probabilities that are reported."""
 SIDES = ((1, HELD), (-1, RAISED))
 """Back and up: from which weight it is told that a kind of marks was held."""
+LARGE = 3
+"""Folds at most of a large corpus: two thirds of the sample are enough to learn from."""
 LEAST_SPANS = 300
 """From fewer spans than this a tagger learns names by heart, and little else."""
 
@@ -123,7 +125,7 @@ class RobustSequence(TruthModel):
         default=True,
     )
     rounds: int = whole("how often it is trained; once more where it may overrule people who agree", default=2, low=0)
-    folds: int = whole("folds of the cross-fitting", default=3, low=2)
+    folds: int = whole("folds of the cross-fitting", default=6, low=2)
     text_iterations: int = whole("iterations of the CRF each time", default=30, low=1)
     text_l2: float = number("penalty of the CRF", default=1.0, low=0, open_low=True)
     text_min_count: int = whole("how often a feature of the CRF occurs at least", default=2, low=1)
@@ -182,7 +184,7 @@ class RobustSequence(TruthModel):
         folds, n_threads = self.folds, available_threads(self.n_threads)
         found: CrossFit | SampledText
         if corpus.n_tokens > MOST_TRAINED:
-            most = MOST_TRAINED
+            most, folds = MOST_TRAINED, min(folds, LARGE)
             found = SampledText(corpus, reader, run.visit, most=most, folds=folds, salt=salt, n_threads=n_threads)
             if not hasattr(found.task, "elsewhere"):
                 said = f"{type(found.task).__name__} has no `elsewhere`, to read more than {most:,} tokens with"
@@ -190,7 +192,8 @@ class RobustSequence(TruthModel):
                 return None
         else:
             whole = corpus.whole() if isinstance(corpus, ShardedCorpus) else corpus
-            found = CrossFit(whole, reader, np.random.default_rng(salt), folds=folds, n_threads=n_threads)
+            rng = np.random.default_rng(salt)
+            found = CrossFit(whole, reader, rng, folds=folds, told=True, n_threads=n_threads)
         return found if found.possible else None
 
     def _posterior(self, run: _Average, told: bool, agreement: float | None) -> Posterior:

@@ -46,6 +46,9 @@ class TextTask(Protocol):
     def predict(self, learned: Any, sequences: Ints, out: Proba) -> None:
         """Write the labels' probabilities of the tokens of some sequences to their rows of `out` (n_tokens, T)."""
 
+    # A task may have `hearing(said)` as well: itself, told what text models said of all tokens, (n_tokens, T), each of
+    # them out of fold. What was learned without it goes on from there.
+
     @property
     def elsewhere(self) -> Callable[[CrowdCorpus, Ints], TextTask]:
         """What makes a task of another text and the documents of its sequences, in which what is learned here can
@@ -198,7 +201,11 @@ def deal(corpus: CrowdCorpus, documents: Ints, folds: int, salt: int = 0) -> Int
 
 
 class CrossFit:
-    """Out-of-fold text models over a corpus; each call goes on from what the call before learned."""
+    """Out-of-fold text models over a corpus; each call goes on from what the call before learned.
+
+    If they are `told`, and can hear it (`hearing`), they know what they said out of fold the call before: a word's
+    attributes then tell what was said of it elsewhere.
+    """
 
     def __init__(
         self,
@@ -207,6 +214,7 @@ class CrossFit:
         rng: np.random.Generator,
         *,
         folds: int,
+        told: bool = False,
         n_threads: int | None = None,
     ) -> None:
         documents = corpus.documents
@@ -215,6 +223,8 @@ class CrossFit:
         self.trained = corpus.annotated_sequences
         self.task = model.prepare(corpus, n_threads)
         self.learned: list[Any] = [None] * self.n_folds
+        self.hearing: Callable[[Proba], TextTask] | None = getattr(self.task, "hearing", None) if told else None
+        self.said: Proba | None = None
 
     @property
     def possible(self) -> bool:
@@ -226,10 +236,12 @@ class CrossFit:
         targets = np.ascontiguousarray(proba, dtype=np.float32)
         out = np.zeros_like(targets)
         others = [np.flatnonzero((self.fold != k) & self.trained) for k in range(self.n_folds)]
-        self.learned = trained(self.task, targets, others, self.learned, engine)
+        task = self.task if self.hearing is None or self.said is None else self.hearing(self.said)
+        self.learned = trained(task, targets, others, self.learned, engine)
         for k, learned in enumerate(self.learned):
-            self.task.predict(learned, np.flatnonzero(self.fold == k), out)
-        return probabilities(self.task, out)
+            task.predict(learned, np.flatnonzero(self.fold == k), out)
+        self.said = out
+        return probabilities(task, out)
 
 
 @dataclass(frozen=True)
