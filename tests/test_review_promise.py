@@ -268,6 +268,16 @@ def test_a_unit_is_as_sure_as_the_sum_of_its_doubts() -> None:
     assert certainty_of(nothing, unsure, units_of(nothing, unsure)) == pytest.approx([0.85])
 
 
+@pytest.mark.parametrize(("others", "least", "most"), [(1, 0.98, 1.0), (2, 0.4, 0.5)])
+def test_what_most_people_did_not_say_is_at_most_half_sure(others: int, least: float, most: float) -> None:
+    rows = {"a": ["B-X", "O"], **{f"b{i}": ["O", "O"] for i in range(others)}}
+    corpus = ner(**rows)
+    truth = truth_of(corpus, {(0, 0): {"B-X": 0.99, "O": 0.01}, (0, 1): {"O": 1.0}})
+    assert truth.labels.tolist() == [corpus.labels.index("B-X"), corpus.labels.index("O")]
+    (sure,) = certainty_of(corpus, truth, units_of(corpus, truth))
+    assert least <= sure <= most
+
+
 DOUBTS = (0.1, 0.1, 0.08, 0.04, 0.05, 0.02)
 
 

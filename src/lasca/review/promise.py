@@ -27,14 +27,14 @@ small f.
 wrong, is broken while f were found only if there are k_f > error·(n - f) + f or more: t_f is for k_f, and every unit
 that was found makes the hypothesis easier to refute.
 
-**The sets.** δ is given to two of the nested sets (`STARTS`, `AT_WORST`), by how many errors the model expects in them,
-but to none in which one error is too much: all of it would have to be looked at. A set hands its part of δ on to the
+**The sets.** δ is given to one of the nested sets (`START`, `AT_WORST`), by how many errors the model expects in it,
+but to none in which one error is too much: all of it would have to be looked at. A set hands δ on to the
 next larger one if it has at most `error` wrong *as it is*, what was found included (Bretz et al. 2009: hypotheses
 tested in an order that was fixed before share δ without paying for each other): if ever, for some f, so few as f of t
-looks were wrong that this had a chance of δ·(S_f - S_{f-1}) at most, were k_0 wrong. From the second start on its own
-part counts alone. The largest set with a promise is accepted.
+looks were wrong that this had a chance of δ·(S_f - S_{f-1}) at most, were k_0 wrong. The largest set with a promise is
+accepted.
 
-That is right: of the sets that a part of δ goes through, let A be the first with more than `error` wrong. Smaller
+That is right: of the sets that δ goes through, let A be the first with more than `error` wrong. Smaller
 ones cannot break a promise. One on A that is broken, and one on any larger set, needs A to fall while it is broken, or
 to hand on. Say k of A are wrong, k_f ≤ k < k_{f+1}. A falls while it is broken with f wrong or fewer, δ·S_f at most. It
 hands on with g > f wrong, δ·(1 - S_f) at most, or with g ≤ f, but then it has fallen as well (t_g is never more than
@@ -80,12 +80,12 @@ SURE = 0.9
 """Units of at least this certainty in the first fit (and the surer half in any case) can be audited and accepted."""
 STEP = 0.1
 """The nested sets grow by this share of the units that are open to acceptance."""
-STARTS = ((0.02, 0.05), (0.3, 0.95))
-"""Where δ begins: the largest set with at most this share of `error` expected in it, and its part of δ."""
+START = 0.25
+"""Where δ begins: the largest set with at most this share of `error` expected in it."""
 AT_WORST = 0.5
 """The share of `error` where no set has so few expected: a small set would need nearly all of it looked at."""
-CALM, STEEP = 6.0, 3.0
-"""How δ is shared among numbers of wrong units: half of it to none and one, ever less to more."""
+CALM, STEEP = 12.0, 6.0
+"""How δ is shared among numbers of wrong units: six tenths of it to none and one, ever less to more."""
 LIKELY = 0.8
 """The chance with which as many audits do as are advised, if the model is right."""
 AHEAD = 20
@@ -159,7 +159,11 @@ def certainty_of(
     labels: Labels | None = None,
     areas: Sequence[Area] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return how sure a (later) fit is of each unit: one less the doubts of its areas, and of its tokens in no area."""
+    """Return how sure a (later) fit is of each unit: one less the doubts of its areas, and of its tokens in no area.
+
+    What a model says against most people it says of a word wherever it stands: if it is wrong, then often. So it is no
+    more than half sure of such a unit, which is for the queue.
+    """
     labels = labels or Labels.of(corpus)
     doubt = 1 - truth.proba[np.arange(corpus.n_tokens), truth.labels].astype(np.float64)
     if labels.scheme is None:
@@ -169,12 +173,18 @@ def certainty_of(
     for area in find_items(corpus, truth, labels=labels, everything=True) if areas is None else areas:
         base = int(corpus.offsets[area.sequence])
         own = slice(base + area.start, base + area.stop)
-        # agreement of people is evidence that the posterior may not carry: it breaks ties among the very sure
-        agreed = len(area.voters[0]) / max(area.n_voters, 1)
-        total[np.unique(owner[own])] += 1 - area.certainty * (0.999 + 0.001 * agreed)
+        total[np.unique(owner[own])] += 1 - area.certainty * _by_people(area)
         doubt[own] = 0
     total += np.bincount(owner, weights=doubt, minlength=len(total))
     return np.maximum(1 - total[:-1], 0.0)
+
+
+def _by_people(area: Area) -> float:
+    """Return what the people leave of a model's certainty; their agreement breaks ties among the very sure."""
+    if not area.n_voters:
+        return 0.999
+    agreed = len(area.voters[0]) / area.n_voters
+    return 0.999 + 0.001 * agreed if agreed >= 0.5 else 0.5
 
 
 def owners(corpus: CrowdCorpus, units: list[Unit]) -> npt.NDArray[np.int64]:
@@ -248,18 +258,15 @@ def _choose(n: Any, k: Any) -> Any:
 
 
 def spend(delta: float, fit: int) -> float:
-    """Return the part of δ for the how-manieth different fit that is asked about: 0.8, then 0.2 / (j (j - 1))."""
-    return delta * (0.8 if fit == 1 else 0.2 / (fit * (fit - 1)))
+    """Return the part of δ for the how-manieth different fit that is asked about: 0.9, then 0.1 / (j (j - 1))."""
+    return delta * (0.9 if fit == 1 else 0.1 / (fit * (fit - 1)))
 
 
-def _parts(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: float) -> npt.NDArray[np.float64]:
-    """Return the part of δ that each set begins with; `expected` is the share expected to be wrong in each."""
-    parts = np.zeros(len(sizes))
+def _first(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: float) -> int:
+    """Return the set where δ begins; `expected` is the share expected to be wrong in each."""
     smallest = int(np.searchsorted(sizes, min(1 / error, sizes[-1])))
-    for share, part in STARTS:
-        holds = np.flatnonzero(expected <= (share if expected[0] <= share * error else AT_WORST) * error)
-        parts[max([smallest, *holds[-1:]])] += part
-    return parts
+    holds = np.flatnonzero(expected <= (START if expected[0] <= START * error else AT_WORST) * error)
+    return max([smallest, *holds[-1:]])
 
 
 def make_promise(
@@ -293,13 +300,10 @@ def make_promise(
     expected = (np.cumsum(1 - certainty[order]) / np.arange(1, n + 1))[sizes - 1]
     place = rank[[u for u, _ in looked]] if looked else np.zeros(0, np.int64)
     wrong = np.array([w for _, w in looked], bool)
-    delta = spend(1 - confidence, fit)
-    level, goes_on, best = 0.0, False, 0
+    level, best = spend(1 - confidence, fit), 0
     advice: list[tuple[float, float]] = []
-    for size, part, usual in zip(sizes.tolist(), _parts(expected, sizes, error).tolist(), expected.tolist()):
-        level, goes_on = (delta * part, True) if part else (level, goes_on)
-        if not goes_on:
-            continue
+    first = _first(expected, sizes, error)
+    for size, usual in zip(sizes[first:].tolist(), expected[first:].tolist()):
         mine = wrong[place < size]
         # how many looks there were until the first unit was wrong, until the second one was, …, and now
         until = np.append(np.flatnonzero(mine), len(mine))
@@ -309,7 +313,8 @@ def make_promise(
         else:
             advice.append(n / size * _further(looks, mine, usual))
         shares = level * np.diff(_share(np.arange(-1, len(until))))
-        goes_on = bool((hypergeom.cdf(np.arange(len(until)), size, _too_many(size, error), until) <= shares).any())
+        if not (hypergeom.cdf(np.arange(len(until)), size, _too_many(size, error), until) <= shares).any():
+            break
     if not best:
         more, likely = (min(math.ceil(x), n - len(looked)) if x < math.inf else None for x in np.min(advice, axis=0))
         return Promise(error, confidence, (), total, len(looked), n_wrong, None, more, likely)
