@@ -135,9 +135,8 @@ def main() -> None:
     inhouse = datasets.load("inhouse")
     new = [s for s in range(inhouse.n_sequences) if tuple(inhouse.sequence(s)) not in known]
     texts = (inhouse.select(sequences=np.array(new)), datasets.load("ritter-test", numbers=True))
-    print(
-        f"{len(kept)} + {len(set(documents)) - len(kept)} abstracts, {len(own)} + {len(other)} sequences; {len(new)} tweets"
-    )
+    n_other = len(set(documents)) - len(kept)
+    print(f"{len(kept)} + {n_other} abstracts, {len(own)} + {len(other)} sequences; {len(new)} tweets")
     print("| tagger | PICO, from gold | PICO, from majority | INHOUSE, new | RITTER |\n|---|---|---|---|---|")
     for name, make in chosen.items():
         cells = []

@@ -4,9 +4,10 @@ States follow each other as a Markov chain and say tokens: p(z, x) = p(z_1) Π p
 is a label or, in a tag scheme, a label with or without a border behind it (`hmm_states`). Nothing is learned jointly:
 
 - moves are counted (`hmm_words`);
-- words speak in two ways. As counts say it, p(w | t) (`hmm_words`), and as a logistic regression over the features of
-  the token and its neighbours does, p(t | x) / p(t) (`hmm_regression`). Both are guesses of the same thing with
-  mistakes of their own: p(x | t) is their geometric mean, with the shares λ (`words`) and 1 − λ.
+- words speak in two ways: by counts, p(w | t) (`hmm_words`), and by a logistic regression over features,
+  p(t | x) / p(t) (`hmm_regression`). Both are guesses of the same thing, with mistakes of their own: p(x | t) is their
+  geometric mean, with the shares λ (`words`) and 1 − λ. In a tag scheme the features are of neighbours, too; elsewhere
+  the chain knows enough of them.
 
 Tokens without a label, and sentences given as `unlabelled`, are counted by EM: their expected states under the current
 counts, times `weight`; the labelled ones stay as they are, and so does the regression. `trace` holds the log likelihood
@@ -26,10 +27,10 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from lasca import schemes
 from lasca.arrays import Array, borders, followers
 from lasca.crf.decode import Constraint
 from lasca.crf.extract import Extractor
-from lasca.crf.templates import templates_for
 from lasca.errors import ModelError, StoreError
 from lasca.estimator import Progress, flag, number, other, whole
 from lasca.files import whole_folder
@@ -105,7 +106,7 @@ class HmmTagger(Tagger):
 
     words: float = number("λ: how much the counts of words say beside the regression", default=0.3, low=0, high=1)
     templates: str = other(
-        'the features of the regression; "auto" is "ner" for labels of a tag scheme, else "pos"',
+        'the features of the regression; "auto" is "ner" for labels of a tag scheme, else "token"',
         "a ready set, or templates as text",
         default="auto",
     )
@@ -140,7 +141,8 @@ class HmmTagger(Tagger):
         if not rows.sum():
             raise ModelError("there is no labelled token to learn from")
         n = len(examples.tokens)
-        text = templates_for(examples.labels) if self.templates == "auto" else self.templates
+        ready = "token" if schemes.detect(examples.labels) is None else "ner"
+        text = ready if self.templates == "auto" else self.templates
         heard = learn(
             Extractor(templates=text), examples.tokens, examples.offsets, texts.allowed[:n], rows[:n], l2=self.l2,
             weights=texts.own[:n],
