@@ -95,8 +95,8 @@ class HmmTagger(Tagger):
     """A hidden Markov model: counted moves, and words that speak by counts and by a logistic regression.
 
     Take it where taggers are trained often, where there is little to learn from, or where spans are long: it is trained
-    in about a third of the time of CrfTagger and at least as good at its defaults (docs/taggers.md). CrfTagger has more
-    to choose from: objectives with costs, soft targets, paths, word lists, corpora in shards.
+    in less than a third of the time of CrfTagger (docs/tagger.md says where it is better and where it is not).
+    CrfTagger has more to choose from: objectives with costs, soft targets, paths, word lists, corpora in shards.
     """
 
     kind = "hmm"
