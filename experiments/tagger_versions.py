@@ -58,6 +58,14 @@ def pico() -> tuple[Rows, Rows, Rows, list[str]]:
     return [[word for word, _ in ordered[name]] for name in names], golds, majority, [document[name] for name in names]
 
 
+def divided(documents: list[str]) -> tuple[list[str], list[int], list[int]]:
+    """Return the documents to learn from, which sequences are theirs, and which are to score."""
+    names = sorted(set(documents))
+    kept = np.random.default_rng(0).permutation(names)[: round(0.7 * len(names))].tolist()
+    own = [i for i, name in enumerate(documents) if name in set(kept)]
+    return kept, own, [i for i, name in enumerate(documents) if name not in set(kept)]
+
+
 def taggers(only: str, seeds: int) -> dict[str, Callable[[], Any]]:
     """Return what makes the taggers of these names, at their defaults, by the names of their rows."""
     found: dict[str, Callable[[], Any]] = {}
@@ -109,10 +117,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("LASCA_DATA", str(DATA))
     tokens, gold, majority, documents = pico()
-    names = sorted(set(documents))
-    kept = np.random.default_rng(0).permutation(names)[: round(0.7 * len(names))].tolist()
-    own = [i for i, name in enumerate(documents) if name in set(kept)]
-    other = [i for i, name in enumerate(documents) if name not in set(kept)]
+    kept, own, other = divided(documents)
     golds = {"gold": [gold[i] for i in own], "majority": [majority[i] for i in own]}
     abstracts = CrowdCorpus.from_sequences([tokens[i] for i in own], {}, golds=golds)
     tweets = datasets.load("tdga")
@@ -130,7 +135,8 @@ def main() -> None:
     inhouse = datasets.load("inhouse")
     new = [s for s in range(inhouse.n_sequences) if tuple(inhouse.sequence(s)) not in known]
     texts = (inhouse.select(sequences=np.array(new)), datasets.load("ritter-test", numbers=True))
-    print(f"{len(kept)} + {len(names) - len(kept)} abstracts, {len(own)} + {len(other)} sequences; {len(new)} tweets")
+    n_other = len(set(documents)) - len(kept)
+    print(f"{len(kept)} + {n_other} abstracts, {len(own)} + {len(other)} sequences; {len(new)} tweets")
     print("| tagger | PICO, from gold | PICO, from majority | INHOUSE, new | RITTER |\n|---|---|---|---|---|")
     for name, make in chosen.items():
         cells = []

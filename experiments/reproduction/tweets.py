@@ -192,5 +192,5 @@ def agreement_taggers(corpus: CrowdCorpus, truth: Truth, words: Mapping[str, Any
 
 
 def hmm(corpus: CrowdCorpus, truth: Truth) -> HmmTagger:
-    """Train the tagger of counts at its defaults."""
-    return HmmTagger().fit(corpus, truth)
+    """Train the hidden Markov model that hears counts alone."""
+    return HmmTagger(words=1.0).fit(corpus, truth)

@@ -16,7 +16,7 @@ from naive.crf import (
     weighed_perceptron,
 )
 from naive.families import find_families, pair_agreement
-from naive.hmm import PlainHmm, hmm_counts, hmm_step
+from naive.hmm import PlainHmm, Said, border_states, hmm_counts, hmm_step, plain_regression
 from naive.joint import crf_ma, raykar
 from naive.sequences import bayesian_sequence, bayesian_sequence_evidence, hmm_crowd
 from naive.tokens import (
@@ -34,9 +34,11 @@ from naive.tokens import (
 
 __all__ = [
     "PlainHmm",
+    "Said",
     "agreement_loss",
     "bayesian_sequence",
     "bayesian_sequence_evidence",
+    "border_states",
     "chain_paths",
     "chain_sums",
     "crf_attributes",
@@ -64,6 +66,7 @@ __all__ = [
     "mace",
     "mace_e_step",
     "pair_agreement",
+    "plain_regression",
     "rank1_error",
     "rank1_matrix",
     "rank1_svd",

@@ -1,18 +1,31 @@
-"""The hidden Markov tagger by dictionaries, plain sums and enumeration of all label paths."""
+"""The hidden Markov tagger by dictionaries, plain sums and enumeration of all paths; its regression by small steps."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from lasca import schemes
 
 Sentence = list[str]
 
 
-class PlainHmm:
-    """Counts of labelled sentences (None: no label) and what follows from them."""
+Said = Callable[[Sentence], list[dict[str, float]]]
 
-    def __init__(self, smoothing: float, prior: float, affix: int, backoff: float, rare: int) -> None:
+
+class PlainHmm:
+    """Counts of labelled sentences (None: no label) and what follows from them.
+
+    `said` is what a regression says of the tokens of a sentence, p(t | x) / p(t); the counts of words have the share
+    `words` beside it.
+    """
+
+    def __init__(
+        self, said: Said, words: float, smoothing: float, prior: float, affix: int, backoff: float, rare: int
+    ) -> None:
+        self.said, self.share = said, words
         self.delta, self.kappa, self.affix, self.beta, self.rare = smoothing, prior, affix, backoff, rare
 
     def fit(
@@ -63,11 +76,14 @@ class PlainHmm:
 
     def joint(self, text: Sentence, known: list[str | None] | None = None) -> dict[tuple[str, ...], float]:
         """The probability of the text with each label path that fits what is known."""
-        found = {}
+        found, said = {}, self.said(text)
         for path in itertools.product(self.names, repeat=len(text)):
             if known is None or all(k in (None, t) for k, t in zip(known, path)):
-                steps = zip((None, *path[:-1]), path, text)
-                found[path] = math.prod(self.move(s, t) * self.emission(w, t) for s, t, w in steps)
+                steps = zip((None, *path[:-1]), path, text, said)
+                found[path] = math.prod(
+                    self.move(s, t) * self.emission(w, t) ** self.share * row[t] ** (1 - self.share)
+                    for s, t, w, row in steps
+                )
         return found
 
 
@@ -107,3 +123,35 @@ def hmm_step(
                 if k and (known[k] is None or known[k - 1] is None):
                     moves[path[k - 1], t] += share
     return rows, starts, moves, value
+
+
+def border_states(labels: list[str]) -> list[str]:
+    """The state of each token of a sentence: its label, and | where a span begins or ends behind it."""
+    ends = {at for start, end, _ in schemes.spans(labels) for at in (start, end)}
+    return [label + "|" * (k + 1 in ends) for k, label in enumerate(labels)]
+
+
+def plain_regression(
+    features: list[list[str]], allowed: list[set[str]], states: list[str], l2: float, weights: list[float]
+) -> Callable[[list[str]], dict[str, float]]:
+    """Climb Σ weight · ln Σ_(t allowed) p(t | x) − l2 ‖θ‖², one small step after the other; return p(t | x).
+
+    A feature has weights for the states it was seen with; a token that may be in any state counts for nothing.
+    """
+    heard = [(f, a, w) for f, a, w in zip(features, allowed, weights) if len(a) < len(states)]
+    theta = {(name, t): 0.0 for names, may, _ in heard for name in names for t in may}
+
+    def proba(names: list[str], among: Iterable[str]) -> dict[str, float]:
+        score = {t: math.exp(sum(theta.get((name, t), 0.0) for name in names)) for t in among}
+        return {t: value / sum(score.values()) for t, value in score.items()}
+
+    for _ in range(3000):
+        slope = {key: -2 * l2 * value for key, value in theta.items()}
+        for names, may, weight in heard:
+            right, any_ = proba(names, may), proba(names, states)
+            for name in names:
+                for t in states:
+                    if (name, t) in slope:
+                        slope[name, t] += weight * (right.get(t, 0.0) - any_[t])
+        theta = {key: value + 0.1 * slope[key] for key, value in theta.items()}
+    return lambda names: proba(names, states)

@@ -56,10 +56,10 @@ def table_2(results: Results) -> list[Block]:
             "trained by conditional likelihood; LA-SCA: the same truth, trained by the cost-sensitive objective with "
             "the label confusion of the paper's rank-1 model, which is `lasca run --preset la-sca` "
             "([how](run.md#the-papers-own-way---preset-la-sca)), or with that which two-truths finds (`--method "
-            "two-truths` beside it); HmmTagger: the same truth, a tagger of counts in the place of the CRF, which "
-            "reads words and, where a word is new, its suffix; all other rows: likelihood. The last row learns from "
-            "gold 1 itself, with the same features: what a truth without errors would give (it has a spread because "
-            "the word-only features are chosen anew for each crowd, and is never bold)."
+            "two-truths` beside it); HmmTagger: the same truth, an HMM of counts alone (`words=1`) in the place of "
+            "the CRF, which reads words and, where a word is new, its suffix; all other rows: likelihood. The "
+            "last row learns from gold 1 itself, with the same features: what a truth without errors would give (it "
+            "has a spread because the word-only features are chosen anew for each crowd, and is never bold)."
         ),
         Text(
             "**What the paper leaves open, and what was chosen.** The paper names neither the features nor the F1. "

@@ -47,7 +47,8 @@ def table_3(results: Results) -> list[Block]:
         Text(
             "The inferred truth against the experts' labels, and what a tagger trained on it finds in eng.testb: span "
             "F1, read as seqeval does by default. One run with seed 0 (nothing is simulated here). HmmTagger: the "
-            "truth of HC, and a tagger of counts that reads words and, where a word is new, its suffix."
+            "truth of HC, and an HMM of counts alone (`words=1`, from before labels of a scheme were two states each) "
+            "that reads words and, where a word is new, its suffix."
         ),
         Text(
             "**What the paper leaves open, and what was chosen.** The paper has 3,000 sentences and does not say "

@@ -60,6 +60,13 @@ TEMPLATE_SETS = {
         shape[0] short[-1..1] case[0] digits[0] kind[-1..1] length[0]
         lower[-1]|lower[0] lower[0]|lower[1]
     """,
+    "token": """
+        # nothing of its neighbours: for HmmTagger, whose chain knows them
+        bias word[0] lower[0]
+        lowprefix1[0] lowprefix2[0] lowprefix3[0] lowprefix4[0]
+        lowsuffix1[0] lowsuffix2[0] lowsuffix3[0] lowsuffix4[0]
+        shape[0] short[0] case[0] digits[0] kind[0] length[0]
+    """,
 }
 
 

@@ -29,8 +29,8 @@ from lasca.errors import LascaError, StoreError
 from lasca.files import check_sums
 
 __all__ = [
-    "VERSION", "Fitted", "labels_of", "load_extractor", "opened", "rule_of", "rule_rows", "save_extractor",
-    "write_card",
+    "VERSION", "Fitted", "labels_of", "load_extractor", "load_weights", "opened", "rule_of", "rule_rows",
+    "save_extractor", "save_weights", "write_card",
 ]  # fmt: skip
 
 VERSION = 1
@@ -146,6 +146,29 @@ def load_extractor(header: dict[str, Any], file: Path) -> Extractor:
     return _extractor(header, _arrays(header, file, ("n_features", "n_keys")))
 
 
+def save_weights(extractor: Extractor, weights: Weights, file: Path, more: dict[str, Array]) -> dict[str, Any]:
+    """Write an extractor, the weights of its features and more arrays; return what else must be known, as JSON."""
+    space = weights.space
+    arrays = {
+        **more,
+        "weights": weights.vector,
+        "feature_start": space.feature_start.astype(np.int64),
+        "feature_label": space.feature_label.astype(np.int16),
+        "move": space.move.astype(np.int64),
+    }
+    return {
+        "n_labels": space.n_labels,
+        "trace": [float(v) for v in weights.trace],
+        "converged": weights.converged,
+        **save_extractor(extractor, file, arrays),
+    }
+
+
+def load_weights(header: dict[str, Any], file: Path) -> tuple[Extractor, Weights]:
+    """Read what `save_weights` wrote; `header` is what that returned."""
+    return _rebuild(header, _arrays(header, file, tuple(_MOST)))
+
+
 def _arrays(header: dict[str, Any], file: Path, counts: Sequence[str]) -> dict[str, Array]:
     """Read the arrays of a file, after the counts in the header were checked."""
     for name in counts:
@@ -251,20 +274,10 @@ class Fitted:
 
     def save(self, folder: Path, parameters: dict[str, Any]) -> None:
         """Write the model into a folder that exists, with the parameters of its estimator."""
-        space = self.weights.space
-        arrays = {
-            "weights": self.weights.vector,
-            "feature_start": space.feature_start.astype(np.int64),
-            "feature_label": space.feature_label.astype(np.int16),
-            "move": space.move.astype(np.int64),
-        }
         record = {
             "lasca": "tagger",
             "version": VERSION,
-            "n_labels": space.n_labels,
-            "trace": [float(v) for v in self.weights.trace],
-            "converged": self.weights.converged,
-            **save_extractor(self.extractor, folder / "weights.safetensors", arrays),
+            **save_weights(self.extractor, self.weights, folder / "weights.safetensors", {}),
             "labels": list(self.labels),
             "active": self.active.tolist(),
             "parameters": parameters,
@@ -278,8 +291,7 @@ class Fitted:
     def load(cls, path: str | Path) -> tuple[Self, dict[str, Any]]:
         """Read a model that `save` wrote, and the parameters of its estimator."""
         with opened(path, "crf", "weights.safetensors") as (folder, header):
-            arrays = _arrays(header, folder / "weights.safetensors", tuple(_MOST))
-            extractor, weights = _rebuild(header, arrays)
+            extractor, weights = load_weights(header, folder / "weights.safetensors")
             labels, active = labels_of(header)
             if len(active) != weights.space.n_labels:
                 raise StoreError("the labels and the weights of the tagger differ", got=len(active))
