@@ -10,7 +10,8 @@ and macro-F1 over the labels of the gold on RITTER-TEST and on the tweets of INH
 calls that 0.1.0 knew are used, so that both versions run the same script; --only names others. With --seeds a tagger
 that has a network is trained with seeds 0, 1, …, a row for each. With --develop nothing of that is looked at: scores
 are of cross-validation in three parts, on T-DGA and on the abstracts to learn from (macro-F1 without FLAG, which occurs
-twice).
+twice). Behind the scores of every row but the first stands the 95 % interval of the difference to the first, over
+documents (tweets) drawn again.
 
 The data are found by LASCA_DATA, else ../shared/data.
 """
@@ -35,6 +36,8 @@ from lasca import CrfTagger, CrowdCorpus, datasets, evaluate
 DATA = Path(os.environ.get("LASCA_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 Rows = list[list[str]]
 PARTS = 3
+DRAWS = 2000
+"""How often documents are drawn again for an interval."""
 
 
 def pico() -> tuple[Rows, Rows, Rows, list[str]]:
@@ -94,6 +97,35 @@ def token_cell(gold: Rows, found: Rows, left_out: tuple[str, ...] = ()) -> str:
     return f"{100 * result.accuracy:.2f} / {100 * macro:.2f}"
 
 
+def difference(gold: Rows, found: Rows, documents: list[Any], first: Rows) -> str:
+    """Return the 95 % interval of the difference to what the first tagger found, over documents drawn again."""
+    spans = any(label.startswith("B-") for row in gold for label in row)
+    labels = sorted({label for row in gold for label in row})
+    names = sorted(set(documents))
+    place = [names.index(name) for name in documents]
+    counts = np.zeros((2, len(names), 3, 1 if spans else len(labels)))
+    for which, rows in enumerate((found, first)):
+        for i, (right, said) in enumerate(zip(gold, rows)):
+            if spans:
+                result = evaluate.spans([right], [said])
+                counts[which, place[i], :, 0] += (result.n_gold, result.n_predicted, result.n_correct)
+                continue
+            for a, b in zip(right, said):
+                counts[which, place[i], 0, labels.index(a)] += 1
+                if b in labels:
+                    counts[which, place[i], 1, labels.index(b)] += 1
+                    counts[which, place[i], 2, labels.index(a)] += a == b
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=DRAWS)
+    n_gold, n_found, same = np.moveaxis(np.einsum("rd,wdkl->rwkl", drawn, counts), 2, 0)
+    f1 = np.where(n_gold > 0, 2 * same / np.maximum(n_gold + n_found, 1), np.nan)
+    figures = [np.nanmean(f1, axis=2)]
+    if not spans:
+        figures.insert(0, same.sum(axis=2) / n_gold.sum(axis=2))
+    cells = [100 * np.quantile(one[:, 0] - one[:, 1], (0.025, 0.975)) for one in figures]
+    return "[" + "; ".join(f"{low:+.1f}, {high:+.1f}" for low, high in cells) + "]"
+
+
 def in_parts(
     make: Callable[[], Any], corpus: CrowdCorpus, source: str, part: np.ndarray[Any, Any]
 ) -> tuple[Rows, Rows]:
@@ -138,15 +170,22 @@ def main() -> None:
     n_other = len(set(documents)) - len(kept)
     print(f"{len(kept)} + {n_other} abstracts, {len(own)} + {len(other)} sequences; {len(new)} tweets")
     print("| tagger | PICO, from gold | PICO, from majority | INHOUSE, new | RITTER |\n|---|---|---|---|---|")
+    first: list[Rows] = []
     for name, make in chosen.items():
-        cells = []
+        said: list[tuple[Rows, Rows, list[Any]]] = []
         for source in golds:
             tagger = make().fit(abstracts, source)
-            cells.append(span_cell([gold[i] for i in other], tagger.predict([tokens[i] for i in other])))
+            found = tagger.predict([tokens[i] for i in other])
+            said.append(([gold[i] for i in other], found, [documents[i] for i in other]))
         tagger = make().fit(tweets, "gold1")
         for text in texts:
             found = tagger.predict([text.sequence(s) for s in range(text.n_sequences)])
-            cells.append(token_cell([list(row) for row in text.label_names(text.golds["gold"])], found))
+            said.append(([list(row) for row in text.label_names(text.golds["gold"])], found, list(range(len(found)))))
+        scored = (span_cell, span_cell, token_cell, token_cell)
+        cells = [score(right, found) for score, (right, found, _) in zip(scored, said)]
+        if first:  # beside the tagger of the first row
+            cells = [f"{cell} {difference(*one, other)}" for cell, one, other in zip(cells, said, first)]
+        first = first or [found for _, found, _ in said]
         print(f"| `{name}` | {' | '.join(cells)} |", flush=True)
 
 
