@@ -42,6 +42,8 @@ UNDONE = {"skipped", "skip", "cancelled", "canceled", "discarded", "discard", "i
           "draft", "pending", "invalid", "deleted", "aborted", "expired", "timed_out", "returned", "abandoned", "todo",
           "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
 """States of what somebody did not do, or of what does not count."""
+VOTES = {"votes", "n_votes", "num_votes", "vote_count", "n_annotators", "num_annotators", "annotator_count"}
+"""How many marked a span."""
 
 
 def undone(row: Mapping[str, Any]) -> str:
@@ -155,6 +157,14 @@ class Counts:
     def count_others(self, what: str, span: Mapping[str, Any], known: Iterable[str], where: str) -> None:
         """Count what an object says beside what is read of it."""
         for key in sorted({key for key, value in span.items() if value not in (None, "", False, [], {})}):
+            if plain_name(key) in VOTES:
+                raise FormatError(
+                    f"{what} say how many marked them ({key}): several annotators did, and here nobody is named",
+                    path=where,
+                    got=str(dict(span)),
+                    hint="Take the file that says what each of them marked; if this is one's own choice, take out what "
+                    "counts the others",
+                )
             if plain_name(key) not in known:
                 self.count(f"other values of {what} ({key})", 1, where)
 

@@ -29,7 +29,7 @@ from itertools import combinations, pairwise
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
-from lasca.formats.names import DOCUMENTS, LAYERS, NAMES, SENTENCES, TOKEN_NAMES, named, plain_name
+from lasca.formats.names import CHAPTERS, DOCUMENTS, LAYERS, NAMES, TOKEN_NAMES, named, over_sentences, plain_name
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
@@ -104,6 +104,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
+    _cut_ends(rows)
     table = Table([], None, 0, 0, 0, 0 if by_comma else even_out(rows, by_tab))
     known = labels_elsewhere(rows)
     block = Block()
@@ -132,6 +133,14 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.rows.append((number, cells))
     _closed(table, block)
     return _grouped(table, file)
+
+
+def _cut_ends(rows: list[tuple[int, list[str]]]) -> None:
+    """Cut off last cells that are empty in all rows: a separator stands behind every line."""
+    wide = [cells for _, cells in rows if len(cells) > 1 and not cells[0].startswith("#")]
+    while wide and len({len(cells) for cells in wide}) == 1 < len(wide[0]) - 1 and not any(cells[-1] for cells in wide):
+        for cells in wide:
+            del cells[-1]
 
 
 def even_out(rows: list[tuple[int, list[str]]], by_tab: bool) -> int:
@@ -171,14 +180,20 @@ def _grouped(table: Table, file: SourceFile) -> Table:
     if at is None:
         return table
     before = (table.header or [])[:token]
-    place, over = named(before, NAMES["position"]), named(before, DOCUMENTS)
-    over = over if plain_name(before[at]) in SENTENCES else None  # sentences may be counted anew in each document
+    place, over = named(before, NAMES["position"]), over_sentences(before, before[at])
     groups: dict[str, Block] = {}
-    value, document = "", ""
+    value, names = "", [""] * len(over)
     for block in table.blocks:
         for line, cells in block.rows:
-            document = document if over is None else cells[over].strip() or document
-            value = f"{document}/{cells[at].strip()}".removeprefix("/") if cells[at].strip() else value
+            names = [cells[k].strip() or name for k, name in zip(over, names)]
+            last, value = value, "/".join(filter(None, [*names, cells[at].strip()])) if cells[at].strip() else value
+            if value != last and value in groups and place is None:
+                raise file.error(
+                    f"the sequence {excerpt(value)} begins again: they may be counted anew in each part of the data",
+                    line,
+                    got=", ".join(cells),
+                    hint="Give each sequence a number of its own, or add a column `document` before it",
+                )
             groups.setdefault(value, Block(comments={"sent_id": value}, document=block.document)).rows.append(
                 (line, cells)
             )
@@ -286,7 +301,7 @@ def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bo
         token = token_in(cells)
         names = len(cells) > 1 and token == 0
         if token and known and len(cells) > token + 1:  # numbers and names of sequences stand before the token
-            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"])
+            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"], *DOCUMENTS, *CHAPTERS)
             names = all(
                 plain_name(name) in keys or all(cell.isdecimal() for cell in column)
                 for name, column in zip(cells[:token], known)

@@ -139,6 +139,10 @@ class _Lines:
         said = self._labels_of_users(spans, name, where)
         spans = [entry for entry in spans if not _is_label(entry)]
         labels = [entry for entry in spans if isinstance(entry, str)]
+        if labels and key == "entities":
+            what = "the entities are words, and not spans"
+            hint = 'Write [start, end, label] for each, or {"text": words, "label": label}'
+            raise FormatError(what, path=where, got=", ".join(labels), hint=hint)
         cats = row.get("cats")
         labels += [cat for cat in cats if isinstance(cat, str)] if isinstance(cats, list) else _true(cats)
         metadata = self._metadata(row)

@@ -47,7 +47,7 @@ from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import SourceFile, owners, refuse_authors, undone
 from lasca.formats.documents import refuse_parts
 from lasca.formats.long_arrays import Arrays
-from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, has_places, named, plain_name, role_of
+from lasca.formats.names import NAMES, has_places, named, over_sentences, plain_name, role_of
 from lasca.formats.tabular import (
     HOLDS_ROWS,
     QUOTES,
@@ -66,6 +66,7 @@ __all__ = ["NAME", "read", "read_frame", "sequence_column", "sniff"]
 
 NAME = "table"
 FILE = "file"  # the column of annotators that files without one get
+SECOND = re.compile(r"_?\d$")
 SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
 BY = ("model", "model_name", "llm", "author", "labeler", "labeller", "reviewer", "judge", "by", "who", "name")
 LOOK, MOST_LABELS = 2000, 12  # rows that are looked at to say what may be meant, and different labels of a column
@@ -239,6 +240,14 @@ def _corpus(
     if "token" in names and names.get("task") == names["token"] and (at := _ids(source, names)) is not None:
         names["task"] = at
         notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
+    own = [plain_name(names[part]) for part in ("label", "annotator")]
+    rest = [name for name in source.table.column_names if name not in names.values()]
+    if again := [name for name in rest if SECOND.sub("", plain_name(name)) in own]:
+        raise source.error(
+            f"there are further columns of one name ({', '.join(again)}): a row holds what several annotators said",
+            got=", ".join(source.table.column_names),
+            hint="Write a row for each label; if these are something else, give them other names",
+        )
     labels = source.table.column(names["label"])
     if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
         what = f"the cells of the column {names['label']!r} hold lists, and not a label each"
@@ -293,15 +302,13 @@ SLASH = pa.scalar("/", pa.large_string())
 def _within_documents(source: _Table, names: dict[str, str]) -> _Table:
     """Call sentences by their documents, too, if these have a column: they may be counted anew in each of them."""
     at, there = names.get("sequence", ""), [n for n in source.table.column_names if n not in names.values()]
-    found = named(there, DOCUMENTS)
-    if found is None or plain_name(at) not in SENTENCES:
+    found = {there[k]: pc.fill_null(as_strings(source.table.column(there[k])), "") for k in over_sentences(there, at)}
+    ids = {name: cells for name, cells in found.items() if not pc.any(pc.match_substring(cells, " ")).as_py()}
+    if not ids:  # texts, or none
         return source
-    documents = pc.fill_null(as_strings(source.table.column(there[found])), "")
-    if pc.any(pc.match_substring(documents, " ")).as_py():
-        return source  # texts, not ids
-    ids = pc.binary_join_element_wise(documents, as_strings(source.table.column(at)), SLASH)
-    names["sequence"] = f"{there[found]}/{at}"
-    return replace(source, table=source.table.append_column(names["sequence"], ids))
+    joined = pc.binary_join_element_wise(*ids.values(), as_strings(source.table.column(at)), SLASH)
+    names["sequence"] = "/".join([*ids, at])
+    return replace(source, table=source.table.append_column(names["sequence"], joined))
 
 
 def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:

@@ -21,12 +21,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name, role_of
+from lasca.formats.names import NAMES, TOKEN_NAMES, are_people, plain_name, role_of
 from lasca.formats.tabular import (
     HOLDS_ROWS,
     NAN,
@@ -43,6 +44,7 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "mace"
 OTHERS = {*NAMES["annotator"], *NAMES["label"], *NAMES["sequence"], "text"}  # columns of other tables
+LEAST = 6  # rows of three cells of which two never stand together twice, by no chance
 Row = tuple[int, list[str]]
 
 
@@ -71,6 +73,14 @@ def read(
             collector.count("empty files", 1, file.shown)
             continue
         names, has_tokens = _names(file, rows, header)
+        if not has_tokens and not are_people(names) and _are_triples([cells for _, cells in rows if cells]):
+            raise file.error(
+                "two of the three cells of a row never stand together twice: these are items and who labelled them, "
+                "rather than three annotators",
+                next(line for line, cells in rows if cells),
+                hint="Give the table a header that says which is which, such as worker,item,label; if they are three "
+                "annotators, call them so (ann_1,ann_2,ann_3)",
+            )
         if has_tokens:
             rows = [(line, cells if any(cells) else []) for line, cells in rows]
         texts = has_tokens and any(" " in cells[0] for _, cells in rows if cells)
@@ -153,6 +163,14 @@ def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[
         )
     del rows[at]
     return (first[1:] if has_tokens else first), has_tokens
+
+
+def _are_triples(rows: Sequence[Sequence[str]]) -> bool:
+    """Say whether rows of three cells are items, who labelled them, and how: two of the cells tell all rows apart."""
+    if len(rows) < LEAST or any(len(cells) != 3 or not all(cells) for cells in rows):
+        return False
+    columns = list(zip(*rows))
+    return any(len({*zip(a, b)}) == len(rows) >= 2 * max(len({*a}), len({*b})) for a, b in combinations(columns, 2))
 
 
 def _blocks(rows: list[Row]) -> list[list[Row]]:

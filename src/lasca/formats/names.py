@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
-__all__ = ["AUTHORS", "DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES",
+__all__ = ["AUTHORS", "CHAPTERS", "DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES",
            "are_people", "by_question", "has_places", "is_level", "is_person", "may_count", "mere_experts", "named",
-           "plain_name", "role_of", "signed", "speaker"]  # fmt: skip
+           "over_sentences", "plain_name", "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -21,7 +21,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
                  "sentence_index", "sentence_#", "document", "doc", "doc_id", "document_id"),
     "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
                  "word_idx", "word_index", "idx", "i"),
-    "token": ("token", "word", "form", "text", "sentence", "document", "data"),
+    "token": ("token", "word", "form", "tok", "text", "sentence", "document", "data"),
     "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "_email", "id", "name", "email")),
                   "annotated_by", "annotatedby", "labeled_by", "labelled_by", "annotation_agent", "amt_worker_ids"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
@@ -35,8 +35,12 @@ AUTHORS = (*NAMES["annotator"], "annotators", "created_by", "createdby", "tagged
            "completed_by", "author", "creator", "owner")  # fmt: skip
 """Who made a single span. (Of a whole text its author wrote it, and its owner has it.)"""
 SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
-DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
+DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id", "file", "filename",
+             "file_name", "file_id", "doc_name")  # fmt: skip
 """Where sentences and documents have a column each, sentences may be counted anew in every document."""
+CHAPTERS = ("book", "chapter", "chapter_id", "section", "section_id", "page", "paragraph", "paragraph_id", "para",
+            "para_id")  # fmt: skip
+"""And so they may in every part of a document."""
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
 START = (
     "start",
@@ -84,7 +88,7 @@ _GOLD = re.compile(
     re.IGNORECASE,
 )
 _DECIDED = re.compile(
-    r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|truth|curat|"
+    r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|^merged|^reconcil|^harmoni[sz]|truth|curat|"
     r"(?:^|[ _-])(?:true|reference|actual|maj|mv|resolved)(?:$|[ _-])|^(?:label|class|category)$",
     re.IGNORECASE,
 )
@@ -104,6 +108,15 @@ def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
     """Return the first column that has one of the usual names, in the order of these."""
     plain = [plain_name(name) for name in header]
     return next((plain.index(name) for name in usual if name in plain), None)
+
+
+def over_sentences(header: Sequence[str], sequence: str) -> list[int]:
+    """Return the columns of documents and their parts, in each of which sentences may be counted anew."""
+    if plain_name(sequence) not in SENTENCES:
+        return []
+    document = named(header, DOCUMENTS)
+    parts = [k for k, name in enumerate(header) if plain_name(name) in CHAPTERS]
+    return parts if document is None else [document, *parts]
 
 
 def has_places(header: Sequence[str]) -> bool:

@@ -184,11 +184,15 @@ class _Records:
             kept = {key: value for key, value in row.items() if plain_name(key) not in SAID}
             self.collector.count(f"annotations that do not count ({undone(row)})", 1, where)
         for key, value in kept.items():
+            gone = []
             if key in SAID and isinstance(value, list):
                 gone = [e for e in value if isinstance(e, dict) and undone(e) and _of_object(e, where) is not None]
                 kept[key] = [entry for entry in value if entry not in gone]
-                for entry in gone:
-                    self.collector.count(f"annotations that do not count ({undone(entry)})", 1, where)
+            elif key in SAID and isinstance(value, dict):
+                gone = [said for said in value.values() if isinstance(said, dict) and undone(said)]
+                kept[key] = {who: said for who, said in value.items() if said not in gone}
+            for entry in gone:
+                self.collector.count(f"annotations that do not count ({undone(entry)})", 1, where)
         return kept
 
     def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:

@@ -28,7 +28,7 @@ from typing import Any
 from lasca.errors import FormatError, excerpt
 from lasca.formats.brat import is_standoff
 from lasca.formats.conll_columns import OWN
-from lasca.formats.conll_lines import read_table, text_lines
+from lasca.formats.conll_lines import read_table, text_lines, token_in
 from lasca.formats.mace_csv import read as read_mace
 from lasca.formats.names import LAYERS, NAMES, named, plain_name
 from lasca.formats.shapes import known_shape
@@ -406,7 +406,10 @@ def _look(file: SourceFile) -> None:
         for _ in parse_json_items(file):
             pass
     elif looks_delimited(file) and _mostly_one_width(text, ","):
-        read_mace([file])
+        if token_in(file.cells):
+            read_table(file)
+        else:
+            read_mace([file])
     elif (
         PurePosixPath(file.name).suffix.lower() in OWN or _mostly_one_width(text, "\t") or _mostly_one_width(text, " ")
     ):
