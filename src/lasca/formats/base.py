@@ -17,7 +17,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.names import AUTHORS, START, mere_experts, plain_name
+from lasca.formats.names import AUTHORS, START, decided, mere_experts, plain_name
 from lasca.formats.sources import (
     SourceFile,
     files_of,
@@ -29,11 +29,12 @@ from lasca.formats.sources import (
 )
 
 __all__ = ["SCORES", "Collector", "Counts", "SourceFile", "annotator_in", "as_label", "as_name", "as_offset",
-           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "name_authors", "natural_key",
-           "owners", "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone",
-           "text_id", "undone", "unwrapped"]  # fmt: skip
+           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "name_authors", "named_in",
+           "natural_key", "owners", "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors",
+           "refuse_undone", "text_id", "undone", "unwrapped"]  # fmt: skip
 
 
+TOLD = ("conll", "mace", "wide", "jsonl")  # formats in which a header says who speaks
 SCORES = ("count", "soft")  # what becomes of scores in a file
 
 
@@ -293,11 +294,20 @@ class Collector(Counts):
                 self.columns["annotator", name] = self.columns.pop(("gold", name))
                 self.note(f"{name} is read as an annotator, because there is another gold.")
 
+    def _with_decided(self) -> None:
+        """Make one a gold who is called final or merged, beside people, where no header says who speaks."""
+        people = [name for role, name in self.columns if role == "annotator"]
+        for name in decided(people) if self.format not in TOLD and not self.golds else ():
+            if ("gold", name) not in self.columns:
+                self.columns["gold", name] = self.columns.pop(("annotator", name))
+                self.note(f"{name} is read as a gold, by its name.")
+
     def corpus(self, *, order: str = "natural", labels: Sequence[str] = ()) -> CrowdCorpus:
         """Make the corpus: sequences in "natural" order of their ids, or as "given"."""
         if not self.sequences:
             raise FormatError(f"there is no sequence in this {self.format} export", path=self.source)
         self._settle()
+        self._with_decided()
         self._with_experts()
         ids = list(self.sequences) if order == "given" else sorted(self.sequences, key=lambda id: (natural_key(id), id))
         crowd: dict[str, tuple[str, dict[str, _Column]]] = {}
@@ -395,6 +405,11 @@ def annotator_in(row: Mapping[str, Any]) -> Any:
     """Return who labelled a row, if what is said about it (`meta`) names an annotator; None if it does not."""
     meta: Any = next((row[key] for key in ("meta", "metadata") if isinstance(row.get(key), dict)), {})
     return first(meta, ("annotator", "annotator_id", "annotator_name", "annotated_by", "worker", "worker_id"))
+
+
+def named_in(value: Any) -> Any:
+    """Return what one is called who is described by an object: {"id": 1, "email": "a@b.c"}."""
+    return first(value, ("email", "username", "name", "id")) if isinstance(value, dict) else value
 
 
 def listed(row: Mapping[str, Any], key: str, where: str) -> list[Any]:

@@ -69,7 +69,7 @@ from lasca.formats.names import (
     role_of,
     speaker,
 )
-from lasca.formats.tabular import NAN
+from lasca.formats.tabular import NAN, columns_of_tags
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
@@ -514,6 +514,12 @@ def _like_csv(table: Table, rows: list[list[str]]) -> float:
     return 0.6 if token == 0 and table.n_columns > 2 else 0.92  # rather the format mace
 
 
+def _turned(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return the first column, and the others."""
+    first, *others = map(list, zip(*rows))
+    return first, others
+
+
 def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> float:
     """Say how much one file looks like rows of a token and labels, with blank lines between sequences."""
     if b"#begin document" in file.head(4096):
@@ -526,8 +532,10 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
     first = {cells[0] for cells in rows}
     if table.n_columns == 2 and detect(labels) is None and detect(first) is not None:
         labels = first
-    if any(cells[0].startswith(("{", "[")) for cells in rows[:3]):
+    if any(cells[0].startswith(("{", "[", "<http")) for cells in rows[:3]):
         return 0.1
+    if table.header is None and (columns_of_tags(*_turned(rows[:LONG])) or all("|||" in cells for cells in rows)):
+        return 0.0  # a sentence, and behind it its tags
     tags = any(detect({cells[k] for cells in rows} - {"?", ""}) is not None for k in range(1, table.n_columns))
     tags |= detect(labels) is not None
     named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN

@@ -33,8 +33,8 @@ from lasca.formats.names import CHAPTERS, DOCUMENTS, LAYERS, NAMES, TOKEN_NAMES,
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "even_out", "is_header", "labels_elsewhere", "layout_of", "numbered",
-           "overlapping", "read_table", "says_nothing", "split_spaces", "text_lines", "token_in",
+__all__ = ["Block", "Layout", "Table", "are_crossed", "even_out", "is_header", "labels_elsewhere", "layout_of",
+           "numbered", "overlapping", "read_table", "says_nothing", "split_spaces", "text_lines", "token_in",
            "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
@@ -48,6 +48,7 @@ SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of 
 ROWS = 20_000  # rows that are looked at
 MOST_DIGITS = 12  # of the number of a token
 PLACE = re.compile(r"\d{1,9}-\d{1,9}")
+_NAMED = re.compile(r"#+ *(global\.columns *=|columns? *[:=])?(.+)")
 _TAGGED_KEY = re.compile(r"(?:^|\|)([\w.]+)=[BSU]-\w")
 LEAST, AGREED = 8, 0.1  # tokens that two columns label, and the share they must label the same to be two people
 
@@ -105,6 +106,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
     _cut_ends(rows)
+    _uncomment(rows, lines)
     table = Table([], None, 0, 0, 0, 0 if by_comma else even_out(rows, by_tab))
     known = labels_elsewhere(rows)
     block = Block()
@@ -133,6 +135,23 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.rows.append((number, cells))
     _closed(table, block)
     return _grouped(table, file)
+
+
+def _uncomment(rows: list[tuple[int, list[str]]], lines: list[str]) -> None:
+    """Make a comment before the first row a header, if it names the columns: # token ann ben, # global.columns = ..."""
+    first = next((k for k, (_, cells) in enumerate(rows) if any(cells) and not cells[0].startswith("#")), 0)
+    plain = [cells for _, cells in rows[first:] if any(cells) and not cells[0].startswith("#")]
+    numbers = all(cells[0].isdecimal() and "_" not in cells for cells in plain)  # else see `numbered`
+    for k, found in enumerate(map(_NAMED.fullmatch, lines[:first])):
+        if found is None:
+            continue
+        cells = re.split(r"\t+|\s+" if found[1] else r"\t+| +", found[2].strip())
+        names = [plain_name(cell) for cell in cells]
+        token = next((at for at, name in enumerate(names) if name in ("token", "word", "form", "tok")), None)
+        fits = len(cells) == len(rows[first][1]) and "=" not in cells
+        if fits and (token == 0 or (token and numbers and not set(COLUMNS) <= set(names))):
+            rows[k], lines[k] = (rows[k][0], cells), "\t".join(cells)
+            return
 
 
 def _cut_ends(rows: list[tuple[int, list[str]]]) -> None:
@@ -386,7 +405,7 @@ def layout_of(
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = [k for k in range(token + 1, table.n_columns) if k not in but]
-    if _is_bare(table) and _is_crossed(table):
+    if _is_bare(table) and are_crossed(table.blocks[0].column(0), table.blocks[0].column(1)):
         raise file.error(
             "the first two cells of a line never stand together twice, and the first one does: these are items and who "
             "labelled them, and not tokens",
@@ -497,10 +516,9 @@ def _is_bare(table: Table) -> bool:
     return table.header is None and len(table.blocks) == 1 and table.n_columns == 3
 
 
-def _is_crossed(table: Table) -> bool:
-    """Say whether the cells of the first column stand twice or more on average, always beside another one."""
-    pairs = [(cells[0], cells[1]) for block in table.blocks for _, cells in block.rows]
-    return len(pairs) == len(set(pairs)) >= 2 * len({first for first, _ in pairs})
+def are_crossed(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Say whether the cells of a column stand twice or more on average, always beside another one."""
+    return len(set(zip(first, second))) == len(first) >= 2 * len(set(first))
 
 
 def _n_marks(table: Table, column: int) -> int:

@@ -40,13 +40,14 @@ from lasca.formats.base import (
     first,
     id_of,
     name_authors,
+    named_in,
     owners,
     parse_json_items,
     pick,
     refuse_authors,
 )
 from lasca.formats.documents import Verdict
-from lasca.formats.names import has_places, speaker
+from lasca.formats.names import has_places, in_order, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
@@ -170,7 +171,7 @@ class _Lines:
 
     def _who(self, row: dict[str, Any], where: str) -> tuple[str, str]:
         """Return name and role of whoever speaks in a line: its user, its model, or whom the file is called by."""
-        user = first(row, USER)
+        user = named_in(first(row, USER))
         user = annotator_in(row) if user is None else user
         if user is None and isinstance(row.get("model"), str) and speaker(row["model"]) == "model":
             user = row["model"]
@@ -233,7 +234,7 @@ def _is_label(entry: object) -> bool:
 def _mark(span: object, where: str) -> Mark:
     """Read a span: [start, end, label] or an object with start_offset, end_offset and label."""
     if isinstance(span, list) and len(span) == 3:
-        start, end, label = span
+        start, end, label = in_order(span)
     elif isinstance(span, dict) and "start_offset" in span and "end_offset" in span:
         start, end, label = span["start_offset"], span["end_offset"], span.get("label")
     elif isinstance(span, dict) and "start" in span and "end" in span:

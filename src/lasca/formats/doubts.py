@@ -36,9 +36,9 @@ MARKUP = re.compile(r"<[^<>]*>")
 
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
-    for found in (_same_numbers(corpus), _lost_quotes(corpus), _joined_votes(corpus), _labels_as_tokens(corpus),
-                  _numbers(corpus), _of_tokens(corpus), _words(corpus)):  # fmt: skip
-        if found is not None:
+    for check in (_joined_names, _same_numbers, _lost_quotes, _joined_votes, _labels_as_tokens, _numbers, _of_tokens,
+                  _words):  # fmt: skip
+        if (found := check(corpus)) is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
 
@@ -71,6 +71,16 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
         ", ".join((again or [label for label, _ in several])[:2]),
         "Give each of them a column, called by who said it (token, ann, ben; for whole texts: text, annotator_1, …)",
     )
+
+
+def _joined_names(corpus: CrowdCorpus) -> Found:
+    """Find a name that holds those of several annotators: ann;ben."""
+    people = set(corpus.annotators)
+    joined = [name for name in corpus.annotators if len(parts := HARD.split(name)) > 1 and people & set(parts)]
+    if not joined:
+        return None
+    what = f"{excerpt(joined[0], 60)!r} is several annotators in one cell, and would count as one more"
+    return what, "; ".join(sorted(people)[:4]), "Write a row for each of them"
 
 
 def _same_numbers(corpus: CrowdCorpus) -> Found:

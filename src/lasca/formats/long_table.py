@@ -70,12 +70,7 @@ SECOND = re.compile(r"_?\d$")
 SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
 BY = ("model", "model_name", "llm", "author", "labeler", "labeller", "reviewer", "judge", "by", "who", "name")
 LOOK, MOST_LABELS = 2000, 12  # rows that are looked at to say what may be meant, and different labels of a column
-TEXTS = (
-    "text",
-    "sentence",
-    "document",
-    "data",
-)  # a column of whole texts is what the rows are about, if nothing else is
+TEXTS = ("text", "sentence", "document", "data")  # of whole texts: what the rows are about, if nothing else is
 
 
 @dataclass(frozen=True)

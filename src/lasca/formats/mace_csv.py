@@ -27,6 +27,7 @@ from pathlib import PurePosixPath
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
+from lasca.formats.conll_lines import are_crossed
 from lasca.formats.names import NAMES, TOKEN_NAMES, are_people, plain_name, role_of
 from lasca.formats.tabular import (
     HOLDS_ROWS,
@@ -170,7 +171,7 @@ def _are_triples(rows: Sequence[Sequence[str]]) -> bool:
     if len(rows) < LEAST or any(len(cells) != 3 or not all(cells) for cells in rows):
         return False
     columns = list(zip(*rows))
-    return any(len({*zip(a, b)}) == len(rows) >= 2 * max(len({*a}), len({*b})) for a, b in combinations(columns, 2))
+    return any(are_crossed(a, b) and are_crossed(b, a) for a, b in combinations(columns, 2))
 
 
 def _blocks(rows: list[Row]) -> list[list[Row]]:

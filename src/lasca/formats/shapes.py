@@ -25,8 +25,9 @@ from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
 from lasca.errors import FormatError
+from lasca.formats.base import VOTES
 from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, is_person, plain_name
+from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, is_person, placed, plain_name
 from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 
 __all__ = ["known_shape"]
@@ -290,10 +291,10 @@ def _entity(entry: Any) -> Row | None:
     """Return a span with start, end and label, or with its words and label; None if it is neither."""
     if not isinstance(entry, Mapping):
         return None
-    plain = {plain_name(key): value for key, value in entry.items()}
+    plain = placed(entry)
     inside = next((v for v in entry.values() if isinstance(v, dict) and set(v) & set(START)), {})
     plain |= {plain_name(key): value for key, value in inside.items()}  # places in an object of their own
-    if any(plain.get(key) for key in AUTHORS):
+    if any(plain.get(key) for key in (*AUTHORS, *VOTES)):
         return None  # whoever marked it would be lost
     label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
     inner = plain.get("labels")

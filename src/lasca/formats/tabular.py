@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,7 @@ UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "?")  # missing, as R and
 LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")
 SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)")
 DELIMITERS = (",", "\t", ";", "|")
+AGAIN, TWICE = "the header stands here again", "Take it out, if files were put behind one another"
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
 MOST_ROWS = 100  # in a byte of Parquet
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
@@ -143,6 +145,11 @@ def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[s
             hint = QUOTED if len(row) > len(header) else None
             what = f"{len(row)} cells in a table of {len(header)} columns"
             raise file.error(what, line, got=delimiter.join(row), hint=hint)
+        if row == header and (line, row) != found[0] and not blank:
+            raise file.error(AGAIN, line, got=delimiter.join(row), hint=TWICE)
+        for column, cell in enumerate(row):
+            if "\n" in cell and holds_rows(cell, delimiter, len(header), column):
+                raise file.error(HOLDS_ROWS, line, got=cell, hint=QUOTES)
     return found
 
 
@@ -188,6 +195,10 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
             parse_options=parse_options,
             convert_options=convert_options,
         )
+        masks = [pc.equal(column, name) for column, name in zip(table.columns, names)]
+        again = pc.index(functools.reduce(pc.and_, masks), True).as_py() if len(names) > 1 else -1
+        if again >= 0:
+            raise file.error(AGAIN, again + 2, got=line, hint=TWICE)
         if len(names) > 1 and all(name.startswith(" ") for name in names[1:]):  # a blank behind every delimiter
             trimmed = [pc.utf8_ltrim_whitespace(column) for column in table.columns]
             table = pa.table(trimmed, names=[name.strip() for name in names])

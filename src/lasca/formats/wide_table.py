@@ -363,5 +363,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
     if text is not None and columns_of_tags(columns[text], [c for k, c in enumerate(columns) if k not in (text, item)]):
         return 0.0
     if not groups or words or not (about or called or asked):
-        return 0.35 * bool(item is not None and groups and not words and all(map(table.questions, groups)))  # it asks
+        if item is None or not groups or words:
+            return 0.0
+        people = are_people([table.header[k] for group in groups for k in group])
+        return 0.45 if people else 0.35 * all(map(table.questions, groups))  # it asks
     return 0.94 if called else 0.8  # results of platforms (0.99) may have such columns, too
