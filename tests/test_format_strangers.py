@@ -320,3 +320,23 @@ def test_a_few_spans_that_count_words_are_asked_about(tmp_path: Path, spans: lis
 def test_a_system_is_no_person(tmp_path: Path) -> None:
     text = "text,annotator,label\n" + "".join(f"so it is,{who},good\n" for who in ("ann", "ben", "system"))
     assert load(tmp_path, {"x.csv": text}).kinds == ("person", "person", "model")
+
+
+@pytest.mark.parametrize("names", [("round1", "round2"), ("pre", "post"), ("before", "after")])
+def test_rounds_are_no_people(tmp_path: Path, names: tuple[str, ...]) -> None:
+    files = {f"{name}/d1.{end}": text for name in names for end, text in (("txt", TEXT), ("ann", "T1\tPER 0 3\tAda\n"))}
+    with pytest.raises(FormatError, match="called as rounds"):
+        load(tmp_path, files)
+
+
+def test_votes_that_are_counted_in_a_cell_are_no_labels(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="every label holds several"):
+        load(tmp_path, {"x.tsv": "token\tvotes\nAda\tB-PER:2,O:1\nran\tO:3\nto\tO:3\n\nRome\tB-LOC:3\n"})
+
+
+def test_answers_that_pandas_wrote_with_quotes_of_python(tmp_path: Path) -> None:
+    """CAsT-snippets has them so."""
+    said = "[{'x': {'entities': [{'startOffset': 0, 'endOffset': 3, 'label': 'PER'}]}}]"
+    rows = "".join(f'H1,{who},{TEXT},"{said}"\n' for who in ("w1", "w2"))
+    corpus = load(tmp_path, {"x.csv": f"HITId,WorkerId,Input.text,Answer.taskAnswers\n{rows}"})
+    assert votes(corpus) == {"w1": ["B-PER", "O", "O"], "w2": ["B-PER", "O", "O"]}

@@ -27,6 +27,8 @@ MOST = 0.8  # of the votes
 OFTEN = 10  # texts of one label, from which on it is no quote
 JOINTS = re.compile(r"\s*[,;|+]\s*|\s+")
 HARD = re.compile(r"\s*[,;|]\s*")
+COUNTED = re.compile(r"[^:=(]+[:=(] ?\d+(?:\.\d+)?\)?")
+ROUND = re.compile(r"(?:round|phase|iteration|version)[ _-]?\d+|pre|post|before|after", re.IGNORECASE)
 KEYED = re.compile(r"\w+\s*[:=].*")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
@@ -36,8 +38,8 @@ MARKUP = re.compile(r"<[^<>]*>")
 
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
-    for check in (_joined_names, _same_numbers, _lost_quotes, _joined_votes, _labels_as_tokens, _numbers, _of_tokens,
-                  _words):  # fmt: skip
+    for check in (_joined_names, _rounds, _same_numbers, _lost_quotes, _joined_votes, _labels_as_tokens, _numbers,
+                  _of_tokens, _words):  # fmt: skip
         if (found := check(corpus)) is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
@@ -64,7 +66,8 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
     columns = list(map(set, zip(*rows)))  # of one label with parts, "Sport, US", each place has words of its own
     mixed = any(one & other for one, other in combinations(columns, 2))
     always = alike and (mixed or all(KEYED.fullmatch(part) for row in rows for part in row))
-    if len(several) < 3 or not (always or 2 * len(again) >= len(several)):
+    counted = all(COUNTED.fullmatch(part) for row in rows for part in row) and any(len(row) > 1 for row in rows)
+    if not counted and (len(several) < 3 or not (always or 2 * len(again) >= len(several))):
         return None
     return (
         "every label holds several: they may be those of several annotators, or answers to several questions",
@@ -81,6 +84,14 @@ def _joined_names(corpus: CrowdCorpus) -> Found:
         return None
     what = f"{excerpt(joined[0], 60)!r} is several annotators in one cell, and would count as one more"
     return what, "; ".join(sorted(people)[:4]), "Write a row for each of them"
+
+
+def _rounds(corpus: CrowdCorpus) -> Found:
+    """Find nobody but rounds of the work, in which the same people may have labelled twice: round1, round2."""
+    if len(corpus.annotators) < 2 or not all(map(ROUND.fullmatch, corpus.annotators)):
+        return None
+    names, hint = ", ".join(corpus.annotators[:4]), "Read one of them; if they are people, give them other names"
+    return f"all annotators are called as rounds ({names}): the same people may have labelled twice", names, hint
 
 
 def _same_numbers(corpus: CrowdCorpus) -> Found:

@@ -36,6 +36,7 @@ from lasca.formats.base import Collector, SourceFile, as_name, as_offset, as_tim
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.sources import loads
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
+from lasca.formats.unclaimed import value_of
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -336,7 +337,9 @@ def _table(file: SourceFile) -> list[tuple[int, list[str]]]:
 
 
 def _listed(cell: str) -> Any:
-    """Return the JSON of a cell, which may be a list as Toloka writes it: no brackets, and commas inside as \\,."""
+    """Return the JSON of a cell; also a list as Toloka (no brackets, commas inside as \\,) or Python writes it."""
+    if cell.lstrip()[:3] == "[{'" and isinstance(parsed := value_of(cell), list):
+        return parsed
     return loads(f"[{cell}]".replace("\\,", ",") if "\\," in cell else cell)
 
 

@@ -36,7 +36,7 @@ from lasca.formats.shapes import known_shape
 from lasca.formats.sources import JSON, SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
 
-__all__ = ["dresses", "found_in", "opened", "other_tool", "why_unknown"]
+__all__ = ["dresses", "found_in", "opened", "other_tool", "value_of", "why_unknown"]
 
 Placed = tuple[int, dict[str, Any]]
 _ONE = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)|\.\.\.)"""
@@ -84,7 +84,7 @@ def opened(file: SourceFile) -> SourceFile | None:
     if len(set(names)) < len(names):
         return None
     listed = any(_is_list(cell) for _, cells in rows[:20] for cell in cells)
-    made = [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows]
+    made = [(line, dict(zip(names, map(value_of, cells)))) for line, cells in rows]
     if listed and {"tokens", "words"} & set(map(plain_name, names)):
         return _lines(file, made)
     text = named(names, ("text", "sentence", "content", "tweet", "words", "tokens"))
@@ -240,10 +240,10 @@ def _reshaped(file: SourceFile) -> SourceFile | None:
 
 
 def _is_list(cell: str) -> bool:
-    return cell.strip()[:1] in ("[", "{") and isinstance(_value(cell), list | dict)
+    return cell.strip()[:1] in ("[", "{") and isinstance(value_of(cell), list | dict)
 
 
-def _value(cell: str) -> Any:
+def value_of(cell: str) -> Any:
     """Return what a cell holds: a list or an object, if that is written in it, else its text; nothing is null."""
     text = cell.strip()
     if text[:1] not in ("[", "{"):
