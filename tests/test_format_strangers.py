@@ -206,6 +206,12 @@ def test_tags_behind_their_sentence(tmp_path: Path, name: str, text: str) -> Non
     assert votes(corpus) == {"gold": TAGS.split() * 2}
 
 
+@pytest.mark.parametrize("sign", "|/_")
+def test_parts_of_speech_behind_words(tmp_path: Path, sign: str) -> None:
+    text = "The/DT cat/NN sat/VBD\nA/DT dog/NN ran/VBD\n".replace("/", sign)
+    assert votes(load(tmp_path, {"x.txt": text})) == {"gold": ["DT", "NN", "VBD"] * 2}
+
+
 def test_something_else_behind_a_sentence_is_not_dropped(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
         load(tmp_path, {"x.tsv": f"{SENTENCE}\t{TAGS}\tflight\n{SENTENCE}\t{TAGS}\tflight\n"})
@@ -275,6 +281,8 @@ def test_a_cell_that_names_two_annotators_is_no_third_one(tmp_path: Path, joined
         ("text,annotator,label", ["so it is,ann,good", "so it is,ben,bad"]),
         ("text,ann1,ann2", ["so it is,good,bad", "well now then,good,good"]),
         ("id,text,start,end,label,annotator", [f"1,{TEXT},0,3,PER,ann", f"1,{TEXT},0,3,PER,ben"]),
+        ("HITId,WorkerId,Input.text,Answer.said", ['1,ann,Ada ran,"[{""x"": 1}]"', "1,ben,Ada ran,[]"]),
+        ("ann1,ann2", ["O,B", "O,O"]),
     ],
 )
 def test_a_header_that_stands_again_is_no_row(tmp_path: Path, header: str, rows: list[str]) -> None:
@@ -340,3 +348,43 @@ def test_answers_that_pandas_wrote_with_quotes_of_python(tmp_path: Path) -> None
     rows = "".join(f'H1,{who},{TEXT},"{said}"\n' for who in ("w1", "w2"))
     corpus = load(tmp_path, {"x.csv": f"HITId,WorkerId,Input.text,Answer.taskAnswers\n{rows}"})
     assert votes(corpus) == {"w1": ["B-PER", "O", "O"], "w2": ["B-PER", "O", "O"]}
+
+
+@pytest.mark.parametrize("key", ["entities", "spans", "label"])
+def test_a_label_of_the_text_beside_spans_is_not_dropped(tmp_path: Path, key: str) -> None:
+    beside = "label" if key != "label" else "labels"
+    rows = ({"id": k, "text": TEXT, "annotator": "ann", key: [PER], beside: "news"} for k in range(2))
+    corpus = load(tmp_path, {"x.jsonl": lines(*rows)})
+    assert votes(corpus) == {"ann": ["B-PER", "O", "O"] * 2}
+    assert corpus.metadata[beside] == ("news", "news")
+
+
+@pytest.mark.parametrize("offsets", [("0:3", "12:16"), ("0-3", "12-16")])
+def test_places_in_a_column_are_no_metadata_of_texts(tmp_path: Path, offsets: tuple[str, str]) -> None:
+    rows = "".join(f"{TEXT},{who},{at},PER\n" for who, at in zip(("ann", "ben"), offsets))
+    with pytest.raises(FormatError, match="'offsets' says which words of the texts"):
+        load(tmp_path, {"x.csv": f"text,annotator,offsets,label\n{rows}"})
+
+
+def test_a_tie_is_no_gold(tmp_path: Path) -> None:
+    text = "text,ann1,ann2,majority\nyou old silly fool,x,y,Tie\nso it is now,x,x,x\nso be it then,y,y,y\n"
+    assert votes(load(tmp_path, {"x.csv": text}))["majority"] == ["?", "x", "y"]
+
+
+def test_tags_in_strings_under_a_name_of_their_own(tmp_path: Path) -> None:
+    rows = "".join(f"{SENTENCE},{TAGS},{who}\n" for who in ("ann", "ben"))
+    corpus = load(tmp_path, {"x.csv": f"sentence,label_seq,annotator\n{rows}"})
+    assert votes(corpus) == {"ann": TAGS.split(), "ben": TAGS.split()}
+
+
+def test_no_label_at_all_is_missing(tmp_path: Path) -> None:
+    rows = ({"id": 1, "text": TEXT, "label": None}, {"id": 2, "text": OTHER, "label": [[0, 2, "PER"]]})
+    assert votes(load(tmp_path, {"x.jsonl": lines(*rows)})) == {"x": ["?", "?", "?", "B-PER", "O", "O"]}
+
+
+def test_the_index_of_a_data_frame_is_not_lost(tmp_path: Path) -> None:
+    """What `DataFrame.to_json(orient="split")` writes."""
+    whole = {"columns": ["ann1", "ann2"], "index": ["so it is", "well now"], "data": [["x", "y"], ["x", "x"]]}
+    corpus = load(tmp_path, {"x.json": json.dumps(whole)})
+    assert corpus.tokens == ("so it is", "well now")
+    assert corpus.sequence_ids == corpus.tokens

@@ -159,13 +159,11 @@ class Counts:
         """Count what an object says beside what is read of it."""
         for key in sorted({key for key, value in span.items() if value not in (None, "", False, [], {})}):
             if plain_name(key) in VOTES:
-                raise FormatError(
-                    f"{what} say how many marked them ({key}): several annotators did, and here nobody is named",
-                    path=where,
-                    got=str(dict(span)),
-                    hint="Take the file that says what each of them marked; if this is one's own choice, take out what "
-                    "counts the others",
+                said, hint = (
+                    f"{what} say how many marked them ({key}), and not who",
+                    "Take the file that says who, or take it out",
                 )
+                raise FormatError(said, path=where, got=str(dict(span)), hint=hint)
             if plain_name(key) not in known:
                 self.count(f"other values of {what} ({key})", 1, where)
 

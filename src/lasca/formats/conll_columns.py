@@ -121,11 +121,11 @@ def read(
         if not table.blocks:
             collector.count("empty files", 1, file.shown)
             continue
+        if len(files) == 1:
+            _cut_ends(table)
         ids = numbered(table)
         if ids:
             _only_words(table, file, collector)
-        if columns is None:
-            _refuse_sentences(table, file)
         table, chosen, found = with_feature(table, file, column)
         has_key |= found
         note, named = _columns(table, file, columns, wanted, chosen)
@@ -159,6 +159,15 @@ def read(
         )
     _tell_repeated(collector)
     return collector.corpus(order="given")
+
+
+def _cut_ends(table: Table) -> None:
+    """Leave out last columns in which nothing stands, and no header: a tab stands behind every line."""
+    rows = [cells for block in table.blocks for _, cells in block.rows]
+    while table.header is None and table.n_columns > 2 and not any(cells[-1] for cells in rows):
+        table.n_columns -= 1
+        for cells in rows:
+            del cells[-1]
 
 
 def _by_whom(
@@ -217,23 +226,6 @@ def _tell_repeated(collector: Collector) -> None:
         collector.note(
             "Some texts stand several times, labelled differently. If these are several annotators (Label Studio's "
             "CoNLL has them so, without names), another export that names them is needed, such as JSON."
-        )
-
-
-def _refuse_sentences(table: Table, file: SourceFile) -> None:
-    """Refuse lines that are whole sentences of words with their tags, `cat/NN` or `cat_NN`."""
-    rows = [cells for block in table.blocks for _, cells in block.rows]
-    if (
-        table.header is None
-        and table.n_columns > 2
-        and all(WITH_TAG.fullmatch(cell) for cells in rows for cell in cells)
-    ):
-        raise file.error(
-            "every line is a sentence of words with their tags",
-            table.blocks[0].line,
-            got=" ".join(rows[0][:4]),
-            hint="Write a line per word, the word and its tag with a tab between them, and a blank line after each "
-            "sentence",
         )
 
 
@@ -536,6 +528,12 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
         return 0.1
     if table.header is None and (columns_of_tags(*_turned(rows[:LONG])) or all("|||" in cells for cells in rows)):
         return 0.0  # a sentence, and behind it its tags
+    if (
+        table.header is None
+        and table.n_columns > 2
+        and all(WITH_TAG.fullmatch(cell) for cells in rows for cell in cells)
+    ):
+        return 0.0  # a sentence, and a tag behind each of its words
     tags = any(detect({cells[k] for cells in rows} - {"?", ""}) is not None for k in range(1, table.n_columns))
     tags |= detect(labels) is not None
     named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN

@@ -29,7 +29,17 @@ from itertools import combinations, pairwise
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
-from lasca.formats.names import CHAPTERS, DOCUMENTS, LAYERS, NAMES, TOKEN_NAMES, named, over_sentences, plain_name
+from lasca.formats.names import (
+    CHAPTERS,
+    DOCUMENTS,
+    FILES,
+    LAYERS,
+    NAMES,
+    TOKEN_NAMES,
+    named,
+    over_sentences,
+    plain_name,
+)
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
@@ -105,7 +115,6 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
-    _cut_ends(rows)
     _uncomment(rows, lines)
     table = Table([], None, 0, 0, 0, 0 if by_comma else even_out(rows, by_tab))
     known = labels_elsewhere(rows)
@@ -154,14 +163,6 @@ def _uncomment(rows: list[tuple[int, list[str]]], lines: list[str]) -> None:
             return
 
 
-def _cut_ends(rows: list[tuple[int, list[str]]]) -> None:
-    """Cut off last cells that are empty in all rows: a separator stands behind every line."""
-    wide = [cells for _, cells in rows if len(cells) > 1 and not cells[0].startswith("#")]
-    while wide and len({len(cells) for cells in wide}) == 1 < len(wide[0]) - 1 and not any(cells[-1] for cells in wide):
-        for cells in wide:
-            del cells[-1]
-
-
 def even_out(rows: list[tuple[int, list[str]]], by_tab: bool) -> int:
     """Make rows even that have more cells behind their tags, none of them a tag; return how many were cut.
 
@@ -207,12 +208,9 @@ def _grouped(table: Table, file: SourceFile) -> Table:
             names = [cells[k].strip() or name for k, name in zip(over, names)]
             last, value = value, "/".join(filter(None, [*names, cells[at].strip()])) if cells[at].strip() else value
             if value != last and value in groups and place is None:
-                raise file.error(
-                    f"the sequence {excerpt(value)} begins again: they may be counted anew in each part of the data",
-                    line,
-                    got=", ".join(cells),
-                    hint="Give each sequence a number of its own, or add a column `document` before it",
-                )
+                what = f"the sequence {excerpt(value)} begins again: they may be counted anew in each document"
+                hint = "Give each sequence a number of its own, or add a column `document` before it"
+                raise file.error(what, line, got=", ".join(cells), hint=hint)
             groups.setdefault(value, Block(comments={"sent_id": value}, document=block.document)).rows.append(
                 (line, cells)
             )
@@ -320,7 +318,7 @@ def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bo
         token = token_in(cells)
         names = len(cells) > 1 and token == 0
         if token and known and len(cells) > token + 1:  # numbers and names of sequences stand before the token
-            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"], *DOCUMENTS, *CHAPTERS)
+            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"], *DOCUMENTS, *FILES, *CHAPTERS)
             names = all(
                 plain_name(name) in keys or all(cell.isdecimal() for cell in column)
                 for name, column in zip(cells[:token], known)

@@ -132,7 +132,7 @@ class _Lines:
             raise FormatError("every line must have a string 'text'", path=where, got=repr(text))
         id = id_of(first(row, ("id", "doc_id")), text, "the id of a document", where)
         key = next((key for key in KEYS if key in row), None)
-        spans = [] if key is None else [row[key]] if isinstance(row[key], str) else row[key]
+        spans = [] if key is None or row[key] is None else [row[key]] if isinstance(row[key], str) else row[key]
         if not isinstance(spans, list):
             raise FormatError(f"{key!r} must be a list of spans", path=where, got=repr(spans))
         name, role = self._who(row, where)
@@ -146,7 +146,7 @@ class _Lines:
             raise FormatError(what, path=where, got=", ".join(labels), hint=hint)
         cats = row.get("cats")
         labels += [cat for cat in cats if isinstance(cat, str)] if isinstance(cats, list) else _true(cats)
-        metadata = self._metadata(row)
+        metadata = self._metadata(row, key)
         nobody = name.lower() in NOBODY
         if not nobody and (labels or "cats" in row):
             labels = [as_label(label, where) for label in labels]
@@ -194,10 +194,9 @@ class _Lines:
         for key in COMMENTS:
             self.collector.count("comments", len(row[key]) if isinstance(row.get(key), list) else 0, where)
 
-    def _metadata(self, row: dict[str, Any]) -> dict[str, str]:
-        others = {
-            k: v for k, v in row.items() if k not in (*OWN, *COMMENTS, "document") and v not in (None, "", [], {})
-        }
+    def _metadata(self, row: dict[str, Any], key: str | None) -> dict[str, str]:
+        known = {*OWN, *COMMENTS, "document"} - ({*KEYS} - {key})  # a label of the text, beside spans
+        others = {k: v for k, v in row.items() if k not in known and v not in (None, "", [], {})}
         return {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in others.items()}
 
     def _without_marks(self, id: str, text: str, where: str, name: str, role: str) -> Answer:

@@ -71,9 +71,9 @@ def _with_tokens(files: Sequence[SourceFile]) -> list[SourceFile] | None:
         labels = text_lines(file.text().rstrip("\n"))
         place = f"{name}/{document}.txt"
         if place in made:
+            what = f"{name} labelled {document} twice, here and in {made[place].shown}: these are several tasks"
             raise file.error(
-                f"{name} labelled {document} twice, here and in {made[place].shown}: these are several tasks",
-                hint="Give a folder that holds the tokens and the labels of one task, such as participants",
+                what, hint="Give a folder with the tokens and the labels of one task, such as participants"
             )
         if not name or len(words.get(document, ())) != len(labels):
             return None

@@ -238,11 +238,8 @@ def _corpus(
     own = [plain_name(names[part]) for part in ("label", "annotator")]
     rest = [name for name in source.table.column_names if name not in names.values()]
     if again := [name for name in rest if SECOND.sub("", plain_name(name)) in own]:
-        raise source.error(
-            f"there are further columns of one name ({', '.join(again)}): a row holds what several annotators said",
-            got=", ".join(source.table.column_names),
-            hint="Write a row for each label; if these are something else, give them other names",
-        )
+        what = f"there are further columns of one name ({', '.join(again)}): a row holds what several annotators said"
+        raise source.error(what, hint="Write a row for each label; if these are something else, give them other names")
     labels = source.table.column(names["label"])
     if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
         what = f"the cells of the column {names['label']!r} hold lists, and not a label each"

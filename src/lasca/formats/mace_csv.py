@@ -30,10 +30,12 @@ from lasca.formats.base import Collector, SourceFile, natural_key
 from lasca.formats.conll_lines import are_crossed
 from lasca.formats.names import NAMES, TOKEN_NAMES, are_people, plain_name, role_of
 from lasca.formats.tabular import (
+    AGAIN,
     HOLDS_ROWS,
     NAN,
     QUOTED,
     QUOTES,
+    TWICE,
     ask_missing,
     delimiter_of,
     holds_rows,
@@ -75,13 +77,9 @@ def read(
             continue
         names, has_tokens = _names(file, rows, header)
         if not has_tokens and not are_people(names) and _are_triples([cells for _, cells in rows if cells]):
-            raise file.error(
-                "two of the three cells of a row never stand together twice: these are items and who labelled them, "
-                "rather than three annotators",
-                next(line for line, cells in rows if cells),
-                hint="Give the table a header that says which is which, such as worker,item,label; if they are three "
-                "annotators, call them so (ann_1,ann_2,ann_3)",
-            )
+            what = "two of three cells never stand together twice: these are items and workers, and not annotators"
+            hint = "Write a header, such as worker,item,label; or, if they are three annotators: ann_1,ann_2,ann_3"
+            raise file.error(what, next(line for line, cells in rows if cells), hint=hint)
         if has_tokens:
             rows = [(line, cells if any(cells) else []) for line, cells in rows]
         texts = has_tokens and any(" " in cells[0] for _, cells in rows if cells)
@@ -144,7 +142,8 @@ def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[
     """Return the annotators' names (taking the header row out) and whether the first column holds tokens."""
     at = next(i for i, (_, cells) in enumerate(rows) if cells)
     line, first = rows[at]
-    below = {cell for _, cells in rows[at + 1 :] for cell in cells}
+    again = first if are_people(first) else None  # of another file that was put behind
+    below = {cell for _, cells in rows[at + 1 :] if cells != again for cell in cells}
     distinct = all(first) and len(set(first)) == len(first)
     has_header = header is True
     if header == "auto":
@@ -163,6 +162,8 @@ def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[
             "one, set header=true",
         )
     del rows[at]
+    if (twice := next((number for number, cells in rows if cells == first), None)) is not None:
+        raise file.error(AGAIN, twice, got=",".join(first), hint=TWICE)
     return (first[1:] if has_tokens else first), has_tokens
 
 

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-__all__ = ["AUTHORS", "CHAPTERS", "DOCUMENTS", "END", "LAYERS", "NAMES", "PAIRS", "QUOTES", "SENTENCES", "START",
-           "TOKEN_NAMES", "are_people", "by_question", "decided", "has_places", "in_order", "is_level", "is_person",
-           "may_count", "mere_experts", "named", "over_sentences", "placed", "plain_name", "role_of",
-           "signed", "speaker"]  # fmt: skip
+__all__ = ["AUTHORS", "CHAPTERS", "DOCUMENTS", "END", "FILES", "LAYERS", "NAMES", "PAIRS", "QUOTES", "SENTENCES",
+           "START", "TOKEN_NAMES", "are_people", "by_question", "decided", "has_places", "in_order", "is_level",
+           "is_person", "may_count", "mere_experts", "named", "over_sentences", "placed", "plain_name",
+           "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -37,9 +37,9 @@ AUTHORS = (*NAMES["annotator"], "annotators", "created_by", "createdby", "tagged
            "completed_by", "author", "creator", "owner")  # fmt: skip
 """Who made a single span. (Of a whole text its author wrote it, and its owner has it.)"""
 SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
-DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id", "file", "filename",
-             "file_name", "file_id", "doc_name")  # fmt: skip
+DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
 """Where sentences and documents have a column each, sentences may be counted anew in every document."""
+FILES = ("file", "filename", "file_name", "file_id", "doc_name")
 CHAPTERS = ("book", "chapter", "chapter_id", "section", "section_id", "page", "paragraph", "paragraph_id", "para",
             "para_id")  # fmt: skip
 """And so they may in every part of a document."""
@@ -125,7 +125,7 @@ def over_sentences(header: Sequence[str], sequence: str) -> list[int]:
     """Return the columns of documents and their parts, in each of which sentences may be counted anew."""
     if plain_name(sequence) not in SENTENCES:
         return []
-    document = named(header, DOCUMENTS)
+    document = named(header, (*DOCUMENTS, *FILES))
     parts = [k for k, name in enumerate(header) if plain_name(name) in CHAPTERS]
     return parts if document is None else [document, *parts]
 

@@ -297,6 +297,8 @@ def _used(row: Mapping[str, Any], voices: Sequence[Voice]) -> set[str]:
     """Return the keys that are no metadata."""
     parts = {*TEXT, *TOKENS, *IDS, *WHO, *CROWD, *SAID, *((*_machine(row), *WRITTEN) if _machine(row) else ())}
     parts |= {name for _, name, _ in voices}
+    spare = {key for key in SAID if isinstance(row.get(key), str | int) and key not in {name for _, name, _ in voices}}
+    parts -= {key for key in spare if voices and _listed(row[key]) is None}  # a label of the text, beside spans
     return {key for key in row if plain_name(key) in parts or key in parts}
 
 

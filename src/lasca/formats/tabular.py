@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from lasca.errors import FormatError, ParameterError, typed
 from lasca.formats.base import SourceFile
 
-__all__ = ["HOLDS_ROWS", "NAN", "QUOTED", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows",
+__all__ = ["AGAIN", "HOLDS_ROWS", "NAN", "QUOTED", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows",
            "delimiter_of", "frame_table", "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table",
            "looks_delimited", "no_labels", "open_parquet", "read_delimited", "read_parquet"]  # fmt: skip
 
@@ -147,7 +146,7 @@ def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[s
             raise file.error(what, line, got=delimiter.join(row), hint=hint)
         if row == header and (line, row) != found[0] and not blank:
             raise file.error(AGAIN, line, got=delimiter.join(row), hint=TWICE)
-        for column, cell in enumerate(row):
+        for column, cell in enumerate(row) if '"' in text else ():
             if "\n" in cell and holds_rows(cell, delimiter, len(header), column):
                 raise file.error(HOLDS_ROWS, line, got=cell, hint=QUOTES)
     return found
@@ -195,9 +194,10 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
             parse_options=parse_options,
             convert_options=convert_options,
         )
-        masks = [pc.equal(column, name) for column, name in zip(table.columns, names)]
-        again = pc.index(functools.reduce(pc.and_, masks), True).as_py() if len(names) > 1 else -1
-        if again >= 0:
+        rows = pc.indices_nonzero(pc.equal(table.column(0), names[0])).to_pylist() if len(names) > 1 else []
+        if (
+            again := next((k for k in rows if [column[k].as_py() for column in table.columns] == names), None)
+        ) is not None:
             raise file.error(AGAIN, again + 2, got=line, hint=TWICE)
         if len(names) > 1 and all(name.startswith(" ") for name in names[1:]):  # a blank behind every delimiter
             trimmed = [pc.utf8_ltrim_whitespace(column) for column in table.columns]

@@ -97,6 +97,7 @@ def opened(file: SourceFile) -> SourceFile | None:
         for k in tagged:
             del row[names[k]]
             name = plain_name(names[k]) if plain_name(names[k]) in ("tag", *LAYERS) else names[k]
+            name = "tags" if len(tagged) == 1 and named(names, NAMES["annotator"]) is not None else name
             row |= {name: columns[k][at].split()} if columns[k][at].strip() else {}
     return _lines(file, made)
 
@@ -126,15 +127,16 @@ def _spread(file: SourceFile) -> SourceFile | None:
     elif all(len(own) > 1 for own in parts):
         words = [[part.split() for part in own] for own in parts]
         cells = [list(map(list, zip(*own))) if len({*map(len, own)}) == 1 else [[]] for own in words]
-    elif lines and re.match(r"[^\s|/]+[|/]\S+ ", lines[0].lstrip("\ufeff")):
-        sign = "|" if "|" in lines[0].split()[0] else "/"
+    elif lines and re.match(r"[^\s|/_]+[|/_]\S+ ", lines[0].lstrip("\ufeff")):
+        sign = next(sign for sign in "|/_" if sign in lines[0].split()[0])
         width = lines[0].split()[0].count(sign) if sign == "|" else 1
         cells = [[word.rsplit(sign, width) for word in line.split()] for line in lines]
     else:
         return None
     tags = [parts[-1] if parts else "" for words in cells for parts in words]
     widths = {len(parts) if all(parts) else 0 for words in cells for parts in words}
-    if 3 * tags.count("O") < len(tags) or len(widths) != 1 or min(widths) < 2:
+    written = all(tag.upper() == tag for tag in tags) or 3 * tags.count("O") >= len(tags)
+    if not written or len(widths) != 1 or min(widths) < 2:
         return None
     return _named(
         file,
@@ -191,7 +193,10 @@ def _frame(file: SourceFile) -> list[Placed]:
     whole = file.records[0] if len(file.values) == 1 and file.records else {}
     columns, data = whole.get("columns"), whole.get("data")
     if isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
-        return [(k, dict(zip(map(str, columns), row))) for k, row in enumerate(data)]
+        index = whole.get("index") if "id" not in columns else None
+        ids = index if isinstance(index, list) and len(index) == len(data) and index != [*range(len(data))] else None
+        rows = [dict(zip(map(str, columns), row)) for row in data]
+        return [(k, row if ids is None else {"id": ids[k], **row}) for k, row in enumerate(rows)]
     by_column = [value for value in whole.values() if isinstance(value, dict)]
     if len(by_column) < 2 or len(by_column) < len(whole) or any(list(v) != list(by_column[0]) for v in by_column):
         return []
@@ -381,18 +386,14 @@ def other_tool(file: SourceFile) -> str | None:
     counted = _counts(file.records[0]) if file.records else ""
     if counted:
         return (
-            f"{file.shown} holds counts or shares of labels ({counted}), and not who gave them, from which LASCA "
-            "learns: take the file with each annotator's own labels"
+            f"{file.shown} holds counts or shares of labels ({counted}). LASCA learns from who gave which: take those"
         )
     if re.match(rb"\s*(?:\w+ *= *)?(?:\[\s*\(|[\[{(\s]*'[^']*'\s*[:,])", head):
-        return (
-            f"{file.shown} is written as Python prints it ('…', (…)), and not as JSON: write it with json.dump, or a "
-            "line for each record with json.dumps"
-        )
+        return f"{file.shown} is written as Python prints it ('…', (…)), and not as JSON: write it with json.dump"
     if not file.records and has_places(file.cells) and named(file.cells, TEXT) is None:
+        there = ", ".join(file.cells[:8])
         return (
-            f"{file.shown} has a row for each span, without the text it stands in, so there are no tokens to label "
-            f"({', '.join(file.cells[:8])}). Add a column `text` that holds the whole text"
+            f"{file.shown} has a row for each span, without the text ({there}). Add a column `text` with the whole text"
         )
     if {"_unit_id", "_trusted_judgments"} <= set(file.cells) and "_worker_id" not in file.cells:
         return (
