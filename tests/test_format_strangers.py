@@ -388,3 +388,29 @@ def test_the_index_of_a_data_frame_is_not_lost(tmp_path: Path) -> None:
     corpus = load(tmp_path, {"x.json": json.dumps(whole)})
     assert corpus.tokens == ("so it is", "well now")
     assert corpus.sequence_ids == corpus.tokens
+
+
+@pytest.mark.parametrize("spans", [[["Ada", 0, 3], ["Rome", 12, 16]], [[0, 3, "Ada"], [12, 16, "Rome"]]])
+def test_words_in_the_place_of_labels_are_no_labels(tmp_path: Path, spans: list[Any]) -> None:
+    rows = [{"id": 1, "text": TEXT, "annotator": who, "entities": spans} for who in ("ann", "ben")]
+    with pytest.raises(FormatError, match=r"labels are the words|cannot be told"):
+        load(tmp_path, {"x.jsonl": lines(*rows)})
+    with pytest.raises(FormatError, match="labels are the words"):
+        load(tmp_path, {"y.jsonl": lines({"id": 1, "text": TEXT, "label": spans})})
+
+
+@pytest.mark.parametrize(("column", "good", "bad"), [("exclude", "no", "yes"), ("is_valid", "1", "0")])
+def test_rows_that_are_said_not_to_count(tmp_path: Path, column: str, good: str, bad: str) -> None:
+    text = f"text,annotator,label,{column}\nso it is,ann,x,{good}\nso it is,ben,y,{bad}\nwell now,ben,x,{good}\n"
+    assert votes(load(tmp_path, {"x.csv": text})) == {"ann": ["x", "?"], "ben": ["?", "x"]}
+
+
+def test_numbers_on_a_scale_are_no_labels(tmp_path: Path) -> None:
+    rows = "".join(f"text {k},{who},0.{7 * k + w}\n" for k in range(4) for w, who in enumerate(("ann", "ben")))
+    with pytest.raises(FormatError, match="scores on a scale"):
+        load(tmp_path, {"x.csv": f"text,annotator,label\n{rows}"})
+
+
+def test_a_row_of_sums_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="a row holds sums"):
+        load(tmp_path, {"x.csv": "text,ann1,ann2\nyou old silly fool,x,y\nso it is now,x,x\nTotal,2,2\n"})

@@ -41,7 +41,7 @@ SCORES = ("count", "soft")  # what becomes of scores in a file
 JSON_AGAIN = re.compile(r"\s*(?:\[\s*[\[{\"']|\{\s*[\"'])")  # JSON inside a string
 UNDONE = {"skipped", "skip", "cancelled", "canceled", "discarded", "discard", "ignored", "ignore", "rejected", "reject",
           "draft", "pending", "invalid", "deleted", "aborted", "expired", "timed_out", "returned", "abandoned", "todo",
-          "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
+          "exclude", "excluded", "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
 """States of what somebody did not do, or of what does not count."""
 VOTES = {"votes", "n_votes", "num_votes", "vote_count", "n_annotators", "num_annotators", "annotator_count"}
 """How many marked a span."""
@@ -53,6 +53,8 @@ def undone(row: Mapping[str, Any]) -> str:
         name = re.sub("^(?:is|was)_", "", plain_name(key))
         if name in UNDONE and str(value).lower() in ("true", "yes", "1"):
             return name
+        if name == "valid" and str(value).lower() in ("false", "no", "0"):
+            return "invalid"
         if name.endswith(("status", "state")) and plain_name(str(value)) in UNDONE:
             return plain_name(str(value))
     return ""

@@ -13,12 +13,13 @@ York     I-LOC  ?     I-LOC I-ORG
 ```
 
 `?` and an empty cell are missing labels. Cells are separated by tabs or spaces, or in CSV files by commas or semicolons
-(see `conll_lines`). The header is optional: it names the column of tokens, `token` or `word`; before that there may be
-numbers of tokens and a column of sequences (`sentence_id`), by which the rows are grouped; a name that says so (`gold`,
-`majority`, `gpt-4`) is a gold or a model; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_`
-leaves a column out, and `annotator` is one that names who labelled each sequence. Without a header, `columns` names the
-columns, or `golds` names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one
-gold. Numbers of tokens in the first column, from 0, from 1 or running on, are left out.
+(see `conll_lines`). The header is optional, or stands in a comment (`# token ann ben`): it names the column of tokens,
+`token` or `word`; before that there may be numbers of tokens and a column of sequences (`sentence_id`, in documents or
+chapters that have a column each), by which the rows are grouped; a name that says so (`gold`, `majority`, `gpt-4`) is a
+gold or a model; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_` leaves a column out, and
+`annotator` is one that names who labelled each sequence. Without a header, `columns` names the columns, or `golds`
+names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one gold. Numbers of
+tokens in the first column, from 0, from 1 or running on, are left out.
 Without either, columns are annotators only if their labels overlap. A column that says one thing of each whole sequence
 holds no labels of tokens; where the same text stands under several such names, these are the annotators. CoNLL-2003,
 CoNLL-X, CoNLL-U and WebAnno TSV 2 hold different things in their columns: one of them is the gold, the entities or
@@ -506,12 +507,6 @@ def _like_csv(table: Table, rows: list[list[str]]) -> float:
     return 0.6 if token == 0 and table.n_columns > 2 else 0.92  # rather the format mace
 
 
-def _turned(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Return the first column, and the others."""
-    first, *others = map(list, zip(*rows))
-    return first, others
-
-
 def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> float:
     """Say how much one file looks like rows of a token and labels, with blank lines between sequences."""
     if b"#begin document" in file.head(4096):
@@ -526,7 +521,8 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
         labels = first
     if any(cells[0].startswith(("{", "[", "<http")) for cells in rows[:3]):
         return 0.1
-    if table.header is None and (columns_of_tags(*_turned(rows[:LONG])) or all("|||" in cells for cells in rows)):
+    words, *others = map(list, zip(*rows[:LONG]))
+    if table.header is None and (columns_of_tags(words, others) or all("|||" in cells for cells in rows)):
         return 0.0  # a sentence, and behind it its tags
     if (
         table.header is None

@@ -32,6 +32,7 @@ ROUND = re.compile(r"(?:round|phase|iteration|version)[ _-]?\d+|pre|post|before|
 KEYED = re.compile(r"\w+\s*[:=].*")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
+SUM = re.compile(r"(?:grand )?(?:total|sum|count|average|mean|agreement|kappa)s?:?", re.IGNORECASE)
 WHOLE = re.compile(r"\d+\.0")
 MARKUP = re.compile(r"<[^<>]*>")
 
@@ -39,7 +40,7 @@ MARKUP = re.compile(r"<[^<>]*>")
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
     for check in (_joined_names, _rounds, _same_numbers, _lost_quotes, _joined_votes, _labels_as_tokens, _numbers,
-                  _of_tokens, _words):  # fmt: skip
+                  _sums, _of_tokens, _marked_words, _words):  # fmt: skip
         if (found := check(corpus)) is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
@@ -136,6 +137,10 @@ def _numbers(corpus: CrowdCorpus) -> Found:
     """Find annotators and golds who say nothing but numbers where others give names: scores, not labels."""
     if not any(map(FRACTION.fullmatch, corpus.labels)):
         return None
+    scale = all(map(NUMBER.fullmatch, corpus.labels)) and corpus.n_labels > FEW
+    if scale and 2 * corpus.n_labels > corpus.n_annotations:
+        what = f"the labels are {corpus.n_labels} different numbers: scores on a scale rather than labels"
+        return what, ", ".join(corpus.labels[:4]), "Make a few classes of them first"
     said = {name: corpus.annotation_label[corpus.annotation_annotator == a] for a, name in enumerate(corpus.annotators)}
     given = {**said, **corpus.golds}
     voices = {name: {corpus.labels[c] for c in np.unique(code[code >= 0])} for name, code in given.items()}
@@ -158,6 +163,17 @@ def _numbers(corpus: CrowdCorpus) -> Found:
     )
 
 
+def _sums(corpus: CrowdCorpus) -> Found:
+    """Find a row of numbers, called total or the like, below texts that have names for labels."""
+    numbers = list(filter(NUMBER.fullmatch, corpus.labels))
+    if corpus.n_tokens != corpus.n_sequences or not 0 < len(numbers) < corpus.n_labels:
+        return None
+    rows = sorted(filter(SUM.fullmatch, set(corpus.tokens)))
+    return (
+        ("a row holds sums, and no labels of a text", rows[0], "Leave out what is not about a text") if rows else None
+    )
+
+
 def _of_tokens(corpus: CrowdCorpus) -> Found:
     """Find tags of parts of spans (I-PER) on texts that stand alone."""
     if not 2 < corpus.n_tokens == corpus.n_sequences or all(token == "_" for token in corpus.tokens):
@@ -171,6 +187,15 @@ def _of_tokens(corpus: CrowdCorpus) -> Found:
         f"{tags[-1]} on {excerpt(corpus.tokens[0], 60)!r}",
         "Write a row for each token, with a column that says to which sequence it belongs (sentence_id, token, …)",
     )
+
+
+def _marked_words(corpus: CrowdCorpus) -> Found:
+    """Find spans whose labels are the words that are marked: ["Ada", 0, 3]."""
+    given = zip(corpus.annotation_token[:ROWS].tolist(), corpus.annotation_label[:ROWS].tolist())
+    begun = [(corpus.tokens[k], corpus.labels[code][2:]) for k, code in given if corpus.labels[code].startswith("B-")]
+    if sum(label.startswith(token) for token, label in begun) <= MOST * len(begun) or len(set(begun)) < 2:
+        return None
+    return "the labels are the words that are marked", begun[0][1], "Say of what kind they are: [start, end, label]"
 
 
 def _words(corpus: CrowdCorpus) -> Found:

@@ -9,16 +9,17 @@ s1,2,Lovelace,,
 ```
 
 Columns are found by their usual names (`sequence` or `sentence`, `position` or `index`, `token` or `word`, `annotator`
-or `worker`, `label` or `tag`; see `NAMES`), or named by options. Where sentences and documents have a column each, a
-sequence is called "DOCUMENT/SENTENCE", because sentences may be counted anew in each document. `token` may be absent
-(tokens are then `_`). Positions sort as numbers; where there are none, each annotator's rows of a sequence stand in the
-order of the file. Several files without a column of annotators are one annotator's each, and so is a single one with
-`annotator="file"`. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks
-without a number behind a colon are sequences of one token, and so are rows about a whole `text` without any id. A row
-without label says that there is such a token. A column `role` ("annotator", "model", "gold") tells golds and models
-from annotators; a column whose name begins with "gold" is a gold, and one that is called so otherwise (`truth`,
-`majority`) if it holds nothing but such labels. Other columns are metadata where they say the same of a whole sequence
-(`document`), metadata of tokens where they say the same of a token, and counted where they do neither.
+or `worker`, `label` or `tag`; see `NAMES`), or named by options. Where sentences and documents (files, chapters,
+paragraphs) have a column each, a sequence is called "DOCUMENT/SENTENCE", because sentences may be counted anew in each
+document. `token` may be absent (tokens are then `_`). Positions sort as numbers; where there are none, each annotator's
+rows of a sequence stand in the order of the file. Several files without a column of annotators are one annotator's
+each, and so is a single one with `annotator="file"`. crowd-kit's `task, worker, label` is read too: a task "s1:0" is
+sequence s1, position 0; tasks without a number behind a colon are sequences of one token, and so are rows about a whole
+`text` without any id. A row without label says that there is such a token. A column `role` ("annotator", "model",
+"gold") tells golds and models from annotators; a column whose name begins with "gold" is a gold, and one that is called
+so otherwise (`truth`, `majority`) if it holds nothing but such labels. Other columns are metadata where they say the
+same of a whole sequence (`document`), metadata of tokens where they say the same of a token, and counted where they do
+neither.
 The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by

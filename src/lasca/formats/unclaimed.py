@@ -55,7 +55,6 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
     for said, change in (
         ("The cells of the table hold lists: they were read as JSON.", opened),
         ("The tags of the words were read as columns.", _spread),
-        ("The tags that stand in strings were taken out of them.", _opened_rows),
         ("Lines before the header that begin with # were left out.", _without_remarks),
         ("The objects of the file were read as the rows of a table.", _flattened),
         ("The file is an object that holds the records: they were taken out of it.", _taken_out),
@@ -159,14 +158,9 @@ def _joined(value: Any) -> str:
 
 
 def _flattened(file: SourceFile) -> SourceFile | None:
-    """Return objects of plain values as CSV; None if they are others."""
-    return _as_csv(file, _frame(file) or (list(parse_json_items(file)) if file.records else []))
-
-
-def _opened_rows(file: SourceFile) -> SourceFile | None:
-    """Return objects of plain values, of which one is a string of tags for the words of another, as lists."""
-    rows = _flattened(file)
-    return None if rows is None else opened(rows)
+    """Return objects of plain values as CSV, or opened, if one is a string of tags; None if they are others."""
+    rows = _as_csv(file, _frame(file) or (list(parse_json_items(file)) if file.records else []))
+    return rows and (opened(rows) or rows)
 
 
 def _without_remarks(file: SourceFile) -> SourceFile | None:
