@@ -11,6 +11,7 @@ import pytest
 import lasca
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError
+from lasca.formats.stream import read_pieces
 
 TEXT, OTHER = "Ada visited Rome", "Bo left Paris"
 PER = {"start": 0, "end": 3, "label": "PER"}
@@ -126,10 +127,10 @@ def test_one_called_final_beside_people_is_a_gold_in_all_readers(tmp_path: Path,
     assert (corpus.annotators, list(corpus.golds)) == (names[:2], ["final"])
 
 
-def test_a_person_called_goldberg_is_no_gold(tmp_path: Path) -> None:
-    files = {f"{name}.jsonl": lines({"id": 1, "text": TEXT, "label": [[0, 3, "PER"]]}) for name in ("ann", "ben")}
-    corpus = load(tmp_path, {**files, "Goldberg.jsonl": files["ann.jsonl"]})
-    assert corpus.annotators == ("Goldberg", "ann", "ben")
+@pytest.mark.parametrize("name", ["Goldberg", "mary.gold@x.org", "MV"])
+def test_a_person_called_goldberg_is_no_gold(tmp_path: Path, name: str) -> None:
+    rows = ({"id": 1, "text": TEXT, "annotator": who, "spans": [PER]} for who in ("ann", "ben", name))
+    assert load(tmp_path, {"x.jsonl": lines(*rows)}).annotators == tuple(sorted(("ann", "ben", name)))
 
 
 @pytest.mark.parametrize(
@@ -414,3 +415,12 @@ def test_numbers_on_a_scale_are_no_labels(tmp_path: Path) -> None:
 def test_a_row_of_sums_is_no_text(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="a row holds sums"):
         load(tmp_path, {"x.csv": "text,ann1,ann2\nyou old silly fool,x,y\nso it is now,x,x\nTotal,2,2\n"})
+
+
+def test_one_called_final_is_a_gold_in_a_table_that_is_read_in_pieces(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{k},0,a,{who},O\n" for k in range(4) for who in (("ann", "final") if k else ("ann", "ben", "final"))
+    )
+    (tmp_path / "x.csv").write_text(f"sequence,position,token,annotator,label\n{rows}")
+    for corpus in read_pieces([tmp_path / "x.csv"], size=40):
+        assert ("final" in corpus.annotators, list(corpus.golds)) == (False, ["final"])

@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 __all__ = ["AUTHORS", "CHAPTERS", "DOCUMENTS", "END", "FILES", "LAYERS", "NAMES", "PAIRS", "QUOTES", "SENTENCES",
-           "START", "TOKEN_NAMES", "are_people", "by_question", "decided", "has_places", "in_order", "is_level",
-           "is_person", "may_count", "mere_experts", "named", "over_sentences", "placed", "plain_name",
-           "role_of", "signed", "speaker"]  # fmt: skip
+           "SETTLED", "START", "TOKEN_NAMES", "are_people", "by_question", "decided", "has_places", "in_order",
+           "is_level", "is_person", "may_count", "mere_experts", "named", "over_sentences", "placed",
+           "plain_name", "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
           "turk", "assessor", "evaluator", "participant", "contributor", "crowdworker")  # fmt: skip
@@ -73,6 +73,8 @@ _MODEL = re.compile(
     r"(?:^|[^a-z])(?:preds?|llms?|(?:ro|al|de|distil|camem|bio|sci)?berta?)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
+SETTLED = re.compile(r"final|merged|reconciled|harmoni[sz]ed|aggregated|resolved|agreed", re.IGNORECASE)
+"""Whoever is called so in a table decided, however few others there are: it may be read in pieces."""
 INITIALS = 3  # letters that a person may be called by: MV is no majority vote
 _FIRST_NAME = re.compile(
     r"(?:Ro|Al)?[Bb]erta?|"
@@ -214,7 +216,7 @@ def speaker(name: str) -> str:
 
 def decided(people: Sequence[str]) -> list[str]:
     """Return the one who is called as a decision (final, merged) beside two people or more; else nobody."""
-    found = [name for name in people if role_of(name) == "gold" and len(name) > INITIALS]
+    found = [name for name in people if role_of(name) == "gold" and len(name) > INITIALS and "@" not in name]
     return found if len(found) == 1 and len(people) > 2 else []
 
 
