@@ -424,3 +424,11 @@ def test_one_called_final_is_a_gold_in_a_table_that_is_read_in_pieces(tmp_path: 
     (tmp_path / "x.csv").write_text(f"sequence,position,token,annotator,label\n{rows}")
     for corpus in read_pieces([tmp_path / "x.csv"], size=40):
         assert ("final" in corpus.annotators, list(corpus.golds)) == (False, ["final"])
+
+
+@pytest.mark.parametrize(
+    "words", [{"text": ["Ada", "ran"]}, {"sentence": ["Ada", "ran"]}, {"tokens": [{"text": "Ada"}, {"text": "ran"}]}]
+)
+def test_words_under_another_name_or_in_objects(tmp_path: Path, words: dict[str, Any]) -> None:
+    rows = ({**words, "labels": [tag, "O"], "annotator": who} for who, tag in (("ann", "B-PER"), ("ben", "O")))
+    assert votes(load(tmp_path, {"x.jsonl": lines(*rows)})) == {"ann": ["B-PER", "O"], "ben": ["O", "O"]}

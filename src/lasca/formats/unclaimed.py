@@ -319,10 +319,6 @@ TOOLS = {
     "Hypothesis (without the texts)": {"total", "rows"},
     "SpERT (spans by numbers of tokens)": {"tokens", "entities", "relations"},
     "W2NER (spans by numbers of tokens)": {"sentence", "ner", "word"},
-    "OneIE (spans by numbers of tokens)": {"tokens", "entity_mentions"},
-    "DocRED (spans by numbers of tokens)": {"sents", "vertexSet"},
-    "TACRED (relations)": {"token", "subj_start", "obj_start"},
-    "PaddleNLP (UIE)": {"content", "result_list", "prompt"},
     "Potato (user_state.json, without texts: take annotated_instances.jsonl)": {"instance_id_to_label_to_value"},
 }
 """Tools whose exports LASCA does not read, by keys of their JSON, or columns of their tables."""
