@@ -149,6 +149,8 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
 def _uncomment(rows: list[tuple[int, list[str]]], lines: list[str]) -> None:
     """Make a comment before the first row a header, if it names the columns: # token ann ben, # global.columns = ..."""
     first = next((k for k, (_, cells) in enumerate(rows) if any(cells) and not cells[0].startswith("#")), 0)
+    if not any(line.startswith("#") for line in lines[:first]):
+        return
     plain = [cells for _, cells in rows[first:] if any(cells) and not cells[0].startswith("#")]
     numbers = all(cells[0].isdecimal() and "_" not in cells for cells in plain)  # else see `numbered`
     for k, found in enumerate(map(_NAMED.fullmatch, lines[:first])):

@@ -138,7 +138,7 @@ def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[s
     header = next((row for _, row in found if row), None)
     if header is None:
         raise file.error("there is no row in the table")
-    found = [(line, row) for line, row in found if row or blank]
+    found, quoted = [(line, row) for line, row in found if row or blank], '"' in text
     for line, row in found:
         if row and len(row) != len(header):
             hint = QUOTED if len(row) > len(header) else None
@@ -146,7 +146,7 @@ def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[s
             raise file.error(what, line, got=delimiter.join(row), hint=hint)
         if row == header and (line, row) != found[0] and not blank:
             raise file.error(AGAIN, line, got=delimiter.join(row), hint=TWICE)
-        for column, cell in enumerate(row) if '"' in text else ():
+        for column, cell in enumerate(row) if quoted else ():
             if "\n" in cell and holds_rows(cell, delimiter, len(header), column):
                 raise file.error(HOLDS_ROWS, line, got=cell, hint=QUOTES)
     return found
