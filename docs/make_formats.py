@@ -60,17 +60,18 @@ Options that many readers take:
 | LightTag | spans by whom they were made, people who saw a text and marked nothing; classifications as labels of documents | relations, spans judged by a reviewer | – |
 | Hugging Face, Argilla | rows of tokens and tags, Argilla 2 rows and `to_json`; label questions as labels of documents | drafts, scores of suggestions, discarded, columns that are no metadata | numbered tags without names |
 | Mechanical Turk, CrowdFlower, Toloka | spans as JSON, pieces of texts; words as labels of documents | rejected, missing | answers that are neither |
-| CoNLL | columns of annotators, or one that names the annotator of each sequence; one gold column of CoNLL-2003, -X, -U, TSV 1 and 2; CSV with a row per token, grouped by its column of sentences; sentences of `word\\|tag` | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things, or levels of nested names; texts as tokens; CoNLL-2012 |
+| CoNLL | columns of annotators, or one that names the annotator of each sequence; one gold column of CoNLL-2003, -X, -U, TSV 1 and 2; CSV with a row per token, grouped by its column of sentences; sentences of `word\\|tag`, or with their tags behind them; EBM-NLP | lines that are no tokens, columns left out, stacked labels, texts that stand again | columns that hold different things, or levels of nested names; texts as tokens; CoNLL-2012 |
 | records (JSON), Potato, GATE Teamware | spans, tags or labels by annotator: in an object, a list, lists side by side, or a column each; authors of spans | other values of records, annotations and spans, texts in which somebody marked nothing | spans over numbers of tokens |
 | wide tables | a row per text, a column per annotator; golds and models by their names; other columns as metadata | rows without a text, several labels in a cell, signs for no gold | columns that are not called as people, or that hold numbers or yes and no; several groups of columns, or questions to each person; NA |
 | tables of spans | a row per span with its text and annotator, by places or quoted words | columns left out | spans without their texts; labels beside which the words they are about stand |
 | MACE, long tables | items or sequences, whole texts; probabilities that add up as soft votes; unknown columns as metadata | columns left out, repeated and superseded rows | probabilities that do not add up, NA |
-| GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, XML and other marks inside the text, Office, PDF, images | – | – | by name |
+| GATE, UBIAI, tagtog, Kili, Dataturks, Datasaur, Argilla 1, BioC, PubTator, PubAnnotation, Rasa, RDF, Zooniverse, forms, counts of labels, XML and other marks inside the text, Office, PDF, images | – | – | by name |
 
 - **Other dress.** Where no reader claims a file as it is, it is tried as something else: a table whose cells hold lists (as pandas
   writes them, or in Parquet) as JSON, JSON objects of plain values (as `DataFrame.to_json` writes them) as a table, records
-  inside one object (by their ids, in its only list of texts, or in a list for each annotator) as records. The first note of the
-  load report says so. Zip and gzip files are unpacked.
+  inside one object (by their ids, in its only list of texts, or in a list for each annotator) as records, tags behind words or
+  sentences as columns. Remarks above a table's header are left out. The first note of the load report says so. Zip and gzip
+  files are unpacked.
 - **Free text** in the place of labels is refused: labels in the hundreds, more than one for four tokens.
 - **Probabilities.** Where one annotator's own probabilities for the labels of a token add up to 1 (long tables, samples of language
   models), they are soft votes.

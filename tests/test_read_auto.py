@@ -111,7 +111,7 @@ def test_what_is_no_format_is_said_with_all_names(data: bytes, tmp_path: Path) -
     (tmp_path / "x.bin").write_bytes(data)
     with pytest.raises(FormatError, match=r"x\.bin: (the format cannot be told|there is nothing)") as caught:
         read(tmp_path / "x.bin")
-    if data:
+    if data.strip():
         assert all(name in str(caught.value) for name in READERS)
 
 

@@ -284,8 +284,9 @@ def refuse_cuts(
 
     So they do if offsets count tokens, or the text was changed after it was labelled.
     """
-    found, cut = 0, list[Quote]()
+    found, cut, few = 0, list[Quote](), True
     known: dict[str, set[int | None]] = {}
+    words: dict[str, int] = {}
     for quote in islice(spans, MANY):
         if quote.quoted is not None:
             continue
@@ -294,10 +295,14 @@ def refuse_cuts(
             chars = borders(quote.text)
             inside: set[int | None] = {at for start, end in chars for at in range(start + 1, end)}
             known[quote.text] = inside
+            words[quote.text] = len(chars)
+        few &= quote.end <= words[quote.text]
         convert = to_codepoints(quote.text, unit)
-        if {convert(quote.start), convert(quote.end)} & known[quote.text]:
+        start, end = convert(quote.start), convert(quote.end)
+        if {start, end} & known[quote.text] or not quote.text[start:end].strip():
             cut.append(quote)
-    if len(cut) < FEW or 2 * len(cut) <= found:
+    places = {(quote.text, quote.start, quote.end) for quote in cut}  # all may be numbers of words, if these suffice
+    if (len(places) < QUOTED if few else len(cut) < FEW) or 2 * len(cut) <= found:
         return
     text, convert = cut[0].text, to_codepoints(cut[0].text, unit)
     raise FormatError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from lasca.corpus import CrowdCorpus, LoadReport, SoftVotes
 from lasca.errors import FormatError, excerpt, typed
-from lasca.formats.names import AUTHORS, START, mere_experts, plain_name
+from lasca.formats.names import AUTHORS, START, decided, mere_experts, plain_name
 from lasca.formats.sources import (
     SourceFile,
     files_of,
@@ -29,19 +29,22 @@ from lasca.formats.sources import (
 )
 
 __all__ = ["SCORES", "Collector", "Counts", "SourceFile", "annotator_in", "as_label", "as_name", "as_offset",
-           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "name_authors", "natural_key",
-           "owners", "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors", "refuse_undone",
-           "text_id", "undone", "unwrapped"]  # fmt: skip
+           "as_score", "as_time", "elsewhere", "files_of", "first", "id_of", "listed", "name_authors", "named_in",
+           "natural_key", "owners", "parse_json", "parse_json_items", "parse_json_lines", "pick", "refuse_authors",
+           "refuse_undone", "text_id", "undone", "unwrapped"]  # fmt: skip
 
 
+TOLD = ("conll", "mace", "wide", "jsonl")  # formats in which a header says who speaks
 SCORES = ("count", "soft")  # what becomes of scores in a file
 
 
 JSON_AGAIN = re.compile(r"\s*(?:\[\s*[\[{\"']|\{\s*[\"'])")  # JSON inside a string
 UNDONE = {"skipped", "skip", "cancelled", "canceled", "discarded", "discard", "ignored", "ignore", "rejected", "reject",
           "draft", "pending", "invalid", "deleted", "aborted", "expired", "timed_out", "returned", "abandoned", "todo",
-          "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
+          "exclude", "excluded", "in_progress", "inprogress", "not_started", "unfinished", "incomplete"}  # fmt: skip
 """States of what somebody did not do, or of what does not count."""
+VOTES = {"votes", "n_votes", "num_votes", "vote_count", "n_annotators", "num_annotators", "annotator_count"}
+"""How many marked a span."""
 
 
 def undone(row: Mapping[str, Any]) -> str:
@@ -50,6 +53,8 @@ def undone(row: Mapping[str, Any]) -> str:
         name = re.sub("^(?:is|was)_", "", plain_name(key))
         if name in UNDONE and str(value).lower() in ("true", "yes", "1"):
             return name
+        if name == "valid" and str(value).lower() in ("false", "no", "0"):
+            return "invalid"
         if name.endswith(("status", "state")) and plain_name(str(value)) in UNDONE:
             return plain_name(str(value))
     return ""
@@ -155,6 +160,12 @@ class Counts:
     def count_others(self, what: str, span: Mapping[str, Any], known: Iterable[str], where: str) -> None:
         """Count what an object says beside what is read of it."""
         for key in sorted({key for key, value in span.items() if value not in (None, "", False, [], {})}):
+            if plain_name(key) in VOTES:
+                said, hint = (
+                    f"{what} say how many marked them ({key}), and not who",
+                    "Take the file that says who, or take it out",
+                )
+                raise FormatError(said, path=where, got=str(dict(span)), hint=hint)
             if plain_name(key) not in known:
                 self.count(f"other values of {what} ({key})", 1, where)
 
@@ -283,11 +294,20 @@ class Collector(Counts):
                 self.columns["annotator", name] = self.columns.pop(("gold", name))
                 self.note(f"{name} is read as an annotator, because there is another gold.")
 
+    def _with_decided(self) -> None:
+        """Make one a gold who is called final or merged, beside people, where no header says who speaks."""
+        people = [name for role, name in self.columns if role == "annotator"]
+        for name in decided(people) if self.format not in TOLD and not self.golds else ():
+            if ("gold", name) not in self.columns:
+                self.columns["gold", name] = self.columns.pop(("annotator", name))
+                self.note(f"{name} is read as a gold, by its name.")
+
     def corpus(self, *, order: str = "natural", labels: Sequence[str] = ()) -> CrowdCorpus:
         """Make the corpus: sequences in "natural" order of their ids, or as "given"."""
         if not self.sequences:
             raise FormatError(f"there is no sequence in this {self.format} export", path=self.source)
         self._settle()
+        self._with_decided()
         self._with_experts()
         ids = list(self.sequences) if order == "given" else sorted(self.sequences, key=lambda id: (natural_key(id), id))
         crowd: dict[str, tuple[str, dict[str, _Column]]] = {}
@@ -385,6 +405,11 @@ def annotator_in(row: Mapping[str, Any]) -> Any:
     """Return who labelled a row, if what is said about it (`meta`) names an annotator; None if it does not."""
     meta: Any = next((row[key] for key in ("meta", "metadata") if isinstance(row.get(key), dict)), {})
     return first(meta, ("annotator", "annotator_id", "annotator_name", "annotated_by", "worker", "worker_id"))
+
+
+def named_in(value: Any) -> Any:
+    """Return what one is called who is described by an object: {"id": 1, "email": "a@b.c"}."""
+    return first(value, ("email", "username", "name", "id")) if isinstance(value, dict) else value
 
 
 def listed(row: Mapping[str, Any], key: str, where: str) -> list[Any]:

@@ -24,7 +24,7 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import Collector, SourceFile, as_label, as_offset, pick, unwrapped
-from lasca.formats.sources import roles_of
+from lasca.formats.names import speaker
 from lasca.formats.texts import Answer, Mark, Spans, TextPool
 
 __all__ = ["NAME", "read", "sniff"]
@@ -70,7 +70,6 @@ def read(
     used: set[str] = set()
     pool.collector.golds = () if gold is None else (gold,)
     parts = folders == "parts" or (folders == "auto" and _are_parts(answers, texts, pool.collector))
-    roles = roles_of("annotator" if parts else _place(file)[0] or "annotator" for file in answers)
     for file in answers:
         folder, document = ("", str(PurePosixPath(file.name).with_suffix(""))) if parts else _place(file)
         source = _text_of(folder, document, texts)
@@ -79,7 +78,7 @@ def read(
         used.add(document)
         marks = list(_marks(file, pool.collector, discontinuous))
         name = folder or "annotator"
-        role = roles[name]
+        role = speaker(name)
         if gold is not None and (name == gold or role == "gold"):  # the user knows better than names do
             role = "gold" if name == gold else "annotator"
         pool.add_file(file.shown, [Answer(document, source.text(), file.shown, name, marks, role)])

@@ -405,6 +405,7 @@ def _chosen(readers: Mapping[str, Reader], files: list[SourceFile], shown: str) 
             continue
     if failed is not None:
         raise failed
+    _refuse_others(files)
     return format, files, ""
 
 
@@ -420,20 +421,28 @@ def _recoded(file: SourceFile, encoding: str | None) -> SourceFile:
         raise file.error(f"the file is not text in {encoding or 'UTF-16, as it says'}", got=str(error)) from error
 
 
+def _refuse_others(files: Sequence[SourceFile]) -> None:
+    """Refuse by name the files of tools that LASCA does not read."""
+    from lasca.formats.unclaimed import other_tool
+
+    for file in files[:20]:
+        if (tool := other_tool(file)) is not None:
+            raise FormatError(tool)
+
+
 def choose(readers: Mapping[str, Reader], files: Sequence[SourceFile], shown: str) -> str:
     """Return the name of the reader that claims the files; none, or several, is an error that lists them."""
     if not files:
         raise FormatError("there is no file here", path=shown)
-    if all(file.is_empty() for file in files):
-        raise FormatError("there is nothing in the file" if len(files) == 1 else "all files are empty", path=shown)
+    if all(file.is_empty() or file.head(64).strip() in (b"", b"[]", b"{}") for file in files):
+        what = "there is nothing in the file" if len(files) == 1 else "all files are empty"
+        raise FormatError(what, path=shown, hint="Export it again: it broke off, or nothing was chosen for it")
     scores = {name: reader.sniff(files) for name, reader in readers.items()}
     best = max(scores.values())
     if best < SURE:
-        from lasca.formats.unclaimed import ROWS, SHAPES, found_in, other_tool, why_unknown
+        from lasca.formats.unclaimed import ROWS, SHAPES, found_in, why_unknown
 
-        tool = next((said for file in files[:20] if (said := other_tool(file)) is not None), None)
-        if tool is not None:
-            raise FormatError(tool)
+        _refuse_others(files)
         cause, names = why_unknown(files), f"{NAMED}, one of {', '.join(readers)}"
         holds = found_in(files[0]) if cause is None else None
         raise FormatError(

@@ -13,12 +13,13 @@ York     I-LOC  ?     I-LOC I-ORG
 ```
 
 `?` and an empty cell are missing labels. Cells are separated by tabs or spaces, or in CSV files by commas or semicolons
-(see `conll_lines`). The header is optional: it names the column of tokens, `token` or `word`; before that there may be
-numbers of tokens and a column of sequences (`sentence_id`), by which the rows are grouped; a name that says so (`gold`,
-`majority`, `gpt-4`) is a gold or a model; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_`
-leaves a column out, and `annotator` is one that names who labelled each sequence. Without a header, `columns` names the
-columns, or `golds` names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one
-gold. Numbers of tokens in the first column, from 0, from 1 or running on, are left out.
+(see `conll_lines`). The header is optional, or stands in a comment (`# token ann ben`): it names the column of tokens,
+`token` or `word`; before that there may be numbers of tokens and a column of sequences (`sentence_id`, in documents or
+chapters that have a column each), by which the rows are grouped; a name that says so (`gold`, `majority`, `gpt-4`) is a
+gold or a model; `gold:NAME`, `model:NAME` and `annotator:NAME` say the role outright; `_` leaves a column out, and
+`annotator` is one that names who labelled each sequence. Without a header, `columns` names the columns, or `golds`
+names the first label columns and the rest are annotators "1", "2", …; a file of two columns is one gold. Numbers of
+tokens in the first column, from 0, from 1 or running on, are left out.
 Without either, columns are annotators only if their labels overlap. A column that says one thing of each whole sequence
 holds no labels of tokens; where the same text stands under several such names, these are the annotators. CoNLL-2003,
 CoNLL-X, CoNLL-U and WebAnno TSV 2 hold different things in their columns: one of them is the gold, the entities or
@@ -69,7 +70,7 @@ from lasca.formats.names import (
     role_of,
     speaker,
 )
-from lasca.formats.tabular import NAN
+from lasca.formats.tabular import NAN, columns_of_tags
 from lasca.schemes import detect
 
 __all__ = ["NAME", "read", "sniff"]
@@ -121,11 +122,11 @@ def read(
         if not table.blocks:
             collector.count("empty files", 1, file.shown)
             continue
+        if len(files) == 1:
+            _cut_ends(table)
         ids = numbered(table)
         if ids:
             _only_words(table, file, collector)
-        if columns is None:
-            _refuse_sentences(table, file)
         table, chosen, found = with_feature(table, file, column)
         has_key |= found
         note, named = _columns(table, file, columns, wanted, chosen)
@@ -159,6 +160,15 @@ def read(
         )
     _tell_repeated(collector)
     return collector.corpus(order="given")
+
+
+def _cut_ends(table: Table) -> None:
+    """Leave out last columns in which nothing stands, and no header: a tab stands behind every line."""
+    rows = [cells for block in table.blocks for _, cells in block.rows]
+    while table.header is None and table.n_columns > 2 and not any(cells[-1] for cells in rows):
+        table.n_columns -= 1
+        for cells in rows:
+            del cells[-1]
 
 
 def _by_whom(
@@ -217,23 +227,6 @@ def _tell_repeated(collector: Collector) -> None:
         collector.note(
             "Some texts stand several times, labelled differently. If these are several annotators (Label Studio's "
             "CoNLL has them so, without names), another export that names them is needed, such as JSON."
-        )
-
-
-def _refuse_sentences(table: Table, file: SourceFile) -> None:
-    """Refuse lines that are whole sentences of words with their tags, `cat/NN` or `cat_NN`."""
-    rows = [cells for block in table.blocks for _, cells in block.rows]
-    if (
-        table.header is None
-        and table.n_columns > 2
-        and all(WITH_TAG.fullmatch(cell) for cells in rows for cell in cells)
-    ):
-        raise file.error(
-            "every line is a sentence of words with their tags",
-            table.blocks[0].line,
-            got=" ".join(rows[0][:4]),
-            hint="Write a line per word, the word and its tag with a tab between them, and a blank line after each "
-            "sentence",
         )
 
 
@@ -526,8 +519,17 @@ def _like_columns(file: SourceFile, table: Table, rows: list[list[str]]) -> floa
     first = {cells[0] for cells in rows}
     if table.n_columns == 2 and detect(labels) is None and detect(first) is not None:
         labels = first
-    if any(cells[0].startswith(("{", "[")) for cells in rows[:3]):
+    if any(cells[0].startswith(("{", "[", "<http")) for cells in rows[:3]):
         return 0.1
+    words, *others = map(list, zip(*rows[:LONG]))
+    if table.header is None and (columns_of_tags(words, others) or all("|||" in cells for cells in rows)):
+        return 0.0  # a sentence, and behind it its tags
+    if (
+        table.header is None
+        and table.n_columns > 2
+        and all(WITH_TAG.fullmatch(cell) for cells in rows for cell in cells)
+    ):
+        return 0.0  # a sentence, and a tag behind each of its words
     tags = any(detect({cells[k] for cells in rows} - {"?", ""}) is not None for k in range(1, table.n_columns))
     tags |= detect(labels) is not None
     named = table.header is not None or PurePosixPath(file.name).suffix.lower() in OWN

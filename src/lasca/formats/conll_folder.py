@@ -22,7 +22,8 @@ sequences that only others have. A file may hold a part of the document: the res
 aligned by characters (`lasca.align`), `partial` says what becomes of a token of which only a part was marked; a file
 that shares less than half of its characters with the document is another text, which is an error. Labels typed into the
 text (`LONDON/LOC`) are taken off the tokens; with `typed_labels=True` they count where the annotator gave O.
-Sequences are called "DOC/3" (or "val/DOC/3"), with the metadata "document" and "folder".
+Sequences are called "DOC/3" (or "val/DOC/3"), with the metadata "document" and "folder". So are EBM-NLP's files
+read: the words of `DOC.tokens`, the labels of `DOC.ANNOTATOR.ann`.
 """
 
 from __future__ import annotations

@@ -29,12 +29,22 @@ from itertools import combinations, pairwise
 from lasca.errors import ParameterError, excerpt
 from lasca.estimator import check_choice
 from lasca.formats.base import SourceFile
-from lasca.formats.names import DOCUMENTS, LAYERS, NAMES, SENTENCES, TOKEN_NAMES, named, plain_name
+from lasca.formats.names import (
+    CHAPTERS,
+    DOCUMENTS,
+    FILES,
+    LAYERS,
+    NAMES,
+    TOKEN_NAMES,
+    named,
+    over_sentences,
+    plain_name,
+)
 from lasca.formats.tabular import csv_rows
 from lasca.schemes import detect
 
-__all__ = ["Block", "Layout", "Table", "even_out", "is_header", "labels_elsewhere", "layout_of", "numbered",
-           "overlapping", "read_table", "says_nothing", "split_spaces", "text_lines", "token_in",
+__all__ = ["Block", "Layout", "Table", "are_crossed", "even_out", "is_header", "labels_elsewhere", "layout_of",
+           "numbered", "overlapping", "read_table", "says_nothing", "split_spaces", "text_lines", "token_in",
            "with_feature"]  # fmt: skip
 
 DOCSTART = "-DOCSTART-"
@@ -48,6 +58,7 @@ SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of 
 ROWS = 20_000  # rows that are looked at
 MOST_DIGITS = 12  # of the number of a token
 PLACE = re.compile(r"\d{1,9}-\d{1,9}")
+_NAMED = re.compile(r"#+ *(global\.columns *=|columns? *[:=])?(.+)")
 _TAGGED_KEY = re.compile(r"(?:^|\|)([\w.]+)=[BSU]-\w")
 LEAST, AGREED = 8, 0.1  # tokens that two columns label, and the share they must label the same to be two people
 
@@ -104,6 +115,7 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
         lines = [","] * len(rows)
     else:
         rows = [(number, _cells(line, by_tab)) for number, line in enumerate(lines, start=1)]
+    _uncomment(rows, lines)
     table = Table([], None, 0, 0, 0, 0 if by_comma else even_out(rows, by_tab))
     known = labels_elsewhere(rows)
     block = Block()
@@ -132,6 +144,25 @@ def read_table(file: SourceFile, *, separator: str = "auto", header: bool | str 
             block.rows.append((number, cells))
     _closed(table, block)
     return _grouped(table, file)
+
+
+def _uncomment(rows: list[tuple[int, list[str]]], lines: list[str]) -> None:
+    """Make a comment before the first row a header, if it names the columns: # token ann ben, # global.columns = ..."""
+    first = next((k for k, (_, cells) in enumerate(rows) if any(cells) and not cells[0].startswith("#")), 0)
+    if not any(line.startswith("#") for line in lines[:first]):
+        return
+    plain = [cells for _, cells in rows[first:] if any(cells) and not cells[0].startswith("#")]
+    numbers = all(cells[0].isdecimal() and "_" not in cells for cells in plain)  # else see `numbered`
+    for k, found in enumerate(map(_NAMED.fullmatch, lines[:first])):
+        if found is None:
+            continue
+        cells = re.split(r"\t+|\s+" if found[1] else r"\t+| +", found[2].strip())
+        names = [plain_name(cell) for cell in cells]
+        token = next((at for at, name in enumerate(names) if name in ("token", "word", "form", "tok")), None)
+        fits = len(cells) == len(rows[first][1]) and "=" not in cells
+        if fits and (token == 0 or (token and numbers and not set(COLUMNS) <= set(names))):
+            rows[k], lines[k] = (rows[k][0], cells), "\t".join(cells)
+            return
 
 
 def even_out(rows: list[tuple[int, list[str]]], by_tab: bool) -> int:
@@ -171,14 +202,17 @@ def _grouped(table: Table, file: SourceFile) -> Table:
     if at is None:
         return table
     before = (table.header or [])[:token]
-    place, over = named(before, NAMES["position"]), named(before, DOCUMENTS)
-    over = over if plain_name(before[at]) in SENTENCES else None  # sentences may be counted anew in each document
+    place, over = named(before, NAMES["position"]), over_sentences(before, before[at])
     groups: dict[str, Block] = {}
-    value, document = "", ""
+    value, names = "", [""] * len(over)
     for block in table.blocks:
         for line, cells in block.rows:
-            document = document if over is None else cells[over].strip() or document
-            value = f"{document}/{cells[at].strip()}".removeprefix("/") if cells[at].strip() else value
+            names = [cells[k].strip() or name for k, name in zip(over, names)]
+            last, value = value, "/".join(filter(None, [*names, cells[at].strip()])) if cells[at].strip() else value
+            if value != last and value in groups and place is None:
+                what = f"the sequence {excerpt(value)} begins again: they may be counted anew in each document"
+                hint = "Give each sequence a number of its own, or add a column `document` before it"
+                raise file.error(what, line, got=", ".join(cells), hint=hint)
             groups.setdefault(value, Block(comments={"sent_id": value}, document=block.document)).rows.append(
                 (line, cells)
             )
@@ -286,7 +320,7 @@ def is_header(cells: list[str], known: list[set[str]], header: bool | str) -> bo
         token = token_in(cells)
         names = len(cells) > 1 and token == 0
         if token and known and len(cells) > token + 1:  # numbers and names of sequences stand before the token
-            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"])
+            keys = ("", "unnamed:_0", "id", "#", *NAMES["sequence"], *NAMES["position"], *DOCUMENTS, *FILES, *CHAPTERS)
             names = all(
                 plain_name(name) in keys or all(cell.isdecimal() for cell in column)
                 for name, column in zip(cells[:token], known)
@@ -371,7 +405,7 @@ def layout_of(
             raise ParameterError("column", column, f"another column than that of the tokens ({token + 1})")
         return Layout(token, (at,), False, f"The labels are those of column {at + 1}.")
     rest = [k for k in range(token + 1, table.n_columns) if k not in but]
-    if _is_bare(table) and _is_crossed(table):
+    if _is_bare(table) and are_crossed(table.blocks[0].column(0), table.blocks[0].column(1)):
         raise file.error(
             "the first two cells of a line never stand together twice, and the first one does: these are items and who "
             "labelled them, and not tokens",
@@ -482,10 +516,9 @@ def _is_bare(table: Table) -> bool:
     return table.header is None and len(table.blocks) == 1 and table.n_columns == 3
 
 
-def _is_crossed(table: Table) -> bool:
-    """Say whether the cells of the first column stand twice or more on average, always beside another one."""
-    pairs = [(cells[0], cells[1]) for block in table.blocks for _, cells in block.rows]
-    return len(pairs) == len(set(pairs)) >= 2 * len({first for first, _ in pairs})
+def are_crossed(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Say whether the cells of a column stand twice or more on average, always beside another one."""
+    return len(set(zip(first, second))) == len(first) >= 2 * len(set(first))
 
 
 def _n_marks(table: Table, column: int) -> int:

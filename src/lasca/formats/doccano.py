@@ -40,13 +40,14 @@ from lasca.formats.base import (
     first,
     id_of,
     name_authors,
+    named_in,
     owners,
     parse_json_items,
     pick,
     refuse_authors,
 )
 from lasca.formats.documents import Verdict
-from lasca.formats.names import has_places, speaker
+from lasca.formats.names import has_places, in_order, speaker
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 
@@ -131,7 +132,7 @@ class _Lines:
             raise FormatError("every line must have a string 'text'", path=where, got=repr(text))
         id = id_of(first(row, ("id", "doc_id")), text, "the id of a document", where)
         key = next((key for key in KEYS if key in row), None)
-        spans = [] if key is None else [row[key]] if isinstance(row[key], str) else row[key]
+        spans = [] if key is None or row[key] is None else [row[key]] if isinstance(row[key], str) else row[key]
         if not isinstance(spans, list):
             raise FormatError(f"{key!r} must be a list of spans", path=where, got=repr(spans))
         name, role = self._who(row, where)
@@ -139,9 +140,13 @@ class _Lines:
         said = self._labels_of_users(spans, name, where)
         spans = [entry for entry in spans if not _is_label(entry)]
         labels = [entry for entry in spans if isinstance(entry, str)]
+        if labels and key == "entities":
+            what = "the entities are words, and not spans"
+            hint = 'Write [start, end, label] for each, or {"text": words, "label": label}'
+            raise FormatError(what, path=where, got=", ".join(labels), hint=hint)
         cats = row.get("cats")
         labels += [cat for cat in cats if isinstance(cat, str)] if isinstance(cats, list) else _true(cats)
-        metadata = self._metadata(row)
+        metadata = self._metadata(row, key)
         nobody = name.lower() in NOBODY
         if not nobody and (labels or "cats" in row):
             labels = [as_label(label, where) for label in labels]
@@ -166,7 +171,7 @@ class _Lines:
 
     def _who(self, row: dict[str, Any], where: str) -> tuple[str, str]:
         """Return name and role of whoever speaks in a line: its user, its model, or whom the file is called by."""
-        user = first(row, USER)
+        user = named_in(first(row, USER))
         user = annotator_in(row) if user is None else user
         if user is None and isinstance(row.get("model"), str) and speaker(row["model"]) == "model":
             user = row["model"]
@@ -189,10 +194,9 @@ class _Lines:
         for key in COMMENTS:
             self.collector.count("comments", len(row[key]) if isinstance(row.get(key), list) else 0, where)
 
-    def _metadata(self, row: dict[str, Any]) -> dict[str, str]:
-        others = {
-            k: v for k, v in row.items() if k not in (*OWN, *COMMENTS, "document") and v not in (None, "", [], {})
-        }
+    def _metadata(self, row: dict[str, Any], key: str | None) -> dict[str, str]:
+        known = {*OWN, *COMMENTS, "document"} - ({*KEYS} - {key})  # a label of the text, beside spans
+        others = {k: v for k, v in row.items() if k not in known and v not in (None, "", [], {})}
         return {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in others.items()}
 
     def _without_marks(self, id: str, text: str, where: str, name: str, role: str) -> Answer:
@@ -229,7 +233,7 @@ def _is_label(entry: object) -> bool:
 def _mark(span: object, where: str) -> Mark:
     """Read a span: [start, end, label] or an object with start_offset, end_offset and label."""
     if isinstance(span, list) and len(span) == 3:
-        start, end, label = span
+        start, end, label = in_order(span)
     elif isinstance(span, dict) and "start_offset" in span and "end_offset" in span:
         start, end, label = span["start_offset"], span["end_offset"], span.get("label")
     elif isinstance(span, dict) and "start" in span and "end" in span:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import Collector, elsewhere
-from lasca.formats.names import QUOTES, plain_name
+from lasca.formats.names import PAIRS, QUOTES, plain_name
 
 __all__ = ["DOCUMENT", "Verdict", "as_verdict", "chosen_unit", "document_corpus", "question_of", "refuse_parts"]
 
@@ -126,7 +126,7 @@ def refuse_parts(rows: Sequence[tuple[str, Mapping[str, str]]], path: str) -> No
     for name in dict.fromkeys(name for _, beside in rows for name in beside):
         said = [(beside[name], text) for text, beside in rows if beside.get(name, "").strip()]
         alike = len(said) < FEW or len(set(said)) == len({text for _, text in said})
-        if alike and plain_name(name) not in QUOTES:
+        if alike and plain_name(name) not in (*QUOTES, *PAIRS):
             continue
         if sum(_is_part(words, text) for words, text in said) > MOST * len(said):
             raise FormatError(

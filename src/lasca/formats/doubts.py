@@ -27,18 +27,21 @@ MOST = 0.8  # of the votes
 OFTEN = 10  # texts of one label, from which on it is no quote
 JOINTS = re.compile(r"\s*[,;|+]\s*|\s+")
 HARD = re.compile(r"\s*[,;|]\s*")
+COUNTED = re.compile(r"[^:=(]+[:=(] ?\d+(?:\.\d+)?\)?")
+ROUND = re.compile(r"(?:round|phase|iteration|version)[ _-]?\d+|pre|post|before|after", re.IGNORECASE)
 KEYED = re.compile(r"\w+\s*[:=].*")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(rf"[+-]?\d+|{FRACTION.pattern}")
+SUM = re.compile(r"(?:grand )?(?:total|sum|count|average|mean|agreement|kappa)s?:?", re.IGNORECASE)
 WHOLE = re.compile(r"\d+\.0")
 MARKUP = re.compile(r"<[^<>]*>")
 
 
 def refuse_doubtful(corpus: CrowdCorpus, shown: str) -> None:
     """Raise an error if labels, tokens or annotators of the corpus rather are something else."""
-    for found in (_same_numbers(corpus), _lost_quotes(corpus), _joined_votes(corpus), _labels_as_tokens(corpus),
-                  _numbers(corpus), _of_tokens(corpus), _words(corpus)):  # fmt: skip
-        if found is not None:
+    for check in (_joined_names, _rounds, _same_numbers, _lost_quotes, _joined_votes, _labels_as_tokens, _numbers,
+                  _sums, _of_tokens, _marked_words, _words):  # fmt: skip
+        if (found := check(corpus)) is not None:
             what, got, hint = found
             raise FormatError(what, path=excerpt(shown, 200), got=got, hint=hint)
 
@@ -64,13 +67,32 @@ def _joined_votes(corpus: CrowdCorpus) -> Found:
     columns = list(map(set, zip(*rows)))  # of one label with parts, "Sport, US", each place has words of its own
     mixed = any(one & other for one, other in combinations(columns, 2))
     always = alike and (mixed or all(KEYED.fullmatch(part) for row in rows for part in row))
-    if len(several) < 3 or not (always or 2 * len(again) >= len(several)):
+    counted = all(COUNTED.fullmatch(part) for row in rows for part in row) and any(len(row) > 1 for row in rows)
+    if not counted and (len(several) < 3 or not (always or 2 * len(again) >= len(several))):
         return None
     return (
         "every label holds several: they may be those of several annotators, or answers to several questions",
         ", ".join((again or [label for label, _ in several])[:2]),
         "Give each of them a column, called by who said it (token, ann, ben; for whole texts: text, annotator_1, …)",
     )
+
+
+def _joined_names(corpus: CrowdCorpus) -> Found:
+    """Find a name that holds those of several annotators: ann;ben."""
+    people = set(corpus.annotators)
+    joined = [name for name in corpus.annotators if len(parts := HARD.split(name)) > 1 and people & set(parts)]
+    if not joined:
+        return None
+    what = f"{excerpt(joined[0], 60)!r} is several annotators in one cell, and would count as one more"
+    return what, "; ".join(sorted(people)[:4]), "Write a row for each of them"
+
+
+def _rounds(corpus: CrowdCorpus) -> Found:
+    """Find nobody but rounds of the work, in which the same people may have labelled twice: round1, round2."""
+    if len(corpus.annotators) < 2 or not all(map(ROUND.fullmatch, corpus.annotators)):
+        return None
+    names, hint = ", ".join(corpus.annotators[:4]), "Read one of them; if they are people, give them other names"
+    return f"all annotators are called as rounds ({names}): the same people may have labelled twice", names, hint
 
 
 def _same_numbers(corpus: CrowdCorpus) -> Found:
@@ -115,6 +137,10 @@ def _numbers(corpus: CrowdCorpus) -> Found:
     """Find annotators and golds who say nothing but numbers where others give names: scores, not labels."""
     if not any(map(FRACTION.fullmatch, corpus.labels)):
         return None
+    scale = all(map(NUMBER.fullmatch, corpus.labels)) and corpus.n_labels > FEW
+    if scale and 2 * corpus.n_labels > corpus.n_annotations:
+        what = f"the labels are {corpus.n_labels} different numbers: scores on a scale rather than labels"
+        return what, ", ".join(corpus.labels[:4]), "Make a few classes of them first"
     said = {name: corpus.annotation_label[corpus.annotation_annotator == a] for a, name in enumerate(corpus.annotators)}
     given = {**said, **corpus.golds}
     voices = {name: {corpus.labels[c] for c in np.unique(code[code >= 0])} for name, code in given.items()}
@@ -137,6 +163,17 @@ def _numbers(corpus: CrowdCorpus) -> Found:
     )
 
 
+def _sums(corpus: CrowdCorpus) -> Found:
+    """Find a row of numbers, called total or the like, below texts that have names for labels."""
+    numbers = list(filter(NUMBER.fullmatch, corpus.labels))
+    if corpus.n_tokens != corpus.n_sequences or not 0 < len(numbers) < corpus.n_labels:
+        return None
+    rows = sorted(filter(SUM.fullmatch, set(corpus.tokens)))
+    return (
+        ("a row holds sums, and no labels of a text", rows[0], "Leave out what is not about a text") if rows else None
+    )
+
+
 def _of_tokens(corpus: CrowdCorpus) -> Found:
     """Find tags of parts of spans (I-PER) on texts that stand alone."""
     if not 2 < corpus.n_tokens == corpus.n_sequences or all(token == "_" for token in corpus.tokens):
@@ -150,6 +187,15 @@ def _of_tokens(corpus: CrowdCorpus) -> Found:
         f"{tags[-1]} on {excerpt(corpus.tokens[0], 60)!r}",
         "Write a row for each token, with a column that says to which sequence it belongs (sentence_id, token, …)",
     )
+
+
+def _marked_words(corpus: CrowdCorpus) -> Found:
+    """Find spans whose labels are the words that are marked: ["Ada", 0, 3]."""
+    given = zip(corpus.annotation_token[:ROWS].tolist(), corpus.annotation_label[:ROWS].tolist())
+    begun = [(corpus.tokens[k], corpus.labels[code][2:]) for k, code in given if corpus.labels[code].startswith("B-")]
+    if sum(label.startswith(token) for token, label in begun) <= MOST * len(begun) or len(set(begun)) < 2:
+        return None
+    return "the labels are the words that are marked", begun[0][1], "Say of what kind they are: [start, end, label]"
 
 
 def _words(corpus: CrowdCorpus) -> Found:

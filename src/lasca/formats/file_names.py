@@ -32,6 +32,8 @@ Place = tuple[str, str]  # document, annotator
 
 def in_folders(files: Sequence[SourceFile]) -> list[SourceFile] | None:
     """Return the files under the names they would have in folders of annotators; None if they are called otherwise."""
+    if any(file.name.endswith(".tokens") for file in files):
+        return _with_tokens(files)
     by_suffix: dict[str, list[SourceFile]] = {}
     for file in files:
         by_suffix.setdefault(PurePosixPath(file.name).suffix.lower(), []).append(file)
@@ -57,6 +59,27 @@ def in_folders(files: Sequence[SourceFile]) -> list[SourceFile] | None:
         if _agree(list(documents.values()), 1 if brat and flat else 2, bool(brat)):
             return [_renamed(file, places.get(file.shown), documents) for file in files]
     return None
+
+
+def _with_tokens(files: Sequence[SourceFile]) -> list[SourceFile] | None:
+    """Return columns of EBM-NLP's files: words in DOC.tokens, and a label for each of them in DOC.ANNOTATOR.ann."""
+    paths = {file.shown: PurePosixPath(file.name) for file in files}
+    words = {paths[f.shown].stem: text_lines(f.text().rstrip("\n")) for f in files if f.name.endswith(".tokens")}
+    made: dict[str, SourceFile] = {}
+    for file in (file for file in files if file.name.endswith(".ann")):
+        document, _, name = paths[file.shown].stem.partition(".")
+        labels = text_lines(file.text().rstrip("\n"))
+        place = f"{name}/{document}.txt"
+        if place in made:
+            what = f"{name} labelled {document} twice, here and in {made[place].shown}: these are several tasks"
+            raise file.error(
+                what, hint="Give a folder with the tokens and the labels of one task, such as participants"
+            )
+        if not name or len(words.get(document, ())) != len(labels):
+            return None
+        rows = "\n".join(f"{word}\t{label}" for word, label in zip(words[document], labels))
+        made[place] = replace(file, name=place, data=f"{rows}\n".encode())
+    return list(made.values()) or None
 
 
 def _place(match: re.Match[str]) -> Place:

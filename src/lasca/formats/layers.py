@@ -21,13 +21,7 @@ from lasca.formats.outcome import merged, outcome, sheets_of
 
 __all__ = ["Layers", "refuse_layers"]
 
-BY_FILES = (
-    "conll-folder",
-    "brat",
-    "doccano",
-    "prodigy",
-    "spacy",
-)  # formats in which annotators are called by files or folders
+BY_FILES = ("conll-folder", "brat", "doccano", "prodigy", "spacy")  # in which files or folders name annotators
 ENOUGH = 8  # tokens that somebody marked
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lasca.corpus import CrowdCorpus, SoftVotes
 from lasca.errors import FormatError, excerpt
 from lasca.formats.base import Counts, as_time, natural_key
-from lasca.formats.names import NAMES, mere_experts, plain_name, speaker
+from lasca.formats.names import NAMES, SETTLED, mere_experts, plain_name, speaker
 from lasca.formats.tabular import NAN, as_strings, ask_missing, no_labels
 
 __all__ = ["Arrays"]
@@ -196,7 +196,7 @@ class Arrays(Counts):
 
     def _roles(self) -> Codes:
         if "role" not in self.names:
-            roles = {name: speaker(name) for name in self.who.values}
+            roles = {name: "gold" if SETTLED.fullmatch(name) else speaker(name) for name in self.who.values}
             roles |= dict.fromkeys(mere_experts([name for name in roles if roles[name] == "gold"]), "annotator")
             return np.array([ROLES.index(role) for role in roles.values()] or [0], np.int64)[self.who.codes]
         column = self._column("role")

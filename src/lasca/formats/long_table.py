@@ -9,16 +9,17 @@ s1,2,Lovelace,,
 ```
 
 Columns are found by their usual names (`sequence` or `sentence`, `position` or `index`, `token` or `word`, `annotator`
-or `worker`, `label` or `tag`; see `NAMES`), or named by options. Where sentences and documents have a column each, a
-sequence is called "DOCUMENT/SENTENCE", because sentences may be counted anew in each document. `token` may be absent
-(tokens are then `_`). Positions sort as numbers; where there are none, each annotator's rows of a sequence stand in the
-order of the file. Several files without a column of annotators are one annotator's each, and so is a single one with
-`annotator="file"`. crowd-kit's `task, worker, label` is read too: a task "s1:0" is sequence s1, position 0; tasks
-without a number behind a colon are sequences of one token, and so are rows about a whole `text` without any id. A row
-without label says that there is such a token. A column `role` ("annotator", "model", "gold") tells golds and models
-from annotators; a column whose name begins with "gold" is a gold, and one that is called so otherwise (`truth`,
-`majority`) if it holds nothing but such labels. Other columns are metadata where they say the same of a whole sequence
-(`document`), metadata of tokens where they say the same of a token, and counted where they do neither.
+or `worker`, `label` or `tag`; see `NAMES`), or named by options. Where sentences and documents (files, chapters,
+paragraphs) have a column each, a sequence is called "DOCUMENT/SENTENCE", because sentences may be counted anew in each
+document. `token` may be absent (tokens are then `_`). Positions sort as numbers; where there are none, each annotator's
+rows of a sequence stand in the order of the file. Several files without a column of annotators are one annotator's
+each, and so is a single one with `annotator="file"`. crowd-kit's `task, worker, label` is read too: a task "s1:0" is
+sequence s1, position 0; tasks without a number behind a colon are sequences of one token, and so are rows about a whole
+`text` without any id. A row without label says that there is such a token. A column `role` ("annotator", "model",
+"gold") tells golds and models from annotators; a column whose name begins with "gold" is a gold, and one that is called
+so otherwise (`truth`, `majority`) if it holds nothing but such labels. Other columns are metadata where they say the
+same of a whole sequence (`document`), metadata of tokens where they say the same of a token, and counted where they do
+neither.
 The same annotator twice on one token: the last by the column `time`, else an error unless both say the same.
 A column `probability` that adds up to 1 over the labels an annotator gives a token (one row each) holds soft votes.
 Where it only says how sure single labels are it is metadata; `probability=NAME` reads it: the rest is shared evenly by
@@ -47,7 +48,7 @@ from lasca.errors import FormatError, ParameterError, excerpt, typed
 from lasca.formats.base import SourceFile, owners, refuse_authors, undone
 from lasca.formats.documents import refuse_parts
 from lasca.formats.long_arrays import Arrays
-from lasca.formats.names import DOCUMENTS, NAMES, SENTENCES, has_places, named, plain_name, role_of
+from lasca.formats.names import NAMES, has_places, named, over_sentences, plain_name, role_of
 from lasca.formats.tabular import (
     HOLDS_ROWS,
     QUOTES,
@@ -66,15 +67,11 @@ __all__ = ["NAME", "read", "read_frame", "sequence_column", "sniff"]
 
 NAME = "table"
 FILE = "file"  # the column of annotators that files without one get
+SECOND = re.compile(r"_?\d$")
 SPLIT = re.compile(r"(?<![a-z])(train|test|validation|valid|val|dev|eval)(?![a-z])", re.IGNORECASE)
 BY = ("model", "model_name", "llm", "author", "labeler", "labeller", "reviewer", "judge", "by", "who", "name")
 LOOK, MOST_LABELS = 2000, 12  # rows that are looked at to say what may be meant, and different labels of a column
-TEXTS = (
-    "text",
-    "sentence",
-    "document",
-    "data",
-)  # a column of whole texts is what the rows are about, if nothing else is
+TEXTS = ("text", "sentence", "document", "data")  # of whole texts: what the rows are about, if nothing else is
 
 
 @dataclass(frozen=True)
@@ -239,6 +236,11 @@ def _corpus(
     if "token" in names and names.get("task") == names["token"] and (at := _ids(source, names)) is not None:
         names["task"] = at
         notes = (*notes, f"The same text stands under several ids: the column {at!r} tells them apart.")
+    own = [plain_name(names[part]) for part in ("label", "annotator")]
+    rest = [name for name in source.table.column_names if name not in names.values()]
+    if again := [name for name in rest if SECOND.sub("", plain_name(name)) in own]:
+        what = f"there are further columns of one name ({', '.join(again)}): a row holds what several annotators said"
+        raise source.error(what, hint="Write a row for each label; if these are something else, give them other names")
     labels = source.table.column(names["label"])
     if holds_lists(text for text in as_strings(labels.slice(0, LOOK)).to_pylist() if text):
         what = f"the cells of the column {names['label']!r} hold lists, and not a label each"
@@ -293,15 +295,13 @@ SLASH = pa.scalar("/", pa.large_string())
 def _within_documents(source: _Table, names: dict[str, str]) -> _Table:
     """Call sentences by their documents, too, if these have a column: they may be counted anew in each of them."""
     at, there = names.get("sequence", ""), [n for n in source.table.column_names if n not in names.values()]
-    found = named(there, DOCUMENTS)
-    if found is None or plain_name(at) not in SENTENCES:
+    found = {there[k]: pc.fill_null(as_strings(source.table.column(there[k])), "") for k in over_sentences(there, at)}
+    ids = {name: cells for name, cells in found.items() if not pc.any(pc.match_substring(cells, " ")).as_py()}
+    if not ids:  # texts, or none
         return source
-    documents = pc.fill_null(as_strings(source.table.column(there[found])), "")
-    if pc.any(pc.match_substring(documents, " ")).as_py():
-        return source  # texts, not ids
-    ids = pc.binary_join_element_wise(documents, as_strings(source.table.column(at)), SLASH)
-    names["sequence"] = f"{there[found]}/{at}"
-    return replace(source, table=source.table.append_column(names["sequence"], ids))
+    joined = pc.binary_join_element_wise(*ids.values(), as_strings(source.table.column(at)), SLASH)
+    names["sequence"] = "/".join([*ids, at])
+    return replace(source, table=source.table.append_column(names["sequence"], joined))
 
 
 def _refuse_parts(source: _Table, names: Mapping[str, str]) -> None:

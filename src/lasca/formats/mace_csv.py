@@ -21,17 +21,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import PurePosixPath
 
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError
 from lasca.formats.base import Collector, SourceFile, natural_key
-from lasca.formats.names import NAMES, TOKEN_NAMES, plain_name, role_of
+from lasca.formats.conll_lines import are_crossed
+from lasca.formats.names import NAMES, TOKEN_NAMES, are_people, plain_name, role_of
 from lasca.formats.tabular import (
+    AGAIN,
     HOLDS_ROWS,
     NAN,
     QUOTED,
     QUOTES,
+    TWICE,
     ask_missing,
     delimiter_of,
     holds_rows,
@@ -43,6 +47,7 @@ __all__ = ["NAME", "read", "sniff"]
 
 NAME = "mace"
 OTHERS = {*NAMES["annotator"], *NAMES["label"], *NAMES["sequence"], "text"}  # columns of other tables
+LEAST = 6  # rows of three cells of which two never stand together twice, by no chance
 Row = tuple[int, list[str]]
 
 
@@ -71,6 +76,10 @@ def read(
             collector.count("empty files", 1, file.shown)
             continue
         names, has_tokens = _names(file, rows, header)
+        if not has_tokens and not are_people(names) and _are_triples([cells for _, cells in rows if cells]):
+            what = "two of three cells never stand together twice: these are items and workers, and not annotators"
+            hint = "Write a header, such as worker,item,label; or, if they are three annotators: ann_1,ann_2,ann_3"
+            raise file.error(what, next(line for line, cells in rows if cells), hint=hint)
         if has_tokens:
             rows = [(line, cells if any(cells) else []) for line, cells in rows]
         texts = has_tokens and any(" " in cells[0] for _, cells in rows if cells)
@@ -133,7 +142,8 @@ def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[
     """Return the annotators' names (taking the header row out) and whether the first column holds tokens."""
     at = next(i for i, (_, cells) in enumerate(rows) if cells)
     line, first = rows[at]
-    below = {cell for _, cells in rows[at + 1 :] for cell in cells}
+    again = first if are_people(first) else None  # of another file that was put behind
+    below = {cell for _, cells in rows[at + 1 :] if cells != again for cell in cells}
     distinct = all(first) and len(set(first)) == len(first)
     has_header = header is True
     if header == "auto":
@@ -152,7 +162,17 @@ def _names(file: SourceFile, rows: list[Row], header: bool | str) -> tuple[list[
             "one, set header=true",
         )
     del rows[at]
+    if (twice := next((number for number, cells in rows if cells == first), None)) is not None:
+        raise file.error(AGAIN, twice, got=",".join(first), hint=TWICE)
     return (first[1:] if has_tokens else first), has_tokens
+
+
+def _are_triples(rows: Sequence[Sequence[str]]) -> bool:
+    """Say whether rows of three cells are items, who labelled them, and how: two of the cells tell all rows apart."""
+    if len(rows) < LEAST or any(len(cells) != 3 or not all(cells) for cells in rows):
+        return False
+    columns = list(zip(*rows))
+    return any(are_crossed(a, b) and are_crossed(b, a) for a, b in combinations(columns, 2))
 
 
 def _blocks(rows: list[Row]) -> list[list[Row]]:

@@ -35,7 +35,9 @@ from lasca.errors import FormatError, excerpt, typed
 from lasca.formats.base import Collector, SourceFile, as_name, as_offset, as_time, first, id_of, pick
 from lasca.formats.documents import DOCUMENT, Verdict
 from lasca.formats.sources import loads
+from lasca.formats.tabular import AGAIN, TWICE
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
+from lasca.formats.unclaimed import value_of
 
 __all__ = ["NAME", "read", "sniff"]
 
@@ -107,6 +109,8 @@ class _Rows:
     ) -> None:
         self.file, self.collector = file, collector
         (_, self.header), *self.table = _table(file) or [(1, [])]
+        if (again := next((line for line, row in self.table if row == self.header), None)) is not None:
+            raise file.error(AGAIN, again, got=", ".join(self.header), hint=TWICE)
         self.worker = self._column("the annotator", None, WORKER)
         self.text = self._column("the text", text, TEXT, ("input.", "input:"))
         self.item = self._optional(item, ITEM)
@@ -336,7 +340,9 @@ def _table(file: SourceFile) -> list[tuple[int, list[str]]]:
 
 
 def _listed(cell: str) -> Any:
-    """Return the JSON of a cell, which may be a list as Toloka writes it: no brackets, and commas inside as \\,."""
+    """Return the JSON of a cell; also a list as Toloka (no brackets, commas inside as \\,) or Python writes it."""
+    if cell.lstrip()[:3] == "[{'" and isinstance(parsed := value_of(cell), list):
+        return parsed
     return loads(f"[{cell}]".replace("\\,", ",") if "\\," in cell else cell)
 
 

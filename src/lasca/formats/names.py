@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
+from typing import Any
 
-__all__ = ["AUTHORS", "DOCUMENTS", "END", "LAYERS", "NAMES", "QUOTES", "SENTENCES", "START", "TOKEN_NAMES",
-           "are_people", "by_question", "has_places", "is_level", "is_person", "may_count", "mere_experts", "named",
+__all__ = ["AUTHORS", "CHAPTERS", "DOCUMENTS", "END", "FILES", "LAYERS", "NAMES", "PAIRS", "QUOTES", "SENTENCES",
+           "SETTLED", "START", "TOKEN_NAMES", "are_people", "by_question", "decided", "has_places", "in_order",
+           "is_level", "is_person", "may_count", "mere_experts", "named", "over_sentences", "placed",
            "plain_name", "role_of", "signed", "speaker"]  # fmt: skip
 
 PEOPLE = ("annotator", "worker", "performer", "user", "rater", "coder", "judge", "labeler", "labeller", "turker",
@@ -21,7 +23,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
                  "sentence_index", "sentence_#", "document", "doc", "doc_id", "document_id"),
     "position": ("position", "index", "token_id", "token_index", "token_idx", "token_position", "tok_id", "word_id",
                  "word_idx", "word_index", "idx", "i"),
-    "token": ("token", "word", "form", "text", "sentence", "document", "data"),
+    "token": ("token", "word", "form", "tok", "text", "sentence", "document", "data"),
     "annotator": (*(who + end for who in PEOPLE for end in ("", "_id", "_name", "_email", "id", "name", "email")),
                   "annotated_by", "annotatedby", "labeled_by", "labelled_by", "annotation_agent", "amt_worker_ids"),
     "label": ("label", "tag", "ner_tag", "pos_tag", "output", "answer", "class", "annotation", "rating", "response"),
@@ -37,19 +39,16 @@ AUTHORS = (*NAMES["annotator"], "annotators", "created_by", "createdby", "tagged
 SENTENCES = tuple(name for name in NAMES["sequence"] if name.startswith("sent"))
 DOCUMENTS = ("document", "document_id", "doc", "doc_id", "docid", "doc_idx", "article_id")
 """Where sentences and documents have a column each, sentences may be counted anew in every document."""
+FILES = ("file", "filename", "file_name", "file_id", "doc_name")
+CHAPTERS = ("book", "chapter", "chapter_id", "section", "section_id", "page", "paragraph", "paragraph_id", "para",
+            "para_id")  # fmt: skip
+"""And so they may in every part of a document."""
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "tok", "text")
-START = (
-    "start",
-    "begin",
-    "start_offset",
-    "startoffset",
-    "begin_offset",
-    "start_char",
-    "char_start",
-    "start_position",
-    "start_idx",
-)
+START = ("start", "begin", "start_offset", "startoffset", "begin_offset", "start_char", "char_start",
+         "start_position", "start_idx")  # fmt: skip
 END = ("end", "end_offset", "endoffset", "end_char", "char_end", "end_position", "end_idx")
+PAIRS = ("span", "offset", "offsets", "position", "pos", "indices", "range", "char_span", "char_range", "location")
+"""Where both stand in a list."""
 LAYERS = ("ner", "pos", "upos", "xpos", "chunk", "lemma", "stem", "entity", "tags", "labels", "iob", "bio", "deprel")
 """Columns that say something else of a token than annotators do."""
 _LEVEL = re.compile(r"(?:^|_)(?:coarse|fine|nested|inner|outer|level|layer)(?:_|\d|$)")
@@ -70,9 +69,13 @@ _PERSON = re.compile(
 )
 _MODEL = re.compile(
     r"predict|model|machine|gpt|llama|claude|gemini|gemma|mi[sx]tral|qwen|deepseek|langextract|^spacy|^stanza|corenlp|"
+    r"^(?:system|auto(?:matic(?:ally)?)?|baseline|pre[-_ ]?annotat\w*)$|"
     r"(?:^|[^a-z])(?:preds?|llms?|(?:ro|al|de|distil|camem|bio|sci)?berta?)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
+SETTLED = re.compile(r"final|merged|reconciled|harmoni[sz]ed|aggregated|resolved|agreed", re.IGNORECASE)
+"""Whoever is called so in a table decided, however few others there are: it may be read in pieces."""
+INITIALS = 3  # letters that a person may be called by: MV is no majority vote
 _FIRST_NAME = re.compile(
     r"(?:Ro|Al)?[Bb]erta?|"
     r"(?:Claude|Gemma) (?!Opus|Sonnet|Haiku|Instant|Code|AI\b|Label|Pred|Annot|Model|Tag)[A-Z][\w'.-]+"
@@ -84,7 +87,7 @@ _GOLD = re.compile(
     re.IGNORECASE,
 )
 _DECIDED = re.compile(
-    r"gold|majority|consensus|^final|adjudicat|aggregat|^agreed|truth|curat|"
+    r"(?:^|[^a-z])gold(?:s|en|[\W_]*(?:standard|label|annot|tag|truth|span)\w*)?(?:$|[^a-z])|majority|consensus|^final|adjudicat|aggregat|^agreed|^merged|^reconcil|^harmoni[sz]|truth|curat|"
     r"(?:^|[ _-])(?:true|reference|actual|maj|mv|resolved)(?:$|[ _-])|^(?:label|class|category)$",
     re.IGNORECASE,
 )
@@ -96,7 +99,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("Sentence #"), plain_name("annotatorId"), plain_name("HITId")
     ('sentence_#', 'annotator_id', 'hitid')
     """
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][A-Za-z])", "_", name.strip().lstrip("!#") or name)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][A-Za-z])", "_", name.strip().lstrip("!# ") or name)
     return re.sub(r"[\s.-]+", "_", words.lower())
 
 
@@ -104,6 +107,29 @@ def named(header: Sequence[str], usual: Sequence[str]) -> int | None:
     """Return the first column that has one of the usual names, in the order of these."""
     plain = [plain_name(name) for name in header]
     return next((plain.index(name) for name in usual if name in plain), None)
+
+
+def placed(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a span says by plain names, with its places as start and end if they stand in a list of two."""
+    plain = {plain_name(key): value for key, value in span.items()}
+    pairs = (plain[key] for key in PAIRS if isinstance(plain.get(key), list) and len(plain[key]) == 2)
+    pair = next((pair for pair in pairs if all(type(at) is int for at in pair)), None)
+    return plain if pair is None or {*START, *END} & set(plain) else {**plain, "start": pair[0], "end": pair[1]}
+
+
+def in_order(span: Any) -> Any:
+    """Return [start, end, label] of [label, start, end], and anything else as it is."""
+    turned = isinstance(span, list) and [type(part) for part in span] == [str, int, int]
+    return [*span[1:], span[0]] if turned else span
+
+
+def over_sentences(header: Sequence[str], sequence: str) -> list[int]:
+    """Return the columns of documents and their parts, in each of which sentences may be counted anew."""
+    if plain_name(sequence) not in SENTENCES:
+        return []
+    document = named(header, (*DOCUMENTS, *FILES))
+    parts = [k for k, name in enumerate(header) if plain_name(name) in CHAPTERS]
+    return parts if document is None else [document, *parts]
 
 
 def has_places(header: Sequence[str]) -> bool:
@@ -186,6 +212,12 @@ def speaker(name: str) -> str:
         return "gold"
     person = "@" in name or _FIRST_NAME.fullmatch(name)
     return "model" if _MODEL.search(name) and not person else "annotator"
+
+
+def decided(people: Sequence[str]) -> list[str]:
+    """Return the one who is called as a decision (final, merged) beside two people or more; else nobody."""
+    found = [name for name in people if role_of(name) == "gold" and len(name) > INITIALS and "@" not in name]
+    return found if len(found) == 1 and len(people) > 2 else []
 
 
 def mere_experts(golds: Collection[str]) -> list[str]:

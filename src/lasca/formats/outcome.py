@@ -21,24 +21,8 @@ from lasca.corpus import CrowdCorpus
 from lasca.errors import LascaWarning, ParameterError, StoreError, count
 from lasca.schemes import detect_corpus, repair
 
-__all__ = [
-    "TRUTH",
-    "Candidates",
-    "Outcome",
-    "Said",
-    "Sheet",
-    "Voice",
-    "annotator_codes",
-    "everybody",
-    "library",
-    "merged",
-    "outcome",
-    "safe_name",
-    "sheets_of",
-    "shown_as",
-    "texts_of",
-    "voices_of",
-]
+__all__ = ["TRUTH", "Candidates", "Outcome", "Said", "Sheet", "Voice", "annotator_codes", "everybody",
+           "library", "merged", "outcome", "safe_name", "sheets_of", "shown_as", "texts_of", "voices_of"]  # fmt: skip
 
 Candidates = Mapping[int, Any] | Sequence[Any]
 """The competing labels of ambiguous tokens: by token, or in the order of `ambiguous`; each a mapping from label to

@@ -36,6 +36,7 @@ from lasca.formats.base import (
     as_name,
     first,
     id_of,
+    named_in,
     parse_json_items,
     pick,
     refuse_authors,
@@ -44,7 +45,20 @@ from lasca.formats.base import (
 )
 from lasca.formats.documents import Verdict
 from lasca.formats.llm_batch_answers import PlainText, parse_answer, place_quotes, quoted_spans
-from lasca.formats.names import AUTHORS, END, NAMES, START, is_level, is_person, plain_name, role_of, speaker
+from lasca.formats.names import (
+    AUTHORS,
+    END,
+    NAMES,
+    PAIRS,
+    START,
+    in_order,
+    is_level,
+    is_person,
+    placed,
+    plain_name,
+    role_of,
+    speaker,
+)
 from lasca.formats.sources import JSON
 from lasca.formats.texts import Answer, Mark, Said, Spans, TextPool
 from lasca.schemes import OUTSIDE
@@ -62,18 +76,10 @@ WHO = (*NAMES["annotator"], "task_executor", "created_by", "createdby")
 CROWD = ("annotators", "annotator_ids", "annotator_names", "workers", "worker_ids", "raters", "users", "coders")
 SAID = ("annotations", "annotation", "labels", "label", "tags", "ner_tags", "entities", "spans", "answers", "votes",
         "responses", "result", "task_result", "annotators", "judgments", "ratings")  # fmt: skip
-WRITTEN = (
-    "response",
-    "output",
-    "completion",
-    "generation",
-    "prediction",
-    "raw_output",
-    "raw_response",
-)  # what a language model wrote
+WRITTEN = ("response", "output", "completion", "generation", "prediction", "raw_output", "raw_response")  # by models
 LABEL = ("label", "labels", "type", "tag", "category", "class", "entity_type", "concept_category", "annotation", "name")
 QUOTE = ("text", "span", "entity", "quote", "mention", "value", "word")
-PARTS = {"id", "title", "schema", *START, *END, *LABEL, *QUOTE, *AUTHORS, *CROWD}  # of a span
+PARTS = {"id", "title", "schema", *START, *END, *PAIRS, *LABEL, *QUOTE, *AUTHORS, *CROWD}  # of a span
 OTHERS = ("_input_hash", "_task_hash", "_session_id", "annotation_sets", "versions", "lasca", "predictions",
           "data", "answer", "annotation_id")  # fmt: skip
 REMARKS = ("comment", "comments", "note", "notes", "explanation", "rationale", "confidence", "lead_time", "duration")
@@ -138,6 +144,7 @@ class _Records:
     def said(self, file: SourceFile, line: int, row: dict[str, Any]) -> Iterator[Said]:
         """Yield the answers of one record."""
         where = f"{file.shown}:{line}"
+        row = {key: _side_by_side(value) if key in SAID else value for key, value in row.items()}
         tokens, text = _tokens(row), _text(row)
         if tokens is None and text is None:
             raise FormatError("a record has no text", path=where, got=", ".join(row), hint="It must stand under 'text'")
@@ -173,7 +180,7 @@ class _Records:
             elif value is not None:
                 for asked, said in value.items() if isinstance(value, dict) else [("", value)]:
                     labels = said if isinstance(said, list) else [said]
-                    given = tuple(as_label(label, where) for label in labels if label not in (None, ""))
+                    given = tuple(as_label(_plain(label), where) for label in labels if label not in (None, ""))
                     yield Verdict(id, whole, where, name, given, asked, role, None, metadata)
                 yield Answer(id, whole, where, metadata=metadata)
 
@@ -184,11 +191,15 @@ class _Records:
             kept = {key: value for key, value in row.items() if plain_name(key) not in SAID}
             self.collector.count(f"annotations that do not count ({undone(row)})", 1, where)
         for key, value in kept.items():
+            gone = []
             if key in SAID and isinstance(value, list):
                 gone = [e for e in value if isinstance(e, dict) and undone(e) and _of_object(e, where) is not None]
                 kept[key] = [entry for entry in value if entry not in gone]
-                for entry in gone:
-                    self.collector.count(f"annotations that do not count ({undone(entry)})", 1, where)
+            elif key in SAID and isinstance(value, dict):
+                gone = [said for said in value.values() if isinstance(said, dict) and undone(said)]
+                kept[key] = {who: said for who, said in value.items() if said not in gone}
+            for entry in gone:
+                self.collector.count(f"annotations that do not count ({undone(entry)})", 1, where)
         return kept
 
     def _marks(self, entries: list[Any], text: str, where: str) -> list[Mark]:
@@ -218,7 +229,7 @@ class _Records:
     ) -> None:
         self.n_tags += 1
         self.collector.sequence(id, tokens, metadata={"document": id, **metadata}, where=where)
-        labels = [None if tag is None or tag == -100 else as_label(tag, where) for tag in tags]
+        labels = [None if tag is None or tag == -100 else as_label(_plain(tag), where) for tag in tags]
         self.collector.annotate(id, name, labels, role=role, where=where)
 
     def _potato(self, row: dict[str, Any], id: str, text: str, where: str, name: str) -> Iterator[Said]:
@@ -254,6 +265,20 @@ def _refuse_numbers(marks: Sequence[Mark], tokens: Sequence[str], text: str, whe
         raise FormatError(NUMBERS, path=where, got=f"{cut[0].label} {cut[0].start}-{cut[0].end}", hint=RATHER)
 
 
+def _plain(label: object) -> object:
+    """Return true and false as words, and anything else as it is."""
+    return str(label).lower() if isinstance(label, bool) else label
+
+
+def _side_by_side(value: object) -> object:
+    """Return lists side by side, of which one names the annotators, as a list of objects (so `datasets` turns them)."""
+    columns = value if isinstance(value, dict) else {}
+    lists = [own for own in columns.values() if isinstance(own, list)]
+    even = len(lists) == len(columns) > 1 and len(set(map(len, lists))) == 1
+    signed = even and not {*WHO}.isdisjoint(map(plain_name, columns))
+    return [dict(zip(columns, own)) for own in zip(*lists)] if signed else value
+
+
 def _text(row: Mapping[str, Any]) -> str | None:
     plain = {plain_name(key): value for key, value in row.items()}
     text = next((plain[key] for key in TEXT if plain.get(key)), None)
@@ -272,6 +297,8 @@ def _used(row: Mapping[str, Any], voices: Sequence[Voice]) -> set[str]:
     """Return the keys that are no metadata."""
     parts = {*TEXT, *TOKENS, *IDS, *WHO, *CROWD, *SAID, *((*_machine(row), *WRITTEN) if _machine(row) else ())}
     parts |= {name for _, name, _ in voices}
+    spare = {key for key in SAID if isinstance(row.get(key), str | int) and key not in {name for _, name, _ in voices}}
+    parts -= {key for key in spare if voices and _listed(row[key]) is None}  # a label of the text, beside spans
     return {key for key in row if plain_name(key) in parts or key in parts}
 
 
@@ -302,7 +329,7 @@ def _spoken(row: Mapping[str, Any], where: str, columns: Sequence[str]) -> list[
         return []
     names = next((_listed(row[key]) for key in CROWD if key in row and _listed(row[key])), None)
     for key in (key for key in SAID if key in row):
-        value = row[key]
+        value: Any = _side_by_side(row[key])
         if isinstance(value, dict):
             value = _unwrapped({who: one for who, one in value.items() if one is not None})
         if isinstance(value, dict) and value and _by_annotator(value, names, _text(row), tokens):
@@ -325,6 +352,7 @@ def _spoken(row: Mapping[str, Any], where: str, columns: Sequence[str]) -> list[
     if own:
         return own
     plain = {**row, **{plain_name(key): value for key, value in row.items()}}
+    plain = {key: named_in(value) if key in WHO else value for key, value in plain.items()}
     who = next((plain[name] for name in (*WHO, *_machine(row)) if isinstance(plain.get(name), str | int)), None)
     given = next((row[name] for name in SAID if isinstance(row.get(name), list)), None)
     if given is None and _machine(row):
@@ -355,10 +383,8 @@ def _is_quote(entry: object) -> bool:
     said = entry.items() if isinstance(entry, dict) else ()
     plain = {plain_name(key) for key, value in said if not isinstance(value, list | dict)}
     labelled = plain & (set(LABEL) - {"name"})
-    return bool((plain & set(QUOTE) and plain & set(LABEL)) or ("name" in plain and labelled)) and not plain & {
-        *START,
-        *END,
-    }
+    quoted = (plain & set(QUOTE) and plain & set(LABEL)) or ("name" in plain and labelled)
+    return bool(quoted) and not {*START, *END} & set(placed(entry) if isinstance(entry, dict) else ())
 
 
 def _listed(value: object) -> list[Any] | None:
@@ -377,7 +403,7 @@ def _is_labelled(entry: object, text: str | None) -> bool:
         )
     if not isinstance(entry, list) or not _is_span(entry):
         return False
-    start, end, label = entry
+    start, end, label = in_order(entry)
     return isinstance(label, str) and not (text is not None and isinstance(end, int) and text[start:end] == label)
 
 
@@ -398,12 +424,12 @@ def _of_object(entry: Mapping[str, Any], where: str) -> Voice | None:
 
     A span with its author is not meant.
     """
-    plain = {plain_name(key): value for key, value in entry.items()}
+    plain = {key: named_in(value) if key in WHO else value for key, value in placed(entry).items()}
     who = first(plain, WHO)
     if who is None or any(key in plain for key in (*START, *END)) or not isinstance(who, str | int):
         return None
     asked = {
-        key: str(value).lower() if isinstance(value, bool) else value
+        key: _plain(value)
         for key, value in entry.items()
         if (isinstance(value, str | int) or _listed(value))
         and plain_name(key) not in (*WHO, *IDS, *NAMES["time"], *REMARKS)
@@ -441,7 +467,7 @@ def _singular(name: str) -> str:
 
 def _authors(entry: Mapping[str, Any], where: str) -> list[str]:
     """Return who marked a span, if it says so."""
-    plain = {plain_name(key): value for key, value in entry.items()}
+    plain = placed(entry)
     if not set(plain) & set(START):
         return []
     who = first(plain, (*AUTHORS, *CROWD), (None, "", []))
@@ -484,7 +510,8 @@ def _is_column(key: str, value: object, tokens: Sequence[str] | None) -> bool:
     return (
         all(map(_is_span, value))
         if tokens is None
-        else _is_tags(value, tokens) and all(isinstance(tag, str) for tag in value)
+        else _is_tags(value, tokens)
+        and all(isinstance(tag, str) or (isinstance(tag, bool) and is_person(key)) for tag in value)
     )
 
 
@@ -495,9 +522,9 @@ def _is_tags(value: object, tokens: Sequence[str]) -> bool:
 
 def _is_span(entry: object) -> bool:
     if isinstance(entry, dict):
-        plain = {plain_name(key) for key in entry}
+        plain = set(placed(entry))
         return bool(plain & set(START) and plain & set(END))
-    return isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], int)
+    return isinstance(entry, list) and len(entry) == 3 and isinstance(in_order(entry)[0], int)
 
 
 def _are_spans(value: object) -> bool:
@@ -507,10 +534,10 @@ def _are_spans(value: object) -> bool:
 def _mark(entry: Any, where: str) -> Mark:
     """Read a span: [start, end, label], or an object that has them under usual names."""
     if isinstance(entry, list) and len(entry) == 3:
-        start, end, label, quoted = *entry, None
+        (start, end, label), quoted = in_order(entry), None
     elif isinstance(entry, dict):
         refuse_undone(entry, where)
-        plain = {plain_name(key): value for key, value in entry.items()}
+        plain = placed(entry)
         start, end, label, quoted = (
             next((plain[key] for key in names if key in plain), None) for names in (START, END, LABEL, QUOTE)
         )

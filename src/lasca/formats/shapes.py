@@ -5,6 +5,7 @@
 | GLiNER | `tokenized_text`, `ner` (first and last token, label) | tokens and tags |
 | DyGIE, SciERC | `sentences`, `ner` (by tokens of the document, the last one inside) | the same, a row per sentence |
 | Stanza | lists of tokens with `text` and `ner` | the same, by the model "stanza" |
+| others | words under `text` or `sentence`, or in an object each, and a tag for each | tokens and tags |
 | Broad Twitter Corpus | `tokens`, `entities` (a tag each) | tokens and tags |
 | WRENCH | `data`, `weak_labels`, `label` | annotators "lf_1", "lf_2", … and the gold; -1 is missing |
 | GATE Teamware | `annotation_sets` with answers about the whole text | what annotators answered to questions |
@@ -25,8 +26,9 @@ from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
 from lasca.errors import FormatError
+from lasca.formats.base import VOTES
 from lasca.formats.llm_batch_answers import parse_answer
-from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, is_person, plain_name
+from lasca.formats.names import AUTHORS, DOCUMENTS, NAMES, is_person, placed, plain_name
 from lasca.formats.sources import SourceFile, parse_json, parse_json_items
 
 __all__ = ["known_shape"]
@@ -42,6 +44,7 @@ ENTITIES = ("entities", "ents", "text_segment_annotations", "output", "extractio
 TYPED = ("label", "labels", "ner")  # the same, if they stand under their types
 EXTRAS = ("relations", "comments", "links", "cats", "attributes")  # beside spans; another empty list is another voice's
 TAGS = ("ner_tags", "tags", "labels", "ner", "pos_tags")
+PLACED = {"text", "token", "start", "end", "id", "ws"}  # what may be said of a word that is read
 ROWS = ("text", "tokens", "words", "sentence", "data")  # by which columns are known to be those of texts
 
 
@@ -124,6 +127,20 @@ def _stanza(whole: Any, file: SourceFile) -> list[Row] | None:
         if not tokens or not all(isinstance(tag, str) for tag in tags):
             return None
         made.append({"tokens": [t["text"] for t in tokens], "ner_tags": tags, "annotator": "stanza"})
+    return made
+
+
+def _words(whole: Any, file: SourceFile) -> list[Row] | None:
+    """Read words that stand under text or sentence, or in an object each, beside a tag for each of them."""
+    made: list[Row] = []
+    for row in _records(file):
+        key = next((key for key in ("tokens", "words", "sentence", "text") if isinstance(row.get(key), list)), "")
+        bare = (one if isinstance(one, dict) and {*one} <= PLACED else {"text": one} for one in row.get(key, ()))
+        words = [one.get("text", one.get("token")) for one in bare]
+        tags = [name for name in TAGS if _are_words(row.get(name)) and len(row[name]) == len(words)]
+        if not _are_words(words) or not tags:
+            return None
+        made.append({**{name: value for name, value in row.items() if name != key}, "tokens": words})
     return made
 
 
@@ -290,10 +307,10 @@ def _entity(entry: Any) -> Row | None:
     """Return a span with start, end and label, or with its words and label; None if it is neither."""
     if not isinstance(entry, Mapping):
         return None
-    plain = {plain_name(key): value for key, value in entry.items()}
+    plain = placed(entry)
     inside = next((v for v in entry.values() if isinstance(v, dict) and set(v) & set(START)), {})
     plain |= {plain_name(key): value for key, value in inside.items()}  # places in an object of their own
-    if any(plain.get(key) for key in AUTHORS):
+    if any(plain.get(key) for key in (*AUTHORS, *VOTES)):
         return None  # whoever marked it would be lost
     label = next((plain[key] for key in LABEL if isinstance(plain.get(key), str) and plain[key]), None)
     inner = plain.get("labels")
@@ -315,6 +332,7 @@ SHAPES: dict[str, Callable[[Any, SourceFile], list[Row] | None]] = {
     "GLiNER": _gliner,
     "DyGIE (SciERC)": _dygie,
     "Stanza": _stanza,
+    "words with a tag each": _words,
     "tokens with a tag each": _tagged_entities,
     "WRENCH": _wrench,
     "GATE Teamware": _teamware,

@@ -16,7 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -25,10 +25,10 @@ from typing import Any, BinaryIO
 
 from lasca.errors import FormatError
 from lasca.files import SUMS
-from lasca.formats.names import role_of, speaker
+from lasca.formats.names import speaker
 
 __all__ = ["DATED", "JSON", "PARTS", "SourceFile", "data_of", "files_of", "is_part", "loads", "owners", "parse_json",
-           "parse_json_items", "parse_json_lines", "refuse_copies", "roles_of", "unwrapped"]  # fmt: skip
+           "parse_json_items", "parse_json_lines", "refuse_copies", "unwrapped"]  # fmt: skip
 
 JSON = (".json", ".jsonl", ".ndjson")  # what files of JSON are called
 PARTS = ("train", "training", "val", "valid", "validation", "dev", "test", "testa", "testb")  # of data, not people
@@ -351,16 +351,7 @@ def owners(files: Sequence[SourceFile], *, parts: bool = False) -> dict[str, tup
     if parts and len(files) > 1 and all(map(is_part, names)):
         names = ["annotator"] * len(files)
     refuse_copies(files, names)
-    roles = roles_of(names) if len(files) > 1 else dict.fromkeys(names, "annotator")
-    return {file.shown: (name, roles[name]) for file, name in zip(files, names)}
-
-
-def roles_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the roles of those whom files or folders are called by; one called final, beside people, was decided."""
-    roles = {name: speaker(name) for name in names}
-    people = [name for name, role in roles.items() if role == "annotator"]
-    decided = [name for name in people if role_of(name) == "gold"]
-    return roles | dict.fromkeys(decided if len(decided) == 1 and len(people) > 2 else (), "gold")
+    return {f.shown: (name, speaker(name) if len(files) > 1 else "annotator") for f, name in zip(files, names)}
 
 
 def is_part(folder: str) -> bool:

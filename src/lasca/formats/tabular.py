@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lasca.errors import FormatError, ParameterError, typed
 from lasca.formats.base import SourceFile
 
-__all__ = ["HOLDS_ROWS", "NAN", "QUOTED", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows",
+__all__ = ["AGAIN", "HOLDS_ROWS", "NAN", "QUOTED", "QUOTES", "as_strings", "ask_missing", "columns_of_tags", "csv_rows",
            "delimiter_of", "frame_table", "holds_lists", "holds_rows", "is_parquet", "is_quoted", "is_table",
            "looks_delimited", "no_labels", "open_parquet", "read_delimited", "read_parquet"]  # fmt: skip
 
@@ -25,6 +25,7 @@ UNCLEAR = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "?")  # missing, as R and
 LISTED = re.compile(r"""\s*(?:\[\s*(?:['"\[{(\]]|-?\d+\s*[,\]])|\{\s*['"])""")
 SEPARATOR = re.compile(r"\Asep=.\r?(?=\n)")
 DELIMITERS = (",", "\t", ";", "|")
+AGAIN, TWICE = "the header stands here again", "Take it out, if files were put behind one another"
 HOLDS_ROWS = "a quote opens a cell that holds whole rows"
 MOST_ROWS = 100  # in a byte of Parquet
 QUOTES = 'A quote inside a cell is doubled and the cell quoted: the token " is written """"'
@@ -137,12 +138,17 @@ def csv_rows(file: SourceFile, *, blank: bool = False) -> list[tuple[int, list[s
     header = next((row for _, row in found if row), None)
     if header is None:
         raise file.error("there is no row in the table")
-    found = [(line, row) for line, row in found if row or blank]
+    found, quoted = [(line, row) for line, row in found if row or blank], '"' in text
     for line, row in found:
         if row and len(row) != len(header):
             hint = QUOTED if len(row) > len(header) else None
             what = f"{len(row)} cells in a table of {len(header)} columns"
             raise file.error(what, line, got=delimiter.join(row), hint=hint)
+        if row == header and (line, row) != found[0] and not blank:
+            raise file.error(AGAIN, line, got=delimiter.join(row), hint=TWICE)
+        for column, cell in enumerate(row) if quoted else ():
+            if "\n" in cell and holds_rows(cell, delimiter, len(header), column):
+                raise file.error(HOLDS_ROWS, line, got=cell, hint=QUOTES)
     return found
 
 
@@ -188,6 +194,11 @@ def read_delimited(file: SourceFile, *, only_header: bool = False) -> tuple[Any,
             parse_options=parse_options,
             convert_options=convert_options,
         )
+        rows = pc.indices_nonzero(pc.equal(table.column(0), names[0])).to_pylist() if len(names) > 1 else []
+        if (
+            again := next((k for k in rows if [column[k].as_py() for column in table.columns] == names), None)
+        ) is not None:
+            raise file.error(AGAIN, again + 2, got=line, hint=TWICE)
         if len(names) > 1 and all(name.startswith(" ") for name in names[1:]):  # a blank behind every delimiter
             trimmed = [pc.utf8_ltrim_whitespace(column) for column in table.columns]
             table = pa.table(trimmed, names=[name.strip() for name in names])

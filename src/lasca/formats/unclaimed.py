@@ -2,7 +2,8 @@
 
 - A table whose cells hold lists or objects (JSON, or what Python prints: `['B-PER', 'O']`, `[(0, 3, 'PER')]`) is JSON,
   and so is one whose cells hold a tag for every word of a text (`B-PER O O`).
-- Sentences with a tag behind every word (`Ada|NNP|B-PER ran|VBD|O`, `Ada/PER ran/O`) are CoNLL columns.
+- Sentences with a tag behind every word (`Ada|NNP|B-PER ran|VBD|O`, `Ada/PER ran/O`), or all tags behind the sentence,
+  or pairs in JSON, are CoNLL columns. Remarks (`# …`) above the header of a table are left out.
 - JSON objects of nothing but plain values are a table: rows, or as pandas writes a frame, by columns or split.
 - Records of research releases and tools are brought into shapes that are read: see `shapes`.
 - An object that maps ids to objects, or that holds one list of texts, is those objects; one that holds a list for each
@@ -28,14 +29,14 @@ from typing import Any
 from lasca.errors import FormatError, excerpt
 from lasca.formats.brat import is_standoff
 from lasca.formats.conll_columns import OWN
-from lasca.formats.conll_lines import read_table, text_lines
+from lasca.formats.conll_lines import read_table, text_lines, token_in
 from lasca.formats.mace_csv import read as read_mace
-from lasca.formats.names import LAYERS, NAMES, named, plain_name
+from lasca.formats.names import END, LAYERS, NAMES, START, has_places, named, plain_name
 from lasca.formats.shapes import known_shape
 from lasca.formats.sources import JSON, SourceFile, loads, parse_json, parse_json_items
 from lasca.formats.tabular import columns_of_tags, csv_rows, is_parquet, looks_delimited, read_parquet
 
-__all__ = ["dresses", "found_in", "opened", "other_tool", "why_unknown"]
+__all__ = ["dresses", "found_in", "opened", "other_tool", "value_of", "why_unknown"]
 
 Placed = tuple[int, dict[str, Any]]
 _ONE = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)|\.\.\.)"""
@@ -44,6 +45,7 @@ _NUMPY_PART = re.compile(_ONE)
 MOST_ROWS = 500_000  # of a Parquet file that is tried in another dress
 PARSED = 20_000  # characters of a cell that Python's own parser is asked to read
 TEXTS = {"text", "tokens", "words", "sentence", "content", "data", "displayed_text"}  # by which a record is known
+TEXT = ("text", "sentence", "content")
 WHO = {*NAMES["annotator"], "model"}
 PLAIN = (str, int, float, bool, type(None))
 
@@ -52,7 +54,8 @@ def dresses(files: Sequence[SourceFile]) -> Iterator[tuple[str, list[SourceFile]
     """Yield the files in other dresses, each with a sentence that says what was done."""
     for said, change in (
         ("The cells of the table hold lists: they were read as JSON.", opened),
-        ("The tags behind the words were read as columns.", _spread),
+        ("The tags of the words were read as columns.", _spread),
+        ("Lines before the header that begin with # were left out.", _without_remarks),
         ("The objects of the file were read as the rows of a table.", _flattened),
         ("The file is an object that holds the records: they were taken out of it.", _taken_out),
         (
@@ -80,7 +83,7 @@ def opened(file: SourceFile) -> SourceFile | None:
     if len(set(names)) < len(names):
         return None
     listed = any(_is_list(cell) for _, cells in rows[:20] for cell in cells)
-    made = [(line, dict(zip(names, map(_value, cells)))) for line, cells in rows]
+    made = [(line, dict(zip(names, map(value_of, cells)))) for line, cells in rows]
     if listed and {"tokens", "words"} & set(map(plain_name, names)):
         return _lines(file, made)
     text = named(names, ("text", "sentence", "content", "tweet", "words", "tokens"))
@@ -93,6 +96,7 @@ def opened(file: SourceFile) -> SourceFile | None:
         for k in tagged:
             del row[names[k]]
             name = plain_name(names[k]) if plain_name(names[k]) in ("tag", *LAYERS) else names[k]
+            name = "tags" if len(tagged) == 1 and named(names, NAMES["annotator"]) is not None else name
             row |= {name: columns[k][at].split()} if columns[k][at].strip() else {}
     return _lines(file, made)
 
@@ -107,15 +111,31 @@ def _from_parquet(file: SourceFile) -> SourceFile | None:
 
 
 def _spread(file: SourceFile) -> SourceFile | None:
-    """Return sentences of words with tags behind them as columns, a line for each word; None if they are others."""
-    if file.values or not re.match(r"[^\s|/]+[|/]\S+ ", file.head(2048).decode(errors="replace").lstrip("\ufeff")):
+    """Return sentences of words with their tags as columns, a line for each word; None if they are others.
+
+    The tags stand behind each word (Ada|B-PER, Ada/B-PER), behind the sentence (and a tab, or |||), or in JSON's pairs.
+    """
+    if file.values and not isinstance(file.values[0], list):
         return None
-    lines = [line.split() for line in text_lines(file.text()) if line.strip()]
-    sign = "|" if "|" in lines[0][0] else "/"
-    width = lines[0][0].count(sign) if sign == "|" else 1
-    cells = [[word.rsplit(sign, width) for word in words] for words in lines]
-    tags = [parts[-1] for words in cells for parts in words]
-    if 3 * tags.count("O") < len(tags) or any(len(p) <= width or not all(p) for words in cells for p in words):
+    whole = parse_json(file) if file.values else None
+    lines = [line for line in text_lines(file.text()) if line.strip()] if whole is None else []
+    parts = [re.split(r"\t| *\|\|\| *", line) for line in lines]
+    cells: list[list[list[Any]]]
+    if whole is not None:
+        cells = whole if all(_is_rows(words) for words in whole) else [[[]]]
+    elif all(len(own) > 1 for own in parts):
+        words = [[part.split() for part in own] for own in parts]
+        cells = [list(map(list, zip(*own))) if len({*map(len, own)}) == 1 else [[]] for own in words]
+    elif lines and re.match(r"[^\s|/_]+[|/_]\S+ ", lines[0].lstrip("\ufeff")):
+        sign = next(sign for sign in "|/_" if sign in lines[0].split()[0])
+        width = lines[0].split()[0].count(sign) if sign == "|" else 1
+        cells = [[word.rsplit(sign, width) for word in line.split()] for line in lines]
+    else:
+        return None
+    tags = [parts[-1] if parts else "" for words in cells for parts in words]
+    widths = {len(parts) if all(parts) else 0 for words in cells for parts in words}
+    written = all(tag.upper() == tag for tag in tags) or 3 * tags.count("O") >= len(tags)
+    if not written or len(widths) != 1 or min(widths) < 2:
         return None
     return _named(
         file,
@@ -125,6 +145,12 @@ def _spread(file: SourceFile) -> SourceFile | None:
     )
 
 
+def _is_rows(words: Any) -> bool:
+    """Say whether a sentence is a list of words with their tags: [["Ada", "B-PER"], ["ran", "O"]]."""
+    rows = words if isinstance(words, list) else []
+    return bool(rows) and all(isinstance(row, list) and all(isinstance(c, str) for c in row) for row in rows)
+
+
 def _joined(value: Any) -> str:
     """Return a cell as its words with blanks between, if it holds a list of such; nothing is no words."""
     words = isinstance(value, list) and all(isinstance(word, str) and len(word.split()) == 1 for word in value)
@@ -132,8 +158,16 @@ def _joined(value: Any) -> str:
 
 
 def _flattened(file: SourceFile) -> SourceFile | None:
-    """Return objects of plain values as CSV; None if they are others."""
-    return _as_csv(file, _frame(file) or (list(parse_json_items(file)) if file.records else []))
+    """Return objects of plain values as CSV, or opened, if one is a string of tags; None if they are others."""
+    rows = _as_csv(file, _frame(file) or (list(parse_json_items(file)) if file.records else []))
+    return rows and (opened(rows) or rows)
+
+
+def _without_remarks(file: SourceFile) -> SourceFile | None:
+    """Return a table without the remarks above its header; None if there are none."""
+    lines = [] if file.values else text_lines(file.text())
+    n = next((k for k, line in enumerate(lines) if not line.startswith("#")), 0)
+    return replace(file, data="\n".join([*[""] * n, *lines[n:]]).encode()) if n else None
 
 
 def _as_csv(file: SourceFile, rows: list[Placed]) -> SourceFile | None:
@@ -153,7 +187,10 @@ def _frame(file: SourceFile) -> list[Placed]:
     whole = file.records[0] if len(file.values) == 1 and file.records else {}
     columns, data = whole.get("columns"), whole.get("data")
     if isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
-        return [(k, dict(zip(map(str, columns), row))) for k, row in enumerate(data)]
+        index = whole.get("index") if "id" not in columns else None
+        ids = index if isinstance(index, list) and len(index) == len(data) and index != [*range(len(data))] else None
+        rows = [dict(zip(map(str, columns), row)) for row in data]
+        return [(k, row if ids is None else {"id": ids[k], **row}) for k, row in enumerate(rows)]
     by_column = [value for value in whole.values() if isinstance(value, dict)]
     if len(by_column) < 2 or len(by_column) < len(whole) or any(list(v) != list(by_column[0]) for v in by_column):
         return []
@@ -202,10 +239,10 @@ def _reshaped(file: SourceFile) -> SourceFile | None:
 
 
 def _is_list(cell: str) -> bool:
-    return cell.strip()[:1] in ("[", "{") and isinstance(_value(cell), list | dict)
+    return cell.strip()[:1] in ("[", "{") and isinstance(value_of(cell), list | dict)
 
 
-def _value(cell: str) -> Any:
+def value_of(cell: str) -> Any:
     """Return what a cell holds: a list or an object, if that is written in it, else its text; nothing is null."""
     text = cell.strip()
     if text[:1] not in ("[", "{"):
@@ -251,14 +288,11 @@ ROWS = (
     "has a column for each annotator and a row for each text: format=wide; a row for each token: call the columns "
     "sentence, word, and by the annotators, and write O where nothing is marked (an empty cell is no label). Else: "
 )
+TURN = "one row is what a person said of many texts, or JSON: write a row for each answer, text,annotator,label"
 TOOLS = {
     "UBIAI": {"document", "tokens"},
     "UBIAI (of whole documents)": {"documentName", "document", "annotation"},
-    "Argilla 1 (a FeedbackDataset: Argilla 2 exports it with rg.Dataset.to_json)": {
-        "fields",
-        "responses",
-        "external_id",
-    },
+    "Argilla 1 (Argilla 2 exports it with rg.Dataset.to_json)": {"fields", "responses", "external_id"},
     "CogComp or TALEN (a TextAnnotation)": {"corpusId", "tokens", "views"},
     "tagtog": {"anncomplete", "entities"},
     "Kili": {"externalId", "labels"},
@@ -278,9 +312,14 @@ TOOLS = {
     "Amazon Comprehend (without the texts, which stand in the file it names)": {"File", "Entities"},
     "Azure (results without the texts)": {"documents", "errors", "modelVersion"},
     "Google's Natural Language API (without the text)": {"entities", "language"},
-    "Potato (its user_state.json, without the texts: take annotated_instances.jsonl)": {
-        "instance_id_to_label_to_value"
-    },
+    f"Qualtrics ({TURN})": {"ResponseId", "StartDate", "EndDate"},
+    f"Google Forms ({TURN})": {"Timestamp", "Email Address"},
+    f"Zooniverse ({TURN})": {"classification_id", "subject_data"},
+    "Recogito (without the texts)": {"QUOTE_TRANSCRIPTION", "ANCHOR"},
+    "Hypothesis (without the texts)": {"total", "rows"},
+    "SpERT (spans by numbers of tokens)": {"tokens", "entities", "relations"},
+    "W2NER (spans by numbers of tokens)": {"sentence", "ner", "word"},
+    "Potato (user_state.json, without texts: take annotated_instances.jsonl)": {"instance_id_to_label_to_value"},
 }
 """Tools whose exports LASCA does not read, by keys of their JSON, or columns of their tables."""
 
@@ -296,6 +335,9 @@ BEGINNINGS = {
     ),
     "i2b2 (concepts)": re.compile(rb'\Ac="[^\n]*" \d+:\d+ \d+:\d+\|\|t="'),
     "Rasa (of old)": re.compile(rb"\A\s*##\s*(?:intent|synonym|regex|lookup):"),
+    "RDF (Turtle, N-Quads, NIF)": re.compile(rb"\A\s*(?:@prefix\b|PREFIX\b|<https?:[^>\s]*> <https?:)"),
+    "Praat (a TextGrid: times of sounds, and no places in a text)": re.compile(rb"\AFile type = \"ooTextFile"),
+    "fastText (a label before each text, of nobody)": re.compile(rb"\A__label__\w"),
     "Rasa": re.compile(rb"\A\s*(?:version:[^\n]*\n\s*)?nlu:\s*\n\s*- (?:intent|synonym|regex|lookup):"),
 }
 """The same by how their files begin."""
@@ -331,6 +373,18 @@ def other_tool(file: SourceFile) -> str | None:
         )
     if head.startswith(b"version https://git-lfs.github.com/spec/"):
         return f"{file.shown} is a pointer of Git LFS, not the file itself: fetch it first, with: git lfs pull"
+    counted = _counts(file.records[0]) if file.records else ""
+    if counted:
+        return (
+            f"{file.shown} holds counts or shares of labels ({counted}). LASCA learns from who gave which: take those"
+        )
+    if re.match(rb"\s*(?:\w+ *= *)?(?:\[\s*\(|[\[{(\s]*'[^']*'\s*[:,])", head):
+        return f"{file.shown} is written as Python prints it ('…', (…)), and not as JSON: write it with json.dump"
+    if not file.records and has_places(file.cells) and named(file.cells, TEXT) is None:
+        there = ", ".join(file.cells[:8])
+        return (
+            f"{file.shown} has a row for each span, without the text ({there}). Add a column `text` with the whole text"
+        )
     if {"_unit_id", "_trusted_judgments"} <= set(file.cells) and "_worker_id" not in file.cells:
         return (
             f"{file.shown} is an aggregated report of CrowdFlower (Appen), in which nobody is named: download the full "
@@ -365,6 +419,16 @@ def other_tool(file: SourceFile) -> str | None:
     if head[:4] == b"\xac\xed\x00\x05":
         return f"{file.shown} holds Java objects (.ser): export the project with TSV or XMI instead"
     return None
+
+
+def _counts(record: dict[str, Any]) -> str:
+    """Return where a record maps labels to numbers: {"toxic": 2, "fine": 1}, for its text or for each token."""
+    for key, value in record.items():
+        kinds = value if isinstance(value, list) else [value]
+        numbers = all(isinstance(k, dict) and k and {*map(type, k.values())} <= {int, float} for k in kinds)
+        if numbers and any(len(kind) > 1 for kind in kinds) and not {*START, *END} & {*map(plain_name, kinds[0])}:
+            return f"{key}: {json.dumps(kinds[0], ensure_ascii=False)[:60]}"
+    return ""
 
 
 def found_in(file: SourceFile) -> str | None:
@@ -406,7 +470,12 @@ def _look(file: SourceFile) -> None:
         for _ in parse_json_items(file):
             pass
     elif looks_delimited(file) and _mostly_one_width(text, ","):
-        read_mace([file])
+        if named(file.cells, TEXT) is not None:
+            csv_rows(file)
+        elif token_in(file.cells) is not None:
+            read_table(file)
+        else:
+            read_mace([file])
     elif (
         PurePosixPath(file.name).suffix.lower() in OWN or _mostly_one_width(text, "\t") or _mostly_one_width(text, " ")
     ):

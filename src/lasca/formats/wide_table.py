@@ -53,7 +53,7 @@ MOST = 6  # different labels of a column, or as many as half of the rows
 SHARED = 0.5  # of the smaller set of labels: from here on two columns speak of the same thing
 WORDS = 2  # spaces in a cell that is a text
 FILLED = 0.8  # share of rows that have a text: a column of remarks has fewer
-UNDECIDED = ("-", "?", "_")  # in a gold, where nobody ever said so: SNLI's "no gold label"
+UNDECIDED = ("-", "?", "_", "tie", "no majority", "no_majority", "no consensus", "undecided")  # if nobody said so
 COUNT = re.compile(r"(?:^|_)(?:idx|index|count|num)$")  # a column of numbers, and no labels
 ENDS = re.compile(r"[\s_.:-]+|(?<=[a-z])(?=\d)")  # before the part of a name that tells columns apart
 SEVERAL = re.compile(r"\s*[,;|+]\s*")  # between the labels of a cell that holds several
@@ -219,7 +219,8 @@ class _Table:
     @cached_property
     def undecided(self) -> set[str]:
         """Signs for none that stand in some column, and not in all that hold labels."""
-        return {sign for sign in UNDECIDED if sum(sign in labels for labels in self.labels) == 1}
+        signs = {label for labels in self.labels for label in labels if label.lower() in UNDECIDED}
+        return {sign for sign in signs if sum(sign in labels for labels in self.labels) == 1}
 
     def is_several(self, cell: str, layout: _Layout) -> bool:
         """Say whether a cell holds several labels: each part of it stands alone elsewhere."""
@@ -363,5 +364,8 @@ def sniff(files: Sequence[SourceFile]) -> float:
     if text is not None and columns_of_tags(columns[text], [c for k, c in enumerate(columns) if k not in (text, item)]):
         return 0.0
     if not groups or words or not (about or called or asked):
-        return 0.35 * bool(item is not None and groups and not words and all(map(table.questions, groups)))  # it asks
+        if item is None or not groups or words:
+            return 0.0
+        people = are_people([table.header[k] for group in groups for k in group])
+        return 0.45 if people else 0.35 * all(map(table.questions, groups))  # it asks
     return 0.94 if called else 0.8  # results of platforms (0.99) may have such columns, too
