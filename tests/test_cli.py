@@ -14,6 +14,8 @@ import pytest
 
 import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app, main
+from lasca.corpus import CrowdCorpus
+from lasca.files import check_sums
 
 CONLL = "token eve bob\nAda B-PER B-PER\nruns O ?\n\nNew B-LOC B-LOC\nYork I-LOC O\n\n"
 
@@ -88,6 +90,29 @@ def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type
     assert lasca_("inspect", tmp_path / "my gold.conllu") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert f"lasca train '{tmp_path / 'my gold.conllu'}' --gold gold -o tagger" in said  # to be pasted
+
+
+def test_layers_are_written_whole_each_into_a_folder_of_its_own(  # type: ignore[no-untyped-def]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spans = [[0, 12, "A/B"], [8, 12, "A_B"], [5, 12, "C"]]
+    (tmp_path / "two.jsonl").write_text(json.dumps({"id": 1, "text": "Bank of Rome", "label": spans}) + "\n", "utf-8")
+    read = (tmp_path / "two.jsonl", "-f", "doccano", "-r", "overlap=layers", "-r", "empty=all-O")
+    for verb in (
+        ("convert", *read, tmp_path / "c", "-t", "lasca"),
+        ("aggregate", *read, "-o", tmp_path / "a", "-m", "mv"),
+    ):
+        assert lasca_(*verb) == 0
+        out = tmp_path / verb[0][0]
+        folders = sorted(path.name for path in out.iterdir() if path.is_dir())
+        assert folders == ["A_B", "A_B 2", "C"]  # two layers of one name would be one folder
+        corpora = [CrowdCorpus.load(out / name if verb[0] == "convert" else out / name / "corpus") for name in folders]
+        assert sorted(corpus.labels[0] for corpus in corpora) == ["B-A/B", "B-A_B", "B-C"]
+        check_sums(out, "C/SHA256SUMS")
+        capsys.readouterr()
+        assert lasca_(*verb) == 1
+        assert "allow overwriting (--overwrite)" in capsys.readouterr().err
+        assert lasca_(*verb, "--overwrite") == 0  # what LASCA wrote may be replaced
 
 
 def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
