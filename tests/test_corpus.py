@@ -53,6 +53,14 @@ def corpora(draw: st.DrawFn) -> CrowdCorpus:
     )
 
 
+def test_a_sequence_that_is_not_there_is_no_empty_one() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"]], {})
+    assert corpus.sequence(1) == corpus.sequence("1") == ["c"]
+    for number in (-1, 2, -5):
+        with pytest.raises(CorpusError, match=r"sequences are numbered 0\.\.1"):
+            corpus.sequence(number)
+
+
 def test_annotations_are_sorted_by_token_then_annotator() -> None:
     corpus = small()
     assert corpus.annotators == ("bob", "eve")
