@@ -238,14 +238,14 @@ def simulate(
     """
     from lasca import simulate as simulation
     from lasca.corpus.sharding import write_shards
-    from lasca.estimator import check_options
+    from lasca.estimator import check_int, check_options
     from lasca.files import check_output
 
     check_output(output, data, overwrite=overwrite)
     options = settings(param, "--param")
     if data == "big" and shards:
         check_options("a parameter of the simulation", options, simulation.big, but=("skills", "seed"))
-        n = int(options.setdefault("n_annotations", 100_000_000))
+        n = check_int("n_annotations", options.setdefault("n_annotations", 100_000_000), low=shards)
         with at_work("simulating"):
             pieces = simulation.big_shards(shards, seed=seed, **options)
             made = write_shards(pieces, output, votes=max(n // shards, 1), overwrite=overwrite)
