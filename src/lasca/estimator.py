@@ -238,7 +238,10 @@ def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = n
     allowed = _number_range(low, high, open_low)
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ParameterError(name, value, allowed)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number larger than any float
+        raise ParameterError(name, value, allowed) from None
     if not low <= number <= high or (open_low and number == low):
         raise ParameterError(name, value, allowed)
     return number
