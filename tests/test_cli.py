@@ -14,6 +14,7 @@ import pytest
 
 import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app, main
+from lasca.cli.options import settings
 from lasca.corpus import CrowdCorpus
 from lasca.files import check_sums
 
@@ -232,6 +233,11 @@ def test_demo_runs(lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def lasca_process(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-m", "lasca", *args], input=stdin, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 100_000])
+def test_settings_that_json_cannot_hold_are_text(value: str) -> None:
+    assert settings([f"n={value}", "m=2"], "--param") == {"n": value, "m": 2}
 
 
 def test_errors_are_one_line_and_an_exit_code(tmp_path: Path) -> None:

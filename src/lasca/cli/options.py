@@ -60,7 +60,7 @@ def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
             raise ParameterError(option, pair, "of the form NAME=VALUE")
         try:
             values[name.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also numbers that are too long, lists that are too deep
             values[name.replace("-", "_")] = value
     return values
 
