@@ -240,6 +240,15 @@ def test_settings_that_json_cannot_hold_are_text(value: str) -> None:
     assert settings([f"n={value}", "m=2"], "--param") == {"n": value, "m": 2}
 
 
+@pytest.mark.parametrize(
+    ("command", "code"), [("inspect demo --json >&-", 0), ("inspect nowhere 2>&-", 2), ("datasets list >&- 2>&-", 0)]
+)
+def test_streams_may_be_closed(command: str, code: int) -> None:
+    shell = ["sh", "-c", f"exec {shlex.quote(sys.executable)} -m lasca {command}"]
+    done = subprocess.run(shell, capture_output=True, check=False)
+    assert (done.returncode, b"unexpected" in done.stderr) == (code, False)
+
+
 def test_errors_are_one_line_and_an_exit_code(tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_bytes(b'[{"id": 1, "data": {"text": "a\x1b[31m"')
