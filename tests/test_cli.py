@@ -240,6 +240,27 @@ def test_settings_that_json_cannot_hold_are_text(value: str) -> None:
     assert settings([f"n={value}", "m=2"], "--param") == {"n": value, "m": 2}
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="file systems there take UTF-8 alone")
+def test_file_names_need_not_be_utf8(  # type: ignore[no-untyped-def]
+    lasca_, crowd: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = crowd.rename(crowd.with_name("na\udcffme.conll"))
+    assert lasca_("run", odd, "-o", tmp_path / "out", "-m", "mv") == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
+    assert (record["title"], record["load_report"]["source"]) == (
+        "na\\udcffme.conll",
+        str(odd.parent / "na\\udcffme.conll"),
+    )
+    assert "na\\udcffme.conll" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    queue = tmp_path / "que\udcffue.csv"
+    item = (tmp_path / "out" / "queue.csv").read_text("utf-8").splitlines()[1].split(",")[1]
+    queue.write_text(f"item,decision\n{item},1\n", "utf-8")
+    assert lasca_("decide", tmp_path / "out", queue) == 0
+    capsys.readouterr()
+    assert lasca_("aggregate", odd, "-o", tmp_path / "o\udcffut", "-m", "mv") == 1  # Arrow cannot write there
+    assert "cannot write: the name is no UTF-8" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "code"), [("inspect demo --json >&-", 0), ("inspect nowhere 2>&-", 2), ("datasets list >&- 2>&-", 0)]
 )

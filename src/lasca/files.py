@@ -27,7 +27,7 @@ from lasca.errors import StoreError
 
 __all__ = [
     "DECISIONS", "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "lines_of", "real_path",
-    "sums_of", "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
+    "sums_of", "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums", "written",
 ]  # fmt: skip
 
 SUMS = "SHA256SUMS"
@@ -120,6 +120,8 @@ def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False
     target = real_path(path)
     if target.exists() and not target.is_dir():
         raise StoreError("cannot write a folder: a file of that name is there", where=str(path))
+    if written(path) != str(path):
+        raise StoreError("cannot write: the name is no UTF-8", where=written(path), hint="Name another folder")
     place = target.resolve()
     if _is_around_here(place):
         raise StoreError(
@@ -191,6 +193,11 @@ def file_hash(path: Path) -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def written(path: object) -> str:
+    """Return a path as text that can be written: bytes in it that are no UTF-8 become escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def lines_of(text: str) -> list[str]:

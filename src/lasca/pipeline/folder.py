@@ -22,7 +22,7 @@ from lasca.ambiguity.write import write_all
 from lasca.comparison import departure_from_majority
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
-from lasca.files import file_hash, whole_folder, write_json
+from lasca.files import file_hash, whole_folder, write_json, written
 from lasca.formats.write_tables import guarded
 from lasca.pipeline.checkpoints import Steps
 from lasca.records import plain
@@ -117,8 +117,7 @@ def source_of(data: Any, pseudonyms: bool) -> dict[str, str]:
         sums = hashlib.sha256("\n".join(part.get("sha256", "") for part in parts).encode()).hexdigest()
         names = [part["source"] for part in parts if part["source"]]
         return {"source": ", ".join(names), "files": "\n".join(names), "sha256": sums}
-    path = Path(data)
-    name = str(data)
+    path, name = Path(data), written(data)
     found = {"source": "" if pseudonyms and path.exists() else name}
     return found | {"sha256": path_hash(path)} if name != "-" and path.exists() else found
 

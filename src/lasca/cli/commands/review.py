@@ -39,6 +39,7 @@ def review(
     """
     if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
         raise LascaError(INSTALL)
+    from lasca.files import written
     from lasca.review.finish import to_own
     from lasca.review.project import Project
     from lasca.review.server import serve
@@ -57,7 +58,7 @@ def review(
             webbrowser.open(url)
 
     try:
-        serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
+        serve(session, port=port, title=written(project.record.get("title") or folder.name), ready=ready)
     finally:
         made = len(project.standing())
         kept = f"{count(made, 'decision')} in {project.log.path}" if made else "nothing is decided yet"

@@ -57,7 +57,7 @@ def train(
     from them block by block (without a model card).
     """
     from lasca.corpus.shards import is_sharded
-    from lasca.files import check_output
+    from lasca.files import check_output, written
     from lasca.tagger import choose_tagger, model_card
     from lasca.tagger.base import tagger_class
     from lasca.truth.parts import is_in_parts
@@ -89,7 +89,7 @@ def train(
     if check:
         with progress_bar("scoring by held-out votes") as report:
             votes = choose_tagger(corpus, target, {kind: tagger}, progress=report)
-    card = model_card(tagger, corpus, target, source=Path(data).name, votes=votes, gold=judged)
+    card = model_card(tagger, corpus, target, source=written(Path(data).name), votes=votes, gold=judged)
     tagger.save(output, overwrite=overwrite, card=card)
     say(f"wrote the tagger to {output}")
 
