@@ -133,6 +133,27 @@ def test_words_with_odd_line_ends_lose_no_decision(lasca_: Any, tmp_path: Path) 
     assert len(Project(tmp_path / "out").standing()) == len(table) == 6
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_spreadsheets_separate_columns_as_their_country_does_and_cells_may_be_long(
+    lasca_: Any, folder: Path, tmp_path: Path, separator: str
+) -> None:
+    rows = [[row["item"], "w" * 200_000, "0"] for row in rows_of(folder)[:2]]
+    with (tmp_path / "filled.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows([["item", "words", "decision"], *rows])
+    assert lasca_("decide", folder, tmp_path / "filled.csv") == 0
+    assert len(Project(folder).standing()) == 2
+
+
+@pytest.mark.parametrize("line", ["[1]", '{"x": 1}', "{"])
+def test_a_damaged_queue_is_said_to_be_damaged(
+    lasca_: Any, folder: Path, tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "filled.csv").write_text(f"item,decision\n{rows_of(folder)[0]['item']},0\n", "utf-8")
+    (folder / "queue.jsonl").write_text(line + "\n", "utf-8")
+    assert lasca_("decide", folder, tmp_path / "filled.csv") == 1
+    assert "the queue of this run is damaged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("said", ["99", "7-3:PER", "what?", "0-1:<script>"])
 def test_one_wrong_decision_and_nothing_is_taken(
     lasca_: Any, folder: Path, tmp_path: Path, said: str, capsys: pytest.CaptureFixture[str]

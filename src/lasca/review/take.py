@@ -23,6 +23,7 @@ from lasca import align, formats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, count
 from lasca.files import written
+from lasca.formats.tabular import delimiter_of
 from lasca.formats.write_tables import guarded
 from lasca.review.decisions import Decision
 from lasca.review.items import Reading
@@ -68,10 +69,16 @@ def _own(path: Path) -> list[tuple[int, dict[str, Any]]] | None:
         if not all({"item", "sequence"} & set(row) and {"decision", "spans"} & set(row) for row in found):
             return None
         return list(enumerate(found, 1))
-    table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-    if table.fieldnames is None or "decision" not in table.fieldnames:
-        return None
-    return [(table.line_num, {k: _unguarded(v) for k, v in row.items() if isinstance(v, str)}) for row in table]
+    table = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter_of(text.split("\n", 1)[0]))
+    limit = csv.field_size_limit(len(text) + 1)
+    try:
+        if table.fieldnames is None or "decision" not in table.fieldnames:
+            return None
+        return [(table.line_num, {k: _unguarded(v) for k, v in row.items() if isinstance(v, str)}) for row in table]
+    except csv.Error as error:
+        raise FormatError("this table cannot be read", path=path, line=table.line_num, got=str(error)) from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _unguarded(cell: str) -> str:

@@ -104,8 +104,9 @@ def _queue_rows(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        return [json_text.loads(line) for line in lines_of(path.read_text(encoding="utf-8"))]
-    except ValueError as error:
+        rows = [json_text.loads(line) for line in lines_of(path.read_text(encoding="utf-8"))]
+        return [row for row in rows if row["item"]]
+    except (ValueError, TypeError, KeyError) as error:
         raise StoreError("the queue of this run is damaged", where=str(path), got=str(error)) from error
 
 
