@@ -102,7 +102,8 @@ def alternative_annotator(
             raise CorpusError("there is no annotator of that name", got=name)
     taken = _evenly(corpus)
     alike = _Alike(corpus, [code[annotator], *(code[name] for name in crowd)], taken)
-    document, n_documents = _documents(corpus)
+    document = corpus.documents
+    n_documents = int(document.max(initial=-1)) + 1
     tested: list[tuple[str, Floats]] = []
     for name in crowd:
         sums = _against(alike, code[annotator], code[name], [code[other] for other in crowd], document, n_documents)
@@ -146,13 +147,6 @@ def _evenly(corpus: CrowdCorpus) -> Bools:
     taken = np.zeros(corpus.n_sequences, np.bool_)
     taken[np.unique(np.linspace(0, max(corpus.n_sequences - 1, 0), MOST).astype(np.int64))] = True
     return taken if corpus.n_sequences > MOST else np.ones(corpus.n_sequences, np.bool_)
-
-
-def _documents(corpus: CrowdCorpus) -> tuple[Array, int]:
-    if "document" not in corpus.metadata:
-        return np.arange(corpus.n_sequences), corpus.n_sequences
-    codes, names = corpus.metadata["document"].codes()
-    return codes, len(names)
 
 
 class _Alike:
