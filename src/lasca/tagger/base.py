@@ -138,6 +138,7 @@ class Tagger(Estimator):
         self._check_crowd(truth)
         if isinstance(unlabelled, str) or any(isinstance(sentence, str) for sentence in unlabelled):
             raise ParameterError("unlabelled", unlabelled, "a list of sentences, each a list of tokens")
+        unlabelled = [sentence for sentence in unlabelled if len(sentence)]
         codes = targets_of(corpus, truth, soft=False)
         if self.certain:
             codes = np.where(truth.proba[np.arange(len(codes)), codes] >= self.certain, codes, np.int16(-1))
@@ -169,7 +170,7 @@ class Tagger(Estimator):
 
     def _with_own_labels(self, examples: Examples) -> Examples:
         """Return the examples with the unlabelled sentences behind them, as the tagger sees these."""
-        more = [list(sentence) for sentence in examples.unlabelled if len(sentence)]
+        more = [list(sentence) for sentence in examples.unlabelled]
         proba = np.concatenate(self.predict_proba(more))[:, examples.active]
         code = {examples.labels[a]: k for k, a in enumerate(examples.active.tolist())}
         labels = np.array([code[name] for row in self.predict(more) for name in row], dtype=np.int16)
