@@ -271,6 +271,10 @@ def run_shards(
     way = preset_named(preset)
     estimator = _estimator(model, params, seed, way)
     learns = way.objective if objective is None else objective
+    if way.method != "two-truths":
+        raise ParameterError(
+            "preset", preset, "default for a corpus in shards: ambiguous tokens are found by two-truths"
+        )
     if learns in DISAGREEMENTS:
         raise ParameterError("objective", learns, "likelihood, cost-sensitive or softmax-margin for a corpus in shards")
     tagging = _tagger(learns, tagger or {}, seed)
