@@ -141,6 +141,16 @@ def test_pseudonyms_change_names_only(small: CrowdCorpus) -> None:
     np.testing.assert_array_equal(np.bincount(renamed.annotation_annotator, minlength=12), np.sort(n)[::-1])
 
 
+def test_columns_of_tokens_keep_no_pseudonym_open() -> None:
+    columns = {"by": ["ann", "", "bob"], "lemma": ["ben", "see", "it"]}
+    corpus = CrowdCorpus.from_sequences(
+        [["ben", "saw", "it"]], {name: [["N", "V", "N"]] for name in ("ann", "ben", "bob")}, token_metadata=columns
+    )
+    renamed = pseudonymise(corpus)
+    assert list(renamed.token_metadata) == ["lemma"]  # ben is in the text as well
+    assert "1 metadata columns were left out" in renamed.load_report.notes[-1]
+
+
 def test_a_taken_folder_is_refused_before_any_work(small: CrowdCorpus, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("precious")
@@ -216,12 +226,20 @@ def test_a_disk_that_is_really_full(export: Path, tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def _denied(*_: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
 def test_resume_refuses_another_run(export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("lasca.pipeline.way.label_confusion", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(export, output=tmp_path / "out", **QUICK)
     assert _left(tmp_path) == [".out.lasca-run"]
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="cannot write: Permission denied"):
+        patch.setattr("lasca.pipeline.checkpoints.Checkpoints._read", _denied)
+        run(export, output=tmp_path / "out", resume=True, **QUICK)
+    assert (tmp_path / ".out.lasca-run" / "steps.json").is_file()  # what was finished is not lost
     with pytest.raises(StoreError, match="differs in parameters"):
         run(export, output=tmp_path / "out", resume=True, model="mv", objective="likelihood")
     run(export, output=tmp_path / "out", model="mv", objective="likelihood")  # starts anew
