@@ -272,7 +272,9 @@ def pseudonymise(corpus: CrowdCorpus) -> CrowdCorpus:
     names = tuple(f"A{i + 1}" for i in range(corpus.n_annotators))
     known = set(corpus.annotators)
     metadata = {name: column for name, column in corpus.metadata.items() if known.isdisjoint(set(column))}
-    dropped = len(corpus.metadata) - len(metadata)
+    hidden = known.difference(corpus.tokens) if corpus.token_metadata else known  # what is said in the text stays
+    of_tokens = {name: column for name, column in corpus.token_metadata.items() if hidden.isdisjoint(set(column))}
+    dropped = len(corpus.metadata) - len(metadata) + len(corpus.token_metadata) - len(of_tokens)
     notes = ["names of annotators were replaced; notes and examples of the reader were left out"]
     if dropped:
         notes.append(f"{dropped} metadata columns were left out: they hold names of annotators")
@@ -283,7 +285,9 @@ def pseudonymise(corpus: CrowdCorpus) -> CrowdCorpus:
     about: dict[str, Any] = {name: tuple(getattr(corpus, name)[i] for i in order) for name in ("kinds", "votes")}
     families = _numbered([corpus.families[i] for i in order])
     soft = None if corpus.soft is None else corpus.soft.keep(code.astype(np.int32))
-    return replace(changed, **about, families=families, soft=soft, metadata=metadata, load_report=report)
+    return replace(
+        changed, **about, families=families, soft=soft, metadata=metadata, token_metadata=of_tokens, load_report=report
+    )
 
 
 def _numbered(families: list[str | None]) -> tuple[str | None, ...]:
