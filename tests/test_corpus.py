@@ -180,6 +180,19 @@ def test_concat_matches_by_name() -> None:
         CrowdCorpus.concat([one, one])
 
 
+def test_columns_from_files_replace_none_of_a_table() -> None:
+    corpus = CrowdCorpus.from_sequences(
+        [["a", "b"]], {"ann": [["token", "X"]]}, golds={"token": [["X", None]], "by": [["token", "X"]]},
+        token_metadata={"position": ["here", "there"], "by": ["c", "d"]},
+    )  # fmt: skip
+    assert corpus.to_table("tokens").to_pydict() == {
+        "sequence": ["0", "0"], "position": [0, 1], "token": ["a", "b"], "metadata position": ["here", "there"],
+        "by": ["c", "d"], "gold token": ["X", None], "gold by": ["token", "X"],
+    }  # fmt: skip
+    soft = corpus.with_soft("llm", [[0.25, 0.75], [0.5, 0.5]]).to_table("soft").to_pydict()
+    assert (soft["token"], soft["X"], soft["label token"]) == (["a", "b"], [0.25, 0.5], [0.75, 0.5])
+
+
 def test_split_is_a_partition_and_keeps_documents_together() -> None:
     corpus = CrowdCorpus.from_sequences(
         [["a"]] * 100, {"x": [["A"]] * 100}, metadata={"document": [str(i // 10) for i in range(100)]}

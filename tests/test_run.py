@@ -141,6 +141,14 @@ def test_pseudonyms_change_names_only(small: CrowdCorpus) -> None:
     np.testing.assert_array_equal(np.bincount(renamed.annotation_annotator, minlength=12), np.sort(n)[::-1])
 
 
+def test_a_label_may_be_called_label(tmp_path: Path) -> None:
+    rows = [["label", "X"], ["X", "label"]]
+    corpus = CrowdCorpus.from_sequences([["a", "b"]] * 2, {"ann": rows, "ben": rows})
+    run(corpus, output=tmp_path / "out", **QUICK)
+    lines = (tmp_path / "out" / "confusion.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["label", "X", "label"]
+
+
 def test_columns_of_tokens_keep_no_pseudonym_open() -> None:
     columns = {"by": ["ann", "", "bob"], "lemma": ["ben", "see", "it"]}
     corpus = CrowdCorpus.from_sequences(

@@ -235,14 +235,20 @@ def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
         columns["label"] = named(corpus.annotation_label, corpus.labels)
     elif kind == "soft":
         columns["annotator"] = named(np.zeros(0, np.int32) if soft is None else soft.annotator, corpus.annotators)
-        for t, label in enumerate(corpus.labels):
-            columns[label] = pa.array(np.zeros(0, np.float32) if soft is None else soft.proba[:, t])
+        proba = np.zeros((0, corpus.n_labels), np.float32) if soft is None else soft.proba
+        _add(columns, "label", {label: pa.array(proba[:, t]) for t, label in enumerate(corpus.labels)})
     else:
-        columns |= {name: column.arrow for name, column in corpus.token_metadata.items()}
-        columns |= {name: named(gold, corpus.labels) for name, gold in corpus.golds.items()}
+        _add(columns, "metadata", {name: column.arrow for name, column in corpus.token_metadata.items()})
+        _add(columns, "gold", {name: named(gold, corpus.labels) for name, gold in corpus.golds.items()})
         if corpus.known is not None:
-            columns["known"] = _allowed_names(corpus.known, corpus.n_tokens, corpus.labels)
+            _add(columns, "labels", {"known": _allowed_names(corpus.known, corpus.n_tokens, corpus.labels)})
     return frame(pa.table(columns), backend)
+
+
+def _add(columns: dict[str, Any], what: str, more: Mapping[str, Any]) -> None:
+    """Add columns whose names come from files: one of a name that is taken says what it is as well."""
+    for name, column in more.items():
+        columns[name if name not in columns else f"{what} {name}"] = column
 
 
 def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> Any:

@@ -10,7 +10,7 @@ import json
 import platform
 import shlex
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "command", "corpus_hash", "load_truth", "make_record", "path_hash", "save_truth", "source_of", "versions",
-    "with_warnings", "write_csv", "write_out", "write_summary",
+    "with_warnings", "write_annotators", "write_out", "write_summary",
 ]  # fmt: skip
 
 VERSION = 1
@@ -190,7 +190,7 @@ def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
     """Write what people want first: the labels in three formats, the annotators, and their clusters."""
     for name, file in LABEL_FILES:
         formats.WRITERS[name](corpus, folder / file, labels=truth.codes, proba=truth.proba)
-    write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
+    write_annotators(truth, folder)
     if truth.clusters is not None:
         write_json(folder / "clusters.json", _clusters(corpus, truth))
 
@@ -223,12 +223,17 @@ def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
     }
 
 
-def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def write_annotators(truth: Truth, folder: Path) -> None:
+    """Write annotators.csv: who is worth what."""
+    rows = (row.values() for row in truth.annotators.to_pylist())
+    write_csv(folder / "annotators.csv", truth.annotators.column_names, rows)
+
+
+def write_csv(path: Path, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write rows as CSV that a spreadsheet can open without running anything."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([guarded(name) for name in columns])
-        writer.writerows([guarded(row[name]) for name in columns] for row in rows)
+        writer.writerows(map(guarded, row) for row in (columns, *rows))
 
 
 def write_out(run: Run, folder: Path, record: Callable[[list[str]], dict[str, Any]]) -> None:
@@ -240,8 +245,8 @@ def write_out(run: Run, folder: Path, record: Callable[[list[str]], dict[str, An
         write_queue(run.corpus, make_queue(run.corpus, run.truth, run.ambiguity), folder)
     said = [str(w.message).replace(str(folder) + "/", "").replace(str(folder), "OUT") for w in caught]
     names = run.confusion.labels
-    rows = [dict(zip(("label", *names), (name, *row))) for name, row in zip(names, run.confusion.matrix.tolist())]
-    write_csv(folder / "confusion.csv", ["label", *names], rows)
+    rows = ((name, *row) for name, row in zip(names, run.confusion.matrix.tolist()))
+    write_csv(folder / "confusion.csv", ("label", *names), rows)
     if run.models:
         write_json(folder / "models.json", list(run.models))
     run.corpus.save(folder / "corpus")
