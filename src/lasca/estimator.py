@@ -156,9 +156,7 @@ def number(
     """Declare a number; `none` says what None stands for, where it is allowed."""
 
     def check(name: str, value: Any) -> float | None:
-        if none and value is None:
-            return None
-        return check_number(name, value, low=low, high=high, open_low=open_low)
+        return None if none and value is None else check_number(name, value, low=low, high=high, open_low=open_low)
 
     return Parameter(default, doc, _or_none(_number_range(low, high, open_low), none), check)
 

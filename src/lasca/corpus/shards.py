@@ -30,7 +30,7 @@ from lasca.corpus.build import Named
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
-from lasca.corpus.store import checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
+from lasca.corpus.store import chars_of, checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import LascaError, StoreError
@@ -325,7 +325,7 @@ class ShardedCorpus(Named):
             known=said.known,
             metadata={name: _texts(sequences, name) for name in self.metadata},
             token_metadata={name: _texts(tokens, name) for name in self.token_metadata},
-            token_chars=_chars(tokens),
+            token_chars=chars_of(tokens),
             load_report=self.load_report,
         )
 
@@ -427,9 +427,3 @@ def _texts(tables: list[Any], name: str) -> Strings:
         column_of(t, column) if column in t.column_names else pa.array([""] * len(t), pa.large_string()) for t in tables
     ]
     return Strings(pa.concat_arrays(parts))
-
-
-def _chars(tables: list[Any]) -> Any:
-    if not all("char_start" in table.column_names for table in tables):
-        return None
-    return np.concatenate([np.stack([numbers_of(t, "char_start"), numbers_of(t, "char_end")], axis=1) for t in tables])

@@ -26,6 +26,7 @@ from lasca.files import file_hash, whole_folder, write_json, written
 from lasca.formats.write_tables import guarded
 from lasca.pipeline.checkpoints import Steps
 from lasca.records import plain
+from lasca.review.finish import FILES
 from lasca.review.project import corpus_beside
 from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
@@ -167,9 +168,6 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-LABEL_FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
-
-
 def save_truth(corpus: CrowdCorpus, truth: Truth, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a truth and its corpus into one folder, for people (labels, annotators) and for the next step (records)."""
     with whole_folder(path, overwrite=overwrite) as folder:
@@ -188,7 +186,7 @@ def write_summary(folder: Path, truth: Truth, source: Mapping[str, Any], **more:
 
 def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
     """Write what people want first: the labels in three formats, the annotators, and their clusters."""
-    for name, file in LABEL_FILES:
+    for name, file in FILES:
         formats.WRITERS[name](corpus, folder / file, labels=truth.codes, proba=truth.proba)
     write_annotators(truth, folder)
     if truth.clusters is not None:

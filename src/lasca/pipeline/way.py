@@ -329,24 +329,14 @@ def run_shards(
         steps.close()
 
 
-def report_on_truth(
-    folder: str | Path,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    gold: str | None = None,
-    models: Sequence[Mapping[str, Any]] | None = None,
-    crowdtruth: bool = False,
-) -> None:
-    """Write the report of a folder that `save_truth` wrote; what is ambiguous there is found first."""
+def report_on_truth(folder: str | Path, path: str | Path, **options: Any) -> None:
+    """Write the report of a folder that `save_truth` wrote; what is ambiguous there is found first.
+
+    The options are those of `Run.page`.
+    """
     corpus, truth = load_truth(folder)
     ambiguity = find_ambiguity(corpus, truth)
-    confusion = label_confusion(corpus, truth, ambiguity)
-    data = report.build(
-        corpus, truth, ambiguity, confusion, title=title, gold=gold, models=models or (), crowdtruth=crowdtruth
-    )
-    with whole_file(path) as file:
-        file.write_text(report.render(data), encoding="utf-8")
+    Run(corpus, truth, ambiguity, label_confusion(corpus, truth, ambiguity), Tagger()).report(path, **options)
 
 
 def _estimator(model: str | TruthModel | None, params: Mapping[str, Any] | None, seed: int, way: Preset) -> TruthModel:

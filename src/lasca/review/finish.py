@@ -26,7 +26,7 @@ from lasca.review.promise import certainty_of, owners
 from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
-__all__ = ["SOURCES", "card_of", "finish", "to_own"]
+__all__ = ["FILES", "SOURCES", "card_of", "finish", "to_own"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
 NOBODY = -1
@@ -34,6 +34,7 @@ NOBODY = -1
 LOOKED_AT = (SOURCES.index("decided"), SOURCES.index("audited"))
 SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
+"""The formats that labels are always written in."""
 ENDINGS = {
     "label-studio": ".json", "doccano": ".jsonl", "prodigy": ".jsonl", "offsets": ".jsonl", "spacy": ".spacy",
     "table": ".csv", "mace": ".csv",

@@ -184,9 +184,7 @@ def show_run(done: Run, output: Path) -> None:
 
 @app.command()
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A folder that `lasca run` or `lasca aggregate` wrote.")
-    ],
+    folder: options.Folder,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     gold: options.Gold = None,
     models: Annotated[
@@ -203,11 +201,12 @@ def report(
 
     check_file(output, overwrite=is_page(output), hint="It is no report of LASCA: name another file")
     compared = None if models is None else _comparisons(models)
+    asked: dict[str, Any] = {"title": title, "gold": gold, "models": compared, "crowdtruth": crowdtruth}
     with at_work("writing the report"):
         if (folder / "run.json").is_file() or not (folder / "truth").is_dir():
-            Run.load(folder).report(output, title=title, gold=gold, models=compared, crowdtruth=crowdtruth)
+            Run.load(folder).report(output, **asked)
         else:
-            report_on_truth(folder, output, title=title, gold=gold, models=compared, crowdtruth=crowdtruth)
+            report_on_truth(folder, output, **asked)
     say(f"wrote {output}")
 
 
