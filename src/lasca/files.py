@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -51,8 +52,8 @@ def whole_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        scratch.chmod(0o755)
+        scratch = _beside(target)
+        scratch.mkdir()
         yield scratch
         write_sums(scratch)
         for file in scratch.rglob("*.safetensors"):  # safetensors keeps its files to their owner; projects are shared
@@ -94,14 +95,12 @@ def swap(scratch: Path, target: Path, *, overwrite: bool) -> None:
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Give a scratch file name beside `path`; it replaces `path` when the block ends well."""
     target = real_path(path)
-    special = target.exists() and not target.is_file() and not target.is_dir()  # a pipe or a device stays what it is
+    special = _is_special(target)  # it stays what it is
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if special else target.parent)
-        os.close(handle)
-        scratch = Path(name)
-        scratch.chmod(0o644)
+        scratch = _beside(Path(tempfile.gettempdir(), target.name) if special else target)
+        scratch.touch(exist_ok=False)
         yield scratch
         if special:
             with scratch.open("rb") as source, target.open("wb") as sink:
@@ -113,6 +112,11 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     finally:
         if scratch is not None:
             scratch.unlink(missing_ok=True)
+
+
+def _beside(target: Path) -> Path:
+    """Return a name beside a target that nothing has; what is made there may be read by whom the user's mask lets."""
+    return target.parent / f".{target.name}.{secrets.token_hex(4)}"
 
 
 def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False) -> None:
@@ -290,9 +294,14 @@ def _is_around_here(place: Path) -> bool:
 
 
 def real_path(path: str | Path) -> Path:
-    """Follow a link, so that it stays and what it points to is written."""
+    """Follow a link, so that it stays and what it points to is written; one to a pipe (/dev/stdout) leads nowhere."""
     target = Path(path)
-    return target.resolve() if target.is_symlink() else target
+    return target.resolve() if target.is_symlink() and not _is_special(target) else target
+
+
+def _is_special(path: Path) -> bool:
+    """Say whether something is there that is neither file nor folder: a pipe, a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _reason(error: OSError | SafetensorError) -> str:
