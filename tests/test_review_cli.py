@@ -144,6 +144,16 @@ def test_spreadsheets_separate_columns_as_their_country_does_and_cells_may_be_lo
     assert len(Project(folder).standing()) == 2
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", "7"])
+def test_without_its_record_nobody_knows_whether_names_may_be_kept(
+    lasca_: Any, folder: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (folder / "run.json").write_text(text, "utf-8")
+    for verb in (("accept", folder), ("update", folder, "demo", "-o", folder.parent / "more")):
+        assert lasca_(*verb) == 1
+        assert "the record of the run is damaged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", ["[1]", '{"x": 1}', "{"])
 def test_a_damaged_queue_is_said_to_be_damaged(
     lasca_: Any, folder: Path, tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
@@ -533,6 +543,9 @@ def test_what_cannot_work_is_said_before_any_work(
 ) -> None:
     assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "nope") == 2
     assert "--to must be one of 'conll'" in capsys.readouterr().err
+    for bare in ("lasca", "llm-batch"):  # there are no labels in what they write
+        assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", bare) == 2
+        assert "--to must be one of 'conll'" in capsys.readouterr().err
     assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "doccano", "--to", "doccano") == 0
     assert (tmp_path / "f" / "doccano.jsonl").is_file()
     shutil.copytree(folder, tmp_path / "parts", ignore=shutil.ignore_patterns("corpus"))

@@ -26,7 +26,7 @@ from lasca.review.promise import certainty_of, owners
 from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
-__all__ = ["FILES", "SOURCES", "card_of", "finish", "to_own"]
+__all__ = ["BARE", "FILES", "SOURCES", "card_of", "finish", "to_own"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
 NOBODY = -1
@@ -35,6 +35,8 @@ LOOKED_AT = (SOURCES.index("decided"), SOURCES.index("audited"))
 SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
 """The formats that labels are always written in."""
+BARE = ("lasca", "llm-batch")
+"""The formats that hold no final labels."""
 ENDINGS = {
     "label-studio": ".json", "doccano": ".jsonl", "prodigy": ".jsonl", "offsets": ".jsonl", "spacy": ".spacy",
     "table": ".csv", "mace": ".csv",
@@ -44,7 +46,7 @@ ENDINGS = {
 def to_own(corpus: CrowdCorpus) -> tuple[str, ...]:
     """Return the option of `lasca finish` that writes labels in the format in which they came, if it is needed."""
     name = corpus.load_report.format
-    others = {"lasca", "llm-batch", *(format for format, _ in FILES)}
+    others = {*BARE, *(format for format, _ in FILES)}
     return ("--to", name) if name in formats.READERS and name in formats.WRITERS and name not in others else ()
 
 

@@ -234,8 +234,10 @@ class Project:
     def _record(self) -> dict[str, Any]:
         try:
             return dict(json.loads((self.folder / "run.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+        except FileNotFoundError:  # what `lasca aggregate` wrote
             return {}
+        except (OSError, ValueError, TypeError) as error:  # it may say that names of people are not to be kept
+            raise StoreError("the record of the run is damaged", where=str(self.folder), got=str(error)) from error
 
     @cached_property
     def areas(self) -> list[Area]:

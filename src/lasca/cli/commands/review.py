@@ -207,12 +207,13 @@ def finish(
     from lasca.estimator import check_choice
     from lasca.files import check_output
     from lasca.formats import WRITERS
+    from lasca.review.finish import BARE
     from lasca.review.finish import finish as write
     from lasca.review.project import Project
 
     check_output(output, folder, overwrite=overwrite)
     for name in to or ():
-        check_choice("--to", name, tuple(WRITERS))
+        check_choice("--to", name, [format for format in WRITERS if format not in BARE])
     project = Project(folder)
     with progress_bar("inferring anew with what was decided") as report:
         fit = project.fit(again=refit, progress=report)
