@@ -214,12 +214,12 @@ def wordless(words: Sequence[str]) -> bool:
 # --- for people and programs ---------------------------------------------------------------------------------------
 
 
-def words_of(corpus: CrowdCorpus, area: Area, limit: int | None = None) -> str:
-    """Return the words of an area (the first `limit` of them); where there are none, the place that they have."""
+def words_of(corpus: CrowdCorpus, area: Area) -> str:
+    """Return the words of an area; where there are none, the place that they have."""
     base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
-    stop = area.stop if limit is None else min(area.stop, area.start + limit)
-    if not wordless(corpus.tokens[base + area.start : base + stop]):
-        return "".join(pieces(corpus, base + area.start, base + stop)).strip()
+    start, stop = base + area.start, base + area.stop
+    if not wordless(corpus.tokens[start:stop]):
+        return "".join(pieces(corpus, start, stop)).strip()
     place = f", token {area.start + 1:,}" if end - base > 1 else ""
     return f"{corpus.sequence_ids[area.sequence]}{place}"
 

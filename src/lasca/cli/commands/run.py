@@ -102,7 +102,7 @@ def run(
                 progress=progress, **asked,
             )  # fmt: skip
     except KeyboardInterrupt:
-        say_stopped("run", output)
+        say_stopped(output)
         raise typer.Exit(130) from None
     if json:
         print_json(dict(done.record))
@@ -111,10 +111,13 @@ def run(
     show_run(done, output)
 
 
-def say_stopped(verb: str, output: Path) -> None:
+def say_stopped(output: Path) -> None:
     """Say whether there is something to take up."""
-    kept = any((output.parent / f".{output.name}.lasca-{verb}").glob("*.json"))
-    what = f"what is finished is kept: lasca {verb} … -o {output} --resume goes on" if kept else "nothing was finished"
+    from lasca.files import real_path
+    from lasca.pipeline.checkpoints import Checkpoints
+
+    kept = any(Checkpoints.place(real_path(output)).glob("*.json"))
+    what = f"what is finished is kept: lasca run … -o {output} --resume goes on" if kept else "nothing was finished"
     say(f"stopped; {what}")
 
 
