@@ -14,6 +14,7 @@ import pytest
 
 import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app, main
+from lasca.cli.commands.tagging import _Tagging
 from lasca.cli.options import settings
 from lasca.corpus import CrowdCorpus
 from lasca.files import check_sums
@@ -259,6 +260,32 @@ def test_file_names_need_not_be_utf8(  # type: ignore[no-untyped-def]
     capsys.readouterr()
     assert lasca_("aggregate", odd, "-o", tmp_path / "o\udcffut", "-m", "mv") == 1  # Arrow cannot write there
     assert "cannot write: the name is no UTF-8" in capsys.readouterr().err
+
+
+def test_names_from_files_are_no_markup(lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    rows = [["A", "B"], ["A", "A"]]
+    crowd = CrowdCorpus.from_sequences(
+        [["a", "b"]] * 2, {"x": rows, "y": rows}, golds={"[/b]": rows}, metadata={"folder": ["[/b]", "[red]"]}
+    )
+    crowd.save(tmp_path / "crowd")
+    assert lasca_("inspect", tmp_path / "crowd") == 0
+    assert "[/b]" in capsys.readouterr().out
+    assert lasca_("compare", tmp_path / "crowd", "-m", "mv") == 0
+    said = capsys.readouterr().out
+    assert "Part: [/b] (2 tokens" in said
+    assert "Part: [red] (2 tokens" in said
+
+
+def test_blanks_that_are_no_spaces_are_part_of_a_token() -> None:
+    lines = iter(["New\xa0York  B-LOC", "\u3000 O", "a\tO", "", "  ", "b"])
+    sentences = _Tagging(None, False, False, None, False, 1)._sentences(lines)
+    assert list(sentences) == [["New\xa0York", "\u3000", "a"], ["b"]]  # as the CoNLL reader has them
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="not on this system")
+def test_standard_output_may_be_named(crowd: Path) -> None:
+    done = lasca_process("convert", str(crowd), "/dev/stdout", "-t", "conll")
+    assert (done.returncode, done.stdout.splitlines()[1][:3]) == (0, b"Ada"), done.stderr
 
 
 @pytest.mark.parametrize(

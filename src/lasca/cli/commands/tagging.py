@@ -301,7 +301,7 @@ class _Tagging:
                 tokens = [line[a:b] for a, b in cut(line)]
                 if tokens:
                     yield tokens
-            elif cells := line.split("\t") if "\t" in line else line.split():
+            elif cells := line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]:
                 widths.add(len(cells))
                 sentence.append(cells[0])
             elif sentence:
