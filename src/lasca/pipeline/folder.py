@@ -27,7 +27,7 @@ from lasca.formats.write_tables import guarded
 from lasca.pipeline.checkpoints import Steps
 from lasca.records import plain
 from lasca.review.finish import FILES
-from lasca.review.project import corpus_beside
+from lasca.review.project import load_truth
 from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
 
@@ -191,18 +191,6 @@ def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
     write_annotators(truth, folder)
     if truth.clusters is not None:
         write_json(folder / "clusters.json", _clusters(corpus, truth))
-
-
-def load_truth(path: str | Path) -> tuple[CrowdCorpus, Truth]:
-    """Read back corpus and truth from a folder that `save_truth` or a run wrote."""
-    folder = Path(path)
-    if not (folder / "truth").is_dir():
-        raise StoreError(
-            "there is no inferred truth in this folder",
-            where=str(folder),
-            hint="Make one with: lasca aggregate DATA -o FOLDER",
-        )
-    return corpus_beside(folder), Truth.load(folder / "truth")
 
 
 def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
