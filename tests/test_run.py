@@ -21,8 +21,10 @@ import lasca
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.reshape import pseudonymise
-from lasca.errors import CorpusError, ParameterError, StoreError
+from lasca.errors import CorpusError, LascaWarning, ParameterError, StoreError
 from lasca.pipeline.way import Run, run
+from lasca.review.finish import finish
+from lasca.review.project import Project
 from report_cases import files_below
 
 QUICK: dict[str, Any] = {"model": "ds", "objective": "likelihood"}
@@ -139,6 +141,19 @@ def test_pseudonyms_change_names_only(small: CrowdCorpus) -> None:
     np.testing.assert_array_equal(before, after)
     n = np.bincount(small.annotation_annotator, minlength=12)
     np.testing.assert_array_equal(np.bincount(renamed.annotation_annotator, minlength=12), np.sort(n)[::-1])
+
+
+@pytest.mark.parametrize("label", ["?", "sure ", "a\tb"])
+def test_labels_that_conll_cannot_hold_end_no_run(tmp_path: Path, label: str) -> None:
+    rows = [[label, "X"], ["X", label]]
+    corpus = CrowdCorpus.from_sequences([["a", "b"]] * 2, {"ann": rows, "ben": rows})
+    done = run(corpus, output=tmp_path / "out", **QUICK)
+    assert not (tmp_path / "out" / "labels.conll").exists()
+    assert (tmp_path / "out" / "labels.jsonl").is_file()
+    assert any("labels.conll was left out: the label" in warning for warning in done.record["warnings"])
+    with pytest.warns(LascaWarning, match="labels.conll was left out"):
+        finish(Project(tmp_path / "out"), tmp_path / "final")
+    assert (tmp_path / "final" / "labels.parquet").is_file()
 
 
 def test_a_label_may_be_called_label(tmp_path: Path) -> None:

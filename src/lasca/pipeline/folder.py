@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasca import __version__, formats
+from lasca import __version__
 from lasca.ambiguity.write import write_all
 from lasca.comparison import departure_from_majority
 from lasca.corpus import CrowdCorpus
@@ -26,7 +26,7 @@ from lasca.files import file_hash, whole_folder, write_json, written
 from lasca.formats.write_tables import guarded
 from lasca.pipeline.checkpoints import Steps
 from lasca.records import plain
-from lasca.review.finish import FILES
+from lasca.review.finish import write_labels
 from lasca.review.project import load_truth
 from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
@@ -171,7 +171,7 @@ def _shown(value: Any) -> str:
 def save_truth(corpus: CrowdCorpus, truth: Truth, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a truth and its corpus into one folder, for people (labels, annotators) and for the next step (records)."""
     with whole_folder(path, overwrite=overwrite) as folder:
-        write_labels(corpus, truth, folder)
+        write_results(corpus, truth, folder)
         write_summary(folder, truth, corpus.load_report.to_dict())
         corpus.save(folder / "corpus")
         truth.save(folder / "truth")
@@ -184,10 +184,9 @@ def write_summary(folder: Path, truth: Truth, source: Mapping[str, Any], **more:
     write_json(folder / "aggregate.json", said | {"warnings": list(truth.warnings)} | more)
 
 
-def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
+def write_results(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
     """Write what people want first: the labels in three formats, the annotators, and their clusters."""
-    for name, file in FILES:
-        formats.WRITERS[name](corpus, folder / file, labels=truth.codes, proba=truth.proba)
+    write_labels(corpus, truth, folder)
     write_annotators(truth, folder)
     if truth.clusters is not None:
         write_json(folder / "clusters.json", _clusters(corpus, truth))
@@ -226,7 +225,7 @@ def write_out(run: Run, folder: Path, record: Callable[[list[str]], dict[str, An
     """Write everything into an empty folder; `record` makes run.json when the last warnings are known."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        write_labels(run.corpus, run.truth, folder)
+        write_results(run.corpus, run.truth, folder)
         write_all(run.corpus, run.truth, run.ambiguity, folder / "ambiguous")
         write_queue(run.corpus, make_queue(run.corpus, run.truth, run.ambiguity), folder)
     said = [str(w.message).replace(str(folder) + "/", "").replace(str(folder), "OUT") for w in caught]
