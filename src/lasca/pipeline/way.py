@@ -22,7 +22,7 @@ from lasca.corpus.reshape import pseudonymise
 from lasca.corpus.shards import ShardedCorpus
 from lasca.defaults import Preset, preset_named
 from lasca.engine.cluster import engine_of
-from lasca.errors import ParameterError, StoreError
+from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Progress
 from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
@@ -281,6 +281,9 @@ def run_shards(
     learner_of(tagging)
     corpus = ShardedCorpus.open(data)
     check_output(output, data, overwrite=overwrite)
+    if corpus.n_labels < 2 or corpus.crowd_votes().lonely == 1:  # now, and not after the truth was inferred
+        what = "nothing can be ambiguous: no token has two votes, or there is one label only"
+        raise ModelError(what, where=str(data), hint="Run lasca aggregate, and lasca train on what it writes")
     asked: dict[str, Any] = {
         "preset": preset, "model": estimator.name, "objective": learns,
         "model_parameters": {k: plain(v) for k, v in estimator.get_params().items()},
