@@ -90,12 +90,7 @@ def aggregate_shards(
 
 
 def _fitted(
-    corpus: ShardedCorpus,
-    model: TruthModel,
-    steps: Checkpoints,
-    engine: Any,
-    every: int,
-    progress: Progress | None,
+    corpus: ShardedCorpus, model: TruthModel, steps: Checkpoints, engine: Any, every: int, progress: Progress | None
 ) -> Truth:
     """Fit a copy of the model; its parts and its checkpoint lie in the work folder."""
     parts, scratch = steps.folder / "parts", steps.folder / "scratch"

@@ -229,9 +229,7 @@ def _go(
         models = steps.step("models", lambda: _compared(corpus, gold, seed, shares), _load_models, _save_models)
     options = {"method": asked["method"], "fraction": asked["fraction"], **asked["ambiguity_parameters"]}
     ambiguity = steps.step(
-        "ambiguity",
-        lambda: find_ambiguity(corpus, truth, progress=shares.of("ambiguity"), **options),
-        Ambiguity.load,
+        "ambiguity", lambda: find_ambiguity(corpus, truth, progress=shares.of("ambiguity"), **options), Ambiguity.load
     )
     shares.of("confusion")(0.0, "")
     confusion = steps.step("confusion", lambda: label_confusion(corpus, truth, ambiguity), LabelConfusion.load)
