@@ -253,6 +253,11 @@ def test_file_names_need_not_be_utf8(  # type: ignore[no-untyped-def]
         str(odd.parent / "na\\udcffme.conll"),
     )
     assert "na\\udcffme.conll" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    for verb in ("run", odd, "--overwrite", "-m", "mv"), ("report", tmp_path / "out"):  # nor what is typed
+        to = tmp_path / ("out" if verb[0] == "run" else "again.html")
+        assert lasca_(*verb, "-o", to, "--title", "t\udcff") == 0
+    assert "<title>t\\udcff" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "<title>t\ufffd" in (tmp_path / "again.html").read_text("utf-8")
     queue = tmp_path / "que\udcffue.csv"
     item = (tmp_path / "out" / "queue.csv").read_text("utf-8").splitlines()[1].split(",")[1]
     queue.write_text(f"item,decision\n{item},1\n", "utf-8")

@@ -24,7 +24,7 @@ from lasca.defaults import Preset, preset_named
 from lasca.engine.cluster import engine_of
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Progress
-from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json
+from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json, written
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
 from lasca.pipeline.folder import command, load_truth, make_record, source_of, versions, with_warnings, write_out
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_in_shards
@@ -171,7 +171,7 @@ def run(
     }  # fmt: skip
     tagging = _tagger(way.objective if objective is None else objective, tagger or {}, seed)
     source = source_of(data, pseudonyms)
-    title = title or Path(source["source"].split(", ")[0]).name or None
+    title = written(title or Path(source["source"].split(", ")[0]).name) or None
     seeds = {"model": plain(estimator.get_params().get("seed", seed)), "tagger": seed}
     key = {"versions": versions(), "parameters": parameters, "seeds": seeds, "input": source, "title": title}
     steps = Steps()
