@@ -151,17 +151,12 @@ def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False
         raise StoreError("the output folder is not empty", where=str(path), hint=hint)
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
-        decided = DECISIONS in foreign
-        raise StoreError(
-            "the output folder holds decisions of people"
-            if decided
-            else "the output folder holds files that LASCA did not write there",
-            where=str(path),
-            got=", ".join(foreign[:3]) + more,
-            hint="Nothing was changed, so that no decision is lost: name another folder"
-            if decided
-            else "Nothing was changed: name another folder, or move these files away first",
-        )
+        what = "the output folder holds files that LASCA did not write there"
+        hint = "Nothing was changed: name another folder, or move these files away first"
+        if DECISIONS in foreign:
+            what = "the output folder holds decisions of people"
+            hint = "Nothing was changed, so that no decision is lost: name another folder"
+        raise StoreError(what, where=str(path), got=", ".join(foreign[:3]) + more, hint=hint)
 
 
 def check_file(path: str | Path, *sources: str | Path, overwrite: bool = False, hint: str | None = None) -> None:
