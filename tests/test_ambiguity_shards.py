@@ -19,6 +19,7 @@ from lasca.corpus.sharding import write_shards
 from lasca.corpus.votes import Votes, cut_into_blocks
 from lasca.errors import ModelError, StoreError
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards
+from lasca.pipeline.way import run_shards
 from lasca.truth import model_class
 from shard_cases import in_pieces, small_blocks
 from test_learners import rich_crowd
@@ -133,7 +134,9 @@ def test_votes_that_stand_alone_cannot_be_ranked(tmp_path: Path) -> None:
     aggregate_shards(write_shards([lone], tmp_path / "c"), tmp_path / "truth", model_class("ds")())
     with pytest.raises(ModelError, match="no token has two votes"):
         ambiguity_in_shards(tmp_path / "truth", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(ModelError, match=r"no token has two votes.*Run lasca aggregate, and lasca train"):
+        run_shards(tmp_path / "c", tmp_path / "out", model="ds")  # before the truth is inferred in vain
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "truth"]
 
 
 def test_blocks_may_have_different_numbers_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

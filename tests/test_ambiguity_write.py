@@ -10,7 +10,7 @@ import pytest
 
 import lasca
 from lasca.ambiguity import Ambiguity, find_ambiguity
-from lasca.ambiguity.write import label_studio_tasks, rows, write_all
+from lasca.ambiguity.write import label_studio_tasks, rows, table, write_all
 from lasca.corpus import CrowdCorpus
 from lasca.errors import CorpusError, StoreError
 
@@ -80,6 +80,12 @@ def test_context_is_cut_on_the_far_side() -> None:
     whole = len(" ".join(words[:30]))
     (row,) = rows(corpus, truth, find_ambiguity(corpus, truth, "vote-entropy"), limit=1, width=whole)
     assert row["before"] == " ".join(words[:30])
+
+
+def test_a_gold_takes_no_other_columns_place(records: tuple[CrowdCorpus, lasca.Truth, Ambiguity]) -> None:
+    (row,) = rows(*records, limit=1)
+    columns = table([row | {"golds": {"truth": "B-LOC", "mine": "O"}}])
+    assert (columns["truth"], columns["gold truth"], columns["mine"]) == (["O"], ["B-LOC"], ["O"])
 
 
 def test_files_hold_the_rows_and_the_csv_is_harmless(

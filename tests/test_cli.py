@@ -14,6 +14,10 @@ import pytest
 
 import lasca.cli.commands  # registers the verbs
 from lasca.cli.app import app, main
+from lasca.cli.commands.tagging import _Tagging
+from lasca.cli.options import settings
+from lasca.corpus import CrowdCorpus
+from lasca.files import check_sums
 
 CONLL = "token eve bob\nAda B-PER B-PER\nruns O ?\n\nNew B-LOC B-LOC\nYork I-LOC O\n\n"
 
@@ -88,6 +92,29 @@ def test_inspect_sets_layers_side_by_side_and_says_when_nobody_labelled(  # type
     assert lasca_("inspect", tmp_path / "my gold.conllu") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert f"lasca train '{tmp_path / 'my gold.conllu'}' --gold gold -o tagger" in said  # to be pasted
+
+
+def test_layers_are_written_whole_each_into_a_folder_of_its_own(  # type: ignore[no-untyped-def]
+    lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spans = [[0, 12, "A/B"], [8, 12, "A_B"], [5, 12, "C"]]
+    (tmp_path / "two.jsonl").write_text(json.dumps({"id": 1, "text": "Bank of Rome", "label": spans}) + "\n", "utf-8")
+    read = (tmp_path / "two.jsonl", "-f", "doccano", "-r", "overlap=layers", "-r", "empty=all-O")
+    for verb in (
+        ("convert", *read, tmp_path / "c", "-t", "lasca"),
+        ("aggregate", *read, "-o", tmp_path / "a", "-m", "mv"),
+    ):
+        assert lasca_(*verb) == 0
+        out = tmp_path / verb[0][0]
+        folders = sorted(path.name for path in out.iterdir() if path.is_dir())
+        assert folders == ["A_B", "A_B 2", "C"]  # two layers of one name would be one folder
+        corpora = [CrowdCorpus.load(out / name if verb[0] == "convert" else out / name / "corpus") for name in folders]
+        assert sorted(corpus.labels[0] for corpus in corpora) == ["B-A/B", "B-A_B", "B-C"]
+        check_sums(out, "C/SHA256SUMS")
+        capsys.readouterr()
+        assert lasca_(*verb) == 1
+        assert "allow overwriting (--overwrite)" in capsys.readouterr().err
+        assert lasca_(*verb, "--overwrite") == 0  # what LASCA wrote may be replaced
 
 
 def test_inspect_says_what_is_in_a_file(lasca_, crowd: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
@@ -207,6 +234,72 @@ def test_demo_runs(lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def lasca_process(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-m", "lasca", *args], input=stdin, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 100_000])
+def test_settings_that_json_cannot_hold_are_text(value: str) -> None:
+    assert settings([f"n={value}", "m=2"], "--param") == {"n": value, "m": 2}
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="file systems there take UTF-8 alone")
+def test_file_names_need_not_be_utf8(  # type: ignore[no-untyped-def]
+    lasca_, crowd: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = crowd.rename(crowd.with_name("na\udcffme.conll"))
+    assert lasca_("run", odd, "-o", tmp_path / "out", "-m", "mv") == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
+    assert (record["title"], record["load_report"]["source"]) == (
+        "na\\udcffme.conll",
+        str(odd.parent / "na\\udcffme.conll"),
+    )
+    assert "na\\udcffme.conll" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    for verb in ("run", odd, "--overwrite", "-m", "mv"), ("report", tmp_path / "out"):  # nor what is typed
+        to = tmp_path / ("out" if verb[0] == "run" else "again.html")
+        assert lasca_(*verb, "-o", to, "--title", "t\udcff") == 0
+    assert "<title>t\\udcff" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "<title>t\ufffd" in (tmp_path / "again.html").read_text("utf-8")
+    queue = tmp_path / "que\udcffue.csv"
+    item = (tmp_path / "out" / "queue.csv").read_text("utf-8").splitlines()[1].split(",")[1]
+    queue.write_text(f"item,decision\n{item},1\n", "utf-8")
+    assert lasca_("decide", tmp_path / "out", queue) == 0
+    capsys.readouterr()
+    assert lasca_("aggregate", odd, "-o", tmp_path / "o\udcffut", "-m", "mv") == 1  # Arrow cannot write there
+    assert "cannot write: the name is no UTF-8" in capsys.readouterr().err
+
+
+def test_names_from_files_are_no_markup(lasca_, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    rows = [["A", "B"], ["A", "A"]]
+    crowd = CrowdCorpus.from_sequences(
+        [["a", "b"]] * 2, {"x": rows, "y": rows}, golds={"[/b]": rows}, metadata={"folder": ["[/b]", "[red]"]}
+    )
+    crowd.save(tmp_path / "crowd")
+    assert lasca_("inspect", tmp_path / "crowd") == 0
+    assert "[/b]" in capsys.readouterr().out
+    assert lasca_("compare", tmp_path / "crowd", "-m", "mv") == 0
+    said = capsys.readouterr().out
+    assert "Part: [/b] (2 tokens" in said
+    assert "Part: [red] (2 tokens" in said
+
+
+def test_blanks_that_are_no_spaces_are_part_of_a_token() -> None:
+    lines = iter(["New\xa0York  B-LOC", "\u3000 O", "a\tO", "", "  ", "b"])
+    sentences = _Tagging(None, False, False, None, False, 1)._sentences(lines)
+    assert list(sentences) == [["New\xa0York", "\u3000", "a"], ["b"]]  # as the CoNLL reader has them
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="not on this system")
+def test_standard_output_may_be_named(crowd: Path) -> None:
+    done = lasca_process("convert", str(crowd), "/dev/stdout", "-t", "conll")
+    assert (done.returncode, done.stdout.splitlines()[1][:3]) == (0, b"Ada"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("inspect demo --json >&-", 0), ("inspect nowhere 2>&-", 2), ("datasets list >&- 2>&-", 0)]
+)
+def test_streams_may_be_closed(command: str, code: int) -> None:
+    shell = ["sh", "-c", f"exec {shlex.quote(sys.executable)} -m lasca {command}"]
+    done = subprocess.run(shell, capture_output=True, check=False)
+    assert (done.returncode, b"unexpected" in done.stderr) == (code, False)
 
 
 def test_errors_are_one_line_and_an_exit_code(tmp_path: Path) -> None:

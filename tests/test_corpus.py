@@ -53,6 +53,14 @@ def corpora(draw: st.DrawFn) -> CrowdCorpus:
     )
 
 
+def test_a_sequence_that_is_not_there_is_no_empty_one() -> None:
+    corpus = CrowdCorpus.from_sequences([["a", "b"], ["c"]], {})
+    assert corpus.sequence(1) == corpus.sequence("1") == ["c"]
+    for number in (-1, 2, -5):
+        with pytest.raises(CorpusError, match=r"sequences are numbered 0\.\.1"):
+            corpus.sequence(number)
+
+
 def test_annotations_are_sorted_by_token_then_annotator() -> None:
     corpus = small()
     assert corpus.annotators == ("bob", "eve")
@@ -170,6 +178,19 @@ def test_concat_matches_by_name() -> None:
     assert both.label_names(both.golds["gold"]) == [["B"], [None]]
     with pytest.raises(CorpusError, match="same id"):
         CrowdCorpus.concat([one, one])
+
+
+def test_columns_from_files_replace_none_of_a_table() -> None:
+    corpus = CrowdCorpus.from_sequences(
+        [["a", "b"]], {"ann": [["token", "X"]]}, golds={"token": [["X", None]], "by": [["token", "X"]]},
+        token_metadata={"position": ["here", "there"], "by": ["c", "d"]},
+    )  # fmt: skip
+    assert corpus.to_table("tokens").to_pydict() == {
+        "sequence": ["0", "0"], "position": [0, 1], "token": ["a", "b"], "metadata position": ["here", "there"],
+        "by": ["c", "d"], "gold token": ["X", None], "gold by": ["token", "X"],
+    }  # fmt: skip
+    soft = corpus.with_soft("llm", [[0.25, 0.75], [0.5, 0.5]]).to_table("soft").to_pydict()
+    assert (soft["token"], soft["X"], soft["label token"]) == (["a", "b"], [0.25, 0.5], [0.75, 0.5])
 
 
 def test_split_is_a_partition_and_keeps_documents_together() -> None:

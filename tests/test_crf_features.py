@@ -117,6 +117,8 @@ def test_clusters_and_gazetteers(tmp_path: Path) -> None:
     hashed = crf.Extractor(templates=extractor.templates, lexicons=lexicons, hash_bits=16)
     lengths = [len(row) for row in found]
     assert np.diff(hashed.fit(*flat(SENTENCES)).lists()[0]).tolist() == lengths  # what is in no list has no feature
+    (tmp_path / "windows").write_text("\ufeffEU\t0110\r\nx\x85y\u2028z\t01\r\n", encoding="utf-8", newline="")
+    assert read_clusters(tmp_path / "windows") == {"EU": "0110", "x\x85y\u2028z": "01"}
     (tmp_path / "broken").write_text("a\tb\tc\td\n", encoding="utf-8")
     with pytest.raises(FormatError, match="broken:1"):
         read_clusters(tmp_path / "broken")

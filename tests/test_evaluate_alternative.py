@@ -72,6 +72,14 @@ def test_intervals_cover_the_advantage_of_other_crowds() -> None:
     assert sum(test.advantage_low <= mean <= test.advantage_high for test in own) >= 8  # people differ between crowds
 
 
+def test_sequences_of_one_document_are_drawn_by_themselves() -> None:
+    corpus = replace(with_model("ner", 0.75), metadata={})
+    one = replace(corpus, metadata={"document": ["all of it"] * corpus.n_sequences})
+    found = evaluate.alternative_annotator(one, "model-1")
+    assert found == evaluate.alternative_annotator(corpus, "model-1")
+    assert found.advantage_low < found.advantage < found.advantage_high
+
+
 def test_soft_annotators_stand_for_their_likeliest_labels() -> None:
     corpus = with_model("pos", 0.8)
     model = corpus.annotators.index("model-1")

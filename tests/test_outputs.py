@@ -200,17 +200,21 @@ def _write(path: Path, text: str, **options: Any) -> None:
             (folder / name).write_text(text)
 
 
-def test_colleagues_can_read_all_files_of_a_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_who_may_read_what_is_written_is_the_users_to_say(tmp_path: Path, mask: int) -> None:
     corpus = lasca.simulate.demo_crowd("ner").select(sequences=range(10))
-    before = os.umask(0o022)
+    before = os.umask(mask)
     try:
         lasca.DawidSkene().fit(corpus).save(tmp_path / "truth")
         lasca.CrfTagger(max_iter=1).fit(corpus, lasca.MajorityVote().fit(corpus)).save(tmp_path / "tagger")
+        lasca.write(corpus, tmp_path / "corpus.jsonl", "jsonl")
     finally:
         os.umask(before)
-    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.rglob("*") if file.is_file()}
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    folders = {"truth", "tagger"}
     assert "weights.safetensors" in modes
-    assert set(modes.values()) == {0o644}
+    assert {modes.pop(name) for name in folders} == {0o777 & ~mask}
+    assert set(modes.values()) == {0o666 & ~mask}
 
 
 def test_the_second_of_two_writers_is_told(tmp_path: Path) -> None:

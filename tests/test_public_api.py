@@ -49,6 +49,21 @@ def test_a_truth_as_a_table(corpus: CrowdCorpus, truth: lasca.Truth) -> None:
         truth.to_table(backend="excel")
 
 
+def test_a_part_called_all_is_not_all() -> None:
+    rows = [["X", "X"], ["X", "Y"], ["Y", "X"]]
+    crowd = CrowdCorpus.from_sequences(
+        [["a", "b"]] * 3,
+        {"ann": rows},
+        golds={"gold": [["X", "X"]] * 3},
+        metadata={"folder": ["all", "folder all", "z"]},
+    )
+    scores = lasca.compare(crowd, "mv", by="folder")[0].scores
+    assert {part: s.n_tokens for part, s in scores.items()} == {
+        "all": 6, "folder all": 2, "folder folder all": 2, "z": 2,
+    }  # fmt: skip
+    assert scores["folder all"].accuracy == 1.0
+
+
 def test_a_token_without_votes_has_no_label_in_the_table() -> None:
     small = CrowdCorpus.from_sequences([["a", "b"]], {"ann": [["X", None]]})
     assert lasca.MajorityVote().fit(small).to_table()["label"].to_pylist() == ["X", None]

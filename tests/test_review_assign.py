@@ -39,6 +39,12 @@ def test_nobody_gets_what_they_have_seen_and_the_doubtful_come_first() -> None:
     assert gains == sorted(gains, reverse=True)
 
 
+def test_who_is_named_twice_gets_nothing_twice() -> None:
+    corpus = CrowdCorpus.from_sequences([["a"], ["b"]], {"x": [["N"], ["V"]], "y": [["V"], ["N"]]})
+    made = assign(corpus, model_class("mv")().fit(corpus), 20, annotators=["new", "new"])
+    assert sorted((a.annotator, a.document) for a in made) == [("new", "0"), ("new", "1")]
+
+
 def test_what_one_person_said_is_worth_a_second_vote_and_only_of_who_may() -> None:
     tokens = [["a", "b"], ["c", "d"], ["e", "f"]]
     people = {"x": [["N", "V"]] * 3, "y": [["N", "V"], None, None], "z": [["N", "V"], None, None]}

@@ -133,6 +133,37 @@ def test_words_with_odd_line_ends_lose_no_decision(lasca_: Any, tmp_path: Path) 
     assert len(Project(tmp_path / "out").standing()) == len(table) == 6
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_spreadsheets_separate_columns_as_their_country_does_and_cells_may_be_long(
+    lasca_: Any, folder: Path, tmp_path: Path, separator: str
+) -> None:
+    rows = [[row["item"], "w" * 200_000, "0"] for row in rows_of(folder)[:2]]
+    with (tmp_path / "filled.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows([["item", "words", "decision"], *rows])
+    assert lasca_("decide", folder, tmp_path / "filled.csv") == 0
+    assert len(Project(folder).standing()) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "7"])
+def test_without_its_record_nobody_knows_whether_names_may_be_kept(
+    lasca_: Any, folder: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (folder / "run.json").write_text(text, "utf-8")
+    for verb in (("accept", folder), ("update", folder, "demo", "-o", folder.parent / "more")):
+        assert lasca_(*verb) == 1
+        assert "the record of the run is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["[1]", '{"x": 1}', "{"])
+def test_a_damaged_queue_is_said_to_be_damaged(
+    lasca_: Any, folder: Path, tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "filled.csv").write_text(f"item,decision\n{rows_of(folder)[0]['item']},0\n", "utf-8")
+    (folder / "queue.jsonl").write_text(line + "\n", "utf-8")
+    assert lasca_("decide", folder, tmp_path / "filled.csv") == 1
+    assert "the queue of this run is damaged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("said", ["99", "7-3:PER", "what?", "0-1:<script>"])
 def test_one_wrong_decision_and_nothing_is_taken(
     lasca_: Any, folder: Path, tmp_path: Path, said: str, capsys: pytest.CaptureFixture[str]
@@ -512,6 +543,9 @@ def test_what_cannot_work_is_said_before_any_work(
 ) -> None:
     assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "nope") == 2
     assert "--to must be one of 'conll'" in capsys.readouterr().err
+    for bare in ("lasca", "llm-batch"):  # there are no labels in what they write
+        assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", bare) == 2
+        assert "--to must be one of 'conll'" in capsys.readouterr().err
     assert lasca_("finish", folder, "-o", tmp_path / "f", "--to", "doccano", "--to", "doccano") == 0
     assert (tmp_path / "f" / "doccano.jsonl").is_file()
     shutil.copytree(folder, tmp_path / "parts", ignore=shutil.ignore_patterns("corpus"))

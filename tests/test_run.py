@@ -21,8 +21,10 @@ import lasca
 from lasca import simulate
 from lasca.corpus import CrowdCorpus
 from lasca.corpus.reshape import pseudonymise
-from lasca.errors import CorpusError, ParameterError, StoreError
+from lasca.errors import CorpusError, LascaWarning, ParameterError, StoreError
 from lasca.pipeline.way import Run, run
+from lasca.review.finish import finish
+from lasca.review.project import Project
 from report_cases import files_below
 
 QUICK: dict[str, Any] = {"model": "ds", "objective": "likelihood"}
@@ -141,6 +143,37 @@ def test_pseudonyms_change_names_only(small: CrowdCorpus) -> None:
     np.testing.assert_array_equal(np.bincount(renamed.annotation_annotator, minlength=12), np.sort(n)[::-1])
 
 
+@pytest.mark.parametrize("label", ["?", "sure ", "a\tb"])
+def test_labels_that_conll_cannot_hold_end_no_run(tmp_path: Path, label: str) -> None:
+    rows = [[label, "X"], ["X", label]]
+    corpus = CrowdCorpus.from_sequences([["a", "b"]] * 2, {"ann": rows, "ben": rows})
+    done = run(corpus, output=tmp_path / "out", **QUICK)
+    assert not (tmp_path / "out" / "labels.conll").exists()
+    assert (tmp_path / "out" / "labels.jsonl").is_file()
+    assert any("labels.conll was left out: the label" in warning for warning in done.record["warnings"])
+    with pytest.warns(LascaWarning, match="labels.conll was left out"):
+        finish(Project(tmp_path / "out"), tmp_path / "final")
+    assert (tmp_path / "final" / "labels.parquet").is_file()
+
+
+def test_a_label_may_be_called_label(tmp_path: Path) -> None:
+    rows = [["label", "X"], ["X", "label"]]
+    corpus = CrowdCorpus.from_sequences([["a", "b"]] * 2, {"ann": rows, "ben": rows})
+    run(corpus, output=tmp_path / "out", **QUICK)
+    lines = (tmp_path / "out" / "confusion.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["label", "X", "label"]
+
+
+def test_columns_of_tokens_keep_no_pseudonym_open() -> None:
+    columns = {"by": ["ann", "", "bob"], "lemma": ["ben", "see", "it"]}
+    corpus = CrowdCorpus.from_sequences(
+        [["ben", "saw", "it"]], {name: [["N", "V", "N"]] for name in ("ann", "ben", "bob")}, token_metadata=columns
+    )
+    renamed = pseudonymise(corpus)
+    assert list(renamed.token_metadata) == ["lemma"]  # ben is in the text as well
+    assert "1 metadata columns were left out" in renamed.load_report.notes[-1]
+
+
 def test_a_taken_folder_is_refused_before_any_work(small: CrowdCorpus, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("precious")
@@ -216,12 +249,20 @@ def test_a_disk_that_is_really_full(export: Path, tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def _denied(*_: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
 def test_resume_refuses_another_run(export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("lasca.pipeline.way.label_confusion", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(export, output=tmp_path / "out", **QUICK)
     assert _left(tmp_path) == [".out.lasca-run"]
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="cannot write: Permission denied"):
+        patch.setattr("lasca.pipeline.checkpoints.Checkpoints._read", _denied)
+        run(export, output=tmp_path / "out", resume=True, **QUICK)
+    assert (tmp_path / ".out.lasca-run" / "steps.json").is_file()  # what was finished is not lost
     with pytest.raises(StoreError, match="differs in parameters"):
         run(export, output=tmp_path / "out", resume=True, model="mv", objective="likelihood")
     run(export, output=tmp_path / "out", model="mv", objective="likelihood")  # starts anew

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -254,6 +255,8 @@ def test_one_label_only() -> None:
         ({"errors": "spans"}, "errors must be 'independent'"),
         ({"span_errors": {"lost": 1}}, "span_errors"),
         ({"groups": {"copy": 1}, "ranges": {"copy": (0, 1)}, "copying": 1}, "names that differ"),
+        ({"ranges": None}, "ranges must be a mapping"),
+        ({"span_errors": None}, "span_errors must be a mapping"),
     ],
 )
 def test_bad_parameters_are_named(corpus: CrowdCorpus, options: dict, message: str) -> None:
@@ -264,6 +267,32 @@ def test_bad_parameters_are_named(corpus: CrowdCorpus, options: dict, message: s
 def test_a_gold_is_needed() -> None:
     with pytest.raises(LascaError, match="a corpus with a gold"):
         simulate.crowd(CrowdCorpus.from_sequences([["a"]], {"x": [["X"]]}))
+
+
+@pytest.mark.parametrize("kind", ["constant", "random", "prior"])
+@pytest.mark.parametrize("rows", [[], [[None, None]]])
+def test_spammers_need_labels_to_write(kind: str, rows: list[Any]) -> None:
+    bare = CrowdCorpus.from_sequences([["a"] * len(row) for row in rows], {}, golds={"gold": rows}, labels=("A", "B"))
+    with pytest.raises(ParameterError, match=r"gold must be .* with a label at least"):
+        simulate.crowd(bare, spammers={kind: 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": 0.5}, "precision must be two numbers"),
+        ({"precision": [0.5]}, "precision must be two numbers"),
+        ({"precision": (0.9, 0.6)}, "precision must be a number of at least 0.9"),
+        ({"precision": (0.9, 7)}, "precision must be"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"n_annotations": "many"}, "n_annotations must be a whole number"),
+    ],
+)
+def test_large_crowds_are_checked_alike_whole_and_in_shards(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        simulate.big(**{"n_annotations": 100, **options})
+    with pytest.raises(ParameterError, match=message):
+        next(simulate.big_shards(2, **{"n_annotations": 100, **options}))
 
 
 def test_pick_draws_by_rows_and_never_the_impossible() -> None:

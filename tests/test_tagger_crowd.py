@@ -147,6 +147,11 @@ def test_sequences_can_be_weighed_by_certainty() -> None:
         CrfTagger().fit(data, truth, sequence_weights="length")
 
 
+def test_empty_sentences_teach_nothing() -> None:
+    taught = CrfTagger(max_iter=2).fit(corpus(), "gold", unlabelled=[[], []])
+    assert taught.trace == CrfTagger(max_iter=2).fit(corpus(), "gold").trace
+
+
 def test_self_training_is_training_on_its_own_sure_labels() -> None:
     data, (more, _) = corpus(), sentences(20, seed=1)
     more = [*more, ["Oslo", "Berlin", "x"], []]

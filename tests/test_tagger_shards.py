@@ -206,6 +206,8 @@ def test_every_verb_takes_a_corpus_in_shards(places: Any, tmp_path: Path, monkey
 
 def test_a_run_on_shards_that_was_stopped_goes_on(places: Any, tmp_path: Path, monkeypatch: Any) -> None:
     options: dict[str, Any] = {"model": "ds", "params": {"max_iter": 3}, "tagger": {"max_iter": 2}}
+    with pytest.raises(ParameterError, match="preset must be default for a corpus in shards"):
+        run_shards(places[0].folder, tmp_path / "whole", preset="la-sca", **options)  # its tokens are found by rank-1
     run_shards(places[0].folder, tmp_path / "whole", **options)
 
     def stop(share: float, words: str) -> None:

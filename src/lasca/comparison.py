@@ -100,7 +100,10 @@ def _parts(corpus: CrowdCorpus, by: str | None) -> dict[str, Bools]:
             known = ", ".join(corpus.metadata) or "none"
             raise CorpusError(f"there is no metadata column of that name (there is: {known})", got=by)
         codes, values = corpus.metadata[by].codes()
-        parts |= {value: annotated & (codes == i) for i, value in enumerate(values)}
+        for i, value in enumerate(values):
+            while value in parts:  # a part of the name "all" is not all
+                value = f"{by} {value}"
+            parts[value] = annotated & (codes == i)
     return parts
 
 

@@ -156,9 +156,7 @@ def number(
     """Declare a number; `none` says what None stands for, where it is allowed."""
 
     def check(name: str, value: Any) -> float | None:
-        if none and value is None:
-            return None
-        return check_number(name, value, low=low, high=high, open_low=open_low)
+        return None if none and value is None else check_number(name, value, low=low, high=high, open_low=open_low)
 
     return Parameter(default, doc, _or_none(_number_range(low, high, open_low), none), check)
 
@@ -238,7 +236,10 @@ def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = n
     allowed = _number_range(low, high, open_low)
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ParameterError(name, value, allowed)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number larger than any float
+        raise ParameterError(name, value, allowed) from None
     if not low <= number <= high or (open_low and number == low):
         raise ParameterError(name, value, allowed)
     return number

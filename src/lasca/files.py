@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ from lasca.errors import StoreError
 
 __all__ = [
     "DECISIONS", "SUMS", "check_file", "check_output", "check_sums", "file_hash", "is_page", "lines_of", "real_path",
-    "sums_of", "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums",
+    "sums_of", "swap", "whole_file", "whole_folder", "write_json", "write_lines", "write_sums", "written",
 ]  # fmt: skip
 
 SUMS = "SHA256SUMS"
@@ -51,8 +52,8 @@ def whole_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        scratch.chmod(0o755)
+        scratch = _beside(target)
+        scratch.mkdir()
         yield scratch
         write_sums(scratch)
         for file in scratch.rglob("*.safetensors"):  # safetensors keeps its files to their owner; projects are shared
@@ -94,14 +95,12 @@ def swap(scratch: Path, target: Path, *, overwrite: bool) -> None:
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Give a scratch file name beside `path`; it replaces `path` when the block ends well."""
     target = real_path(path)
-    special = target.exists() and not target.is_file() and not target.is_dir()  # a pipe or a device stays what it is
+    special = _is_special(target)  # it stays what it is
     scratch: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if special else target.parent)
-        os.close(handle)
-        scratch = Path(name)
-        scratch.chmod(0o644)
+        scratch = _beside(Path(tempfile.gettempdir(), target.name) if special else target)
+        scratch.touch(exist_ok=False)
         yield scratch
         if special:
             with scratch.open("rb") as source, target.open("wb") as sink:
@@ -115,11 +114,18 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             scratch.unlink(missing_ok=True)
 
 
+def _beside(target: Path) -> Path:
+    """Return a name beside a target that nothing has; what is made there may be read by whom the user's mask lets."""
+    return target.parent / f".{target.name}.{secrets.token_hex(4)}"
+
+
 def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False) -> None:
     """Refuse a folder that cannot or must not be written, before any work; `sources` are the paths that are read."""
     target = real_path(path)
     if target.exists() and not target.is_dir():
         raise StoreError("cannot write a folder: a file of that name is there", where=str(path))
+    if written(path) != str(path):
+        raise StoreError("cannot write: the name is no UTF-8", where=written(path), hint="Name another folder")
     place = target.resolve()
     if _is_around_here(place):
         raise StoreError(
@@ -145,17 +151,12 @@ def check_output(path: str | Path, *sources: str | Path, overwrite: bool = False
         raise StoreError("the output folder is not empty", where=str(path), hint=hint)
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
-        decided = DECISIONS in foreign
-        raise StoreError(
-            "the output folder holds decisions of people"
-            if decided
-            else "the output folder holds files that LASCA did not write there",
-            where=str(path),
-            got=", ".join(foreign[:3]) + more,
-            hint="Nothing was changed, so that no decision is lost: name another folder"
-            if decided
-            else "Nothing was changed: name another folder, or move these files away first",
-        )
+        what = "the output folder holds files that LASCA did not write there"
+        hint = "Nothing was changed: name another folder, or move these files away first"
+        if DECISIONS in foreign:
+            what = "the output folder holds decisions of people"
+            hint = "Nothing was changed, so that no decision is lost: name another folder"
+        raise StoreError(what, where=str(path), got=", ".join(foreign[:3]) + more, hint=hint)
 
 
 def check_file(path: str | Path, *sources: str | Path, overwrite: bool = False, hint: str | None = None) -> None:
@@ -191,6 +192,11 @@ def file_hash(path: Path) -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def written(path: object) -> str:
+    """Return a path as text that can be written: bytes in it that are no UTF-8 become escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def lines_of(text: str) -> list[str]:
@@ -283,9 +289,14 @@ def _is_around_here(place: Path) -> bool:
 
 
 def real_path(path: str | Path) -> Path:
-    """Follow a link, so that it stays and what it points to is written."""
+    """Follow a link, so that it stays and what it points to is written; one to a pipe (/dev/stdout) leads nowhere."""
     target = Path(path)
-    return target.resolve() if target.is_symlink() else target
+    return target.resolve() if target.is_symlink() and not _is_special(target) else target
+
+
+def _is_special(path: Path) -> bool:
+    """Say whether something is there that is neither file nor folder: a pipe, a device."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _reason(error: OSError | SafetensorError) -> str:

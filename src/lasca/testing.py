@@ -117,11 +117,8 @@ def _check_parameters(model: Estimator) -> None:
     again = type(model)(**params)
     same = all(a is b for a, b in zip(params.values(), again.get_params().values()))
     _need(same, "__init__ must store its arguments unchanged, each under its own name")
-    try:
-        _fresh(model).set_params(no_such_parameter=1)
-    except LascaError:
-        return
-    raise ContractError("set_params must refuse a parameter that does not exist")
+    what = "set_params must refuse a parameter that does not exist"
+    _refused(lambda: _fresh(model).set_params(no_such_parameter=1), what, LascaError)
 
 
 def _check_shapes(truth: Truth, corpus: CrowdCorpus, case: str) -> None:
@@ -218,10 +215,10 @@ def _check_refusals(model: TruthModel) -> None:
     _refused(lambda: _fresh(model).fit(nobody), "a corpus with no votes must be a ModelError")
 
 
-def _refused(act: Callable[[], Any], what: str) -> None:
+def _refused(act: Callable[[], Any], what: str, kind: type[LascaError] = ModelError) -> None:
     try:
         act()
-    except ModelError:
+    except kind:
         return
     except Exception as error:
         raise ContractError(f"{what}, not {type(error).__name__}: {error}") from error
@@ -324,8 +321,5 @@ def _check_saved(fitted: Tagger, words: list[list[str]]) -> None:
         _need(again.get_params() == fitted.get_params(), "a loaded tagger must have the parameters it was saved with")
         same = again.labels == fitted.labels and again.predict(words) == fitted.predict(words)
         _need(same, "a loaded tagger must predict as it did")
-        try:
-            fitted.save(path)
-        except LascaError:
-            return
-        raise ContractError("save must refuse a folder that is there, unless overwrite=True (lasca.files.whole_folder)")
+        what = "save must refuse a folder that is there, unless overwrite=True (lasca.files.whole_folder)"
+        _refused(lambda: fitted.save(path), what, LascaError)

@@ -1,9 +1,6 @@
 """Characters and tokens: offset units, tokenisers, spans to labels, and two tokenisations of one text."""
 
 from lasca.align.spans import (
-    OVERLAP,
-    PARTIAL,
-    TAGGING,
     Span,
     by_layer,
     check_choices,
@@ -26,7 +23,7 @@ from lasca.align.units import (
 )
 from lasca.align.words import Alignment, align_sequences, align_tokens, same_characters, transfer_labels
 
-__all__ = ["OVERLAP", "PARTIAL", "TAGGING", "UNITS", "Alignment", "Chars", "Quote", "Span", "Tokenizer",
+__all__ = ["UNITS", "Alignment", "Chars", "Quote", "Span", "Tokenizer",
            "align_sequences", "align_tokens", "by_layer", "check_choices", "check_unit", "cut_tokens", "from_codepoint",
            "graphemes", "infer_ends", "infer_unit", "label_spans", "locate", "refuse_cuts", "rising", "same_characters",
            "same_words", "spans_to_labels", "spelled", "to_codepoints", "tokenizer_of", "transfer_labels"]  # fmt: skip

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.errors import FormatError, excerpt
+from lasca.estimator import check_choice
 
 __all__ = ["OVERLAP", "PARTIAL", "TAGGING", "Span", "by_layer", "check_choices", "cut_tokens", "label_spans",
            "spans_to_labels"]  # fmt: skip
@@ -48,13 +49,9 @@ class _Placed:
 
 def check_choices(partial: str, overlap: str, tagging: str) -> None:
     """Refuse a choice that does not exist."""
-    for name, value, allowed in (
-        ("partial", partial, PARTIAL),
-        ("overlap", overlap, OVERLAP),
-        ("tagging", tagging, TAGGING),
-    ):
-        if value not in allowed:
-            raise ParameterError(name, value, "one of " + ", ".join(repr(choice) for choice in allowed))
+    check_choice("partial", partial, PARTIAL)
+    check_choice("overlap", overlap, OVERLAP)
+    check_choice("tagging", tagging, TAGGING)
 
 
 def spans_to_labels(
@@ -131,11 +128,10 @@ def _place(
 
 def _without_overlap(placed: list[_Placed], text: str, overlap: str, tell: Callable[..., Any]) -> list[_Placed]:
     """Return spans of which no two share a token."""
-    longest_first = overlap == "longest"
 
-    def rank(p: _Placed) -> tuple[int, int, int, str]:
-        length = p.span.end - p.span.start
-        return (-length, p.span.start, 0, p.span.label) if longest_first else (p.span.start, -length, 0, p.span.label)
+    def rank(p: _Placed) -> tuple[int, int, str]:
+        start, shorter = p.span.start, p.span.start - p.span.end
+        return (shorter, start, p.span.label) if overlap == "longest" else (start, shorter, p.span.label)
 
     taken: dict[int, _Placed] = {}
     kept: list[_Placed] = []

@@ -28,6 +28,7 @@ Tokenizer = Callable[[str], Sequence[tuple[int, int]] | Sequence[str]]
 """What a user may give: text to (start, end) pairs or to strings that occur in it in order."""
 
 ASCII_TOKEN = re.compile(r"\w+|[^\w\s]")
+WORD = re.compile(r"\S+")
 UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Burmese
@@ -75,13 +76,7 @@ def _unspaced(ch: str) -> bool:
 
 
 def _whitespace(text: str) -> Chars:
-    chars: Chars = []
-    at = 0
-    for word in text.split():
-        at = text.index(word, at)
-        chars.append((at, at + len(word)))
-        at += len(word)
-    return chars
+    return [match.span() for match in WORD.finditer(text)]
 
 
 NAMED: dict[str, Callable[[str], Chars]] = {

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lasca.errors import FormatError, ParameterError, excerpt
+from lasca.errors import FormatError, excerpt
+from lasca.estimator import check_choice
 
 __all__ = ["UNITS", "Quote", "check_unit", "from_codepoint", "graphemes", "infer_ends", "infer_unit",
            "refuse_cuts", "same_words", "to_codepoints"]  # fmt: skip
@@ -37,9 +38,7 @@ ENDS = {
 
 def check_unit(unit: str) -> str:
     """Return the unit, "auto" included, or say what is allowed."""
-    if unit != "auto" and unit not in UNITS:
-        raise ParameterError("unit", unit, "one of 'auto', " + ", ".join(repr(u) for u in UNITS))
-    return unit
+    return check_choice("unit", unit, ("auto", *UNITS))
 
 
 def graphemes(text: str) -> list[int]:

@@ -16,20 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lasca.ambiguity import steps
+from lasca.ambiguity import steps, two_truths
 from lasca.ambiguity.record import Ambiguity, pick_candidates
 from lasca.ambiguity.steps import PairCounts, PairParameters, PairPasses
-from lasca.ambiguity.two_truths import (
-    LEAST,
-    PairFit,
-    PairStart,
-    believable,
-    fields_of,
-    fit,
-    label_scores,
-    mass_of,
-    start_of,
-)
 from lasca.ambiguity.write import Row, arrow_table, rows
 from lasca.arrays import Bools, Floats, Ints, borders, ranges, readonly
 from lasca.corpus.store import write_part
@@ -73,7 +62,7 @@ def look(_: None, block: Any) -> Look:
     """Count the votes of a block, and how much probability each label has in it."""
     n = np.diff(block.votes.start)
     given = np.bincount(block.votes.annotator, minlength=block.votes.n_annotators)
-    return Look(np.bincount(n, minlength=2), mass_of(block.place.truth().proba), given)
+    return Look(np.bincount(n, minlength=2), two_truths.mass_of(block.place.truth().proba), given)
 
 
 def sample_of(asked: tuple[int, list[int]], block: Any) -> tuple[Any, ...]:
@@ -114,7 +103,7 @@ class Scoring:
         if not len(tokens):
             return tokens, np.zeros(0)
         _, _, proba = steps.e_step(block.votes, tokens, self.near, self.parameters, learn=False)
-        return tokens, believable(block.votes, tokens, proba, float(self.parameters.kinds[1]))
+        return tokens, two_truths.believable(block.votes, tokens, proba, float(self.parameters.kinds[1]))
 
 
 def _bins(score: Floats) -> Ints:
@@ -124,14 +113,14 @@ def _bins(score: Floats) -> Ints:
 def count_bins(scoring: Scoring, block: Any) -> tuple[Any, Any]:
     """Return which bins the scores of a block fall into, and how many; those that are a clear no are left out."""
     _, score = scoring(block)
-    return np.unique(_bins(score[score > LEAST]), return_counts=True)
+    return np.unique(_bins(score[score > two_truths.LEAST]), return_counts=True)
 
 
 def in_bin(state: tuple[Scoring, int], block: Any) -> tuple[Any, Any, Any]:
     """Return score, entropy and token (of the corpus) of those in one bin."""
     scoring, wanted = state
     tokens, score = scoring(block)
-    own = (score > LEAST) & (_bins(score) == wanted)
+    own = (score > two_truths.LEAST) & (_bins(score) == wanted)
     return score[own], block.place.truth().entropy[tokens[own]], tokens[own] + block.place.first
 
 
@@ -146,7 +135,7 @@ class Cut:
     def passed(self, score: Any, entropy: Any, token: Any) -> Bools:
         """Say which tokens are flagged: ties go to the larger entropy, then to the earlier token."""
         tie = (entropy > self.entropy) | ((entropy == self.entropy) & (token <= self.token))
-        return np.asarray((score > LEAST) & ((score > self.score) | ((score == self.score) & tie)))
+        return np.asarray((score > two_truths.LEAST) & ((score > self.score) | ((score == self.score) & tie)))
 
 
 def write_block(asked: tuple[Scoring, Cut, Path], block: Any) -> tuple[int, list[tuple[tuple[float, float, int], Row]]]:
@@ -164,7 +153,7 @@ def write_block(asked: tuple[Scoring, Cut, Path], block: Any) -> tuple[int, list
     chosen = tokens[cut.passed(ranked, entropy[tokens], tokens + place.first)]
     chosen = chosen[np.lexsort((chosen, -entropy[chosen], -score[chosen]))]
     pairs: dict[str, Any] = steps.best_pairs(block.votes, scoring.near, scoring.parameters, chosen)
-    scores = label_scores(pairs, len(corpus.labels))
+    scores = two_truths.label_scores(pairs, len(corpus.labels))
     start, label, value = pick_candidates(scores, truth.labels[chosen], pairs["pair_label"][:, 0])
     found = Ambiguity("two-truths", {}, corpus.labels, score, chosen, start, label, value, **pairs)
     made = rows(corpus, truth, found, width=200)
@@ -198,14 +187,14 @@ def two_truths_in_shards(
         if truth.corpus.n_labels < 2 or not n_ranked:
             raise ModelError("nothing can be ambiguous: no token has two votes, or there is one label only")
         given, mass = sum(part.given for part in looked), sum(part.mass for part in looked)
-        start = start_of(np.asarray(given), np.asarray(mass), truth.corpus.n_tokens, truth.truth.confusion)
+        start = two_truths.start_of(np.asarray(given), np.asarray(mass), truth.corpus.n_tokens, truth.truth.confusion)
         everything = BlockPasses(work, start.near, float((sizes * np.arange(len(sizes)))[2:].sum()))
         every = max(1, round(int(np.sum(given)) / sample))
         passes: Any = everything
         if every > 1:
             before = np.cumsum([0, *(int(part.sizes[2:].sum()) for part in looked)]).tolist()
             passes = _sampled(work.map(sample_of, (every, before)), truth, start)
-        fitted = fit(passes, everything, start, max_iter, tol, progress)
+        fitted = two_truths.fit(passes, everything, start, max_iter, tol, progress)
         counts, _ = everything.run(fitted.parameters)
         scoring = Scoring(fitted.parameters, start.near)
         cut = _cut(work, scoring, fraction, threshold, n_ranked)
@@ -214,7 +203,7 @@ def two_truths_in_shards(
     return _found(truth, asked, fitted, counts, every, sizes, written)
 
 
-def _sampled(parts: list[tuple[Any, ...]], truth: TruthOnDisk, start: PairStart) -> PairPasses:
+def _sampled(parts: list[tuple[Any, ...]], truth: TruthOnDisk, start: two_truths.PairStart) -> PairPasses:
     """Put the sampled tokens into one crowd in memory."""
     n, annotator, label = (np.concatenate(arrays) for arrays in zip(*parts))
     ends = readonly(borders(n))
@@ -234,7 +223,7 @@ def _cut(work: Work, scoring: Scoring, fraction: float | None, threshold: float,
     n = np.bincount(where, np.concatenate([number for _, number in counted])).astype(np.int64)
     above = np.cumsum(n[::-1])[::-1]
     if not len(n) or above[0] <= wanted:
-        return Cut(LEAST)
+        return Cut(two_truths.LEAST)
     at = int(np.flatnonzero(above >= wanted)[-1])  # the bin that holds the last one
     score, entropy, token = (np.concatenate(parts) for parts in zip(*work.map(in_bin, (scoring, int(bins[at])))))
     order = np.lexsort((token, -entropy, -score))
@@ -245,7 +234,7 @@ def _cut(work: Work, scoring: Scoring, fraction: float | None, threshold: float,
 def _found(
     truth: TruthOnDisk,
     asked: dict[str, Any],
-    fitted: PairFit,
+    fitted: two_truths.PairFit,
     counts: PairCounts,
     every: int,
     sizes: Ints,
@@ -265,7 +254,7 @@ def _found(
         candidate_label=np.zeros(0, np.int16),
         candidate_score=np.zeros(0),
         unranked={"not annotated": int(sizes[0]), "one annotation only": int(sizes[1])},
-        **fields_of(fitted, counts, every, ranked),
+        **two_truths.fields_of(fitted, counts, every, ranked),
     )
     top = [{**row, "rank": rank} for rank, (_, row) in enumerate(best, 1)]
     return Found(ambiguity, int(ranked.sum()), sum(n for n, _ in written), top)

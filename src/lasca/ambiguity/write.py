@@ -103,8 +103,9 @@ def table(made: list[Row]) -> dict[str, list[Any]]:
     columns["votes"] = [
         "; ".join(f"{label}: {', '.join(people)}" for label, people in row["votes"].items()) for row in made
     ]
-    names = sorted({name for row in made for name in row["golds"]})
-    return columns | {name: [row["golds"].get(name) for row in made] for name in names}
+    for name in sorted({name for row in made for name in row["golds"]}):
+        columns[name if name not in columns else f"gold {name}"] = [row["golds"].get(name) for row in made]
+    return columns
 
 
 def label_studio_tasks(corpus: CrowdCorpus, truth: Truth, found: Ambiguity) -> list[dict[str, Any]]:

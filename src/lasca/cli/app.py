@@ -44,7 +44,8 @@ def options(
 
 
 def _print_anything() -> None:
-    """Show what the encoding of a stream lacks as ? (or as an escape, in errors) instead of failing."""
+    """Show what the encoding of a stream lacks as ? (or as an escape, in errors), and nothing where it is closed."""
+    sys.stdout, sys.stderr = (s or open(os.devnull, "w") for s in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream, instead in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors=instead)

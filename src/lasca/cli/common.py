@@ -119,11 +119,11 @@ def show_table(
     rows = rows[:most]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
     table = Table(
-        title=title, title_justify="left", caption=note, caption_justify="left", header_style="bold",
+        title=escape(title), title_justify="left", caption=note, caption_justify="left", header_style="bold",
         show_header=any(columns),
     )  # fmt: skip
     for name, is_number in zip(columns, numeric):
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(escape(excerpt(name)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     out.print(table)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,14 +60,19 @@ def settings(pairs: Sequence[str] | None, option: str) -> dict[str, Any]:
             raise ParameterError(option, pair, "of the form NAME=VALUE")
         try:
             values[name.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also numbers that are too long, lists that are too deep
             values[name.replace("-", "_")] = value
     return values
 
 
-def file_name(layer: str) -> str:
-    """Return what the folder of a layer is called."""
-    return re.sub(r"[^\w() -]+", "_", layer)
+def folders_of(layers: Iterable[str]) -> dict[str, str]:
+    """Return what the folder of each layer is called: its name, and a number where another one is called the same."""
+    found: dict[str, str] = {}
+    for layer in layers:
+        plain = re.sub(r"[^\w() -]+", "_", layer)
+        names = itertools.chain((plain,), (f"{plain} {n}" for n in itertools.count(2)))
+        found[layer] = next(name for name in names if name not in found.values())
+    return found
 
 
 def get_data(data: str | Sequence[str], format: str = "auto", reader: Sequence[str] | None = None) -> Any:

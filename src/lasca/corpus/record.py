@@ -137,6 +137,8 @@ class CrowdCorpus(Record, build.Named):
     def sequence(self, index: int | str) -> list[str]:
         """Return the tokens of one sequence, given by its number or its id."""
         at = self.index(index) if isinstance(index, str) else index
+        if not 0 <= at < self.n_sequences:
+            raise CorpusError(f"sequences are numbered 0..{self.n_sequences - 1}", got=at)
         return self.tokens[int(self.offsets[at]) : int(self.offsets[at + 1])]
 
     def label_names(self, codes: npt.ArrayLike) -> list[list[str | None]]:

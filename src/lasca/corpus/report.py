@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from lasca.files import written
 from lasca.records import Record
 
 __all__ = ["LoadReport"]
@@ -35,10 +36,11 @@ class LoadReport(Record):
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        examples = {kind: tuple(map(written, shown)) for kind, shown in self.examples.items()}
+        object.__setattr__(self, "source", written(self.source))
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
-        examples = {kind: tuple(shown) for kind, shown in self.examples.items()}
         object.__setattr__(self, "examples", MappingProxyType(examples))
-        object.__setattr__(self, "notes", tuple(self.notes))
+        object.__setattr__(self, "notes", tuple(map(written, self.notes)))
 
     def in_words(self) -> list[tuple[str, int, str]]:
         """Return what was counted as people read it: what, how often, and the first example ("": none)."""

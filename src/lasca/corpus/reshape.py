@@ -235,14 +235,20 @@ def to_table(corpus: CrowdCorpus, kind: str, backend: str) -> Any:
         columns["label"] = named(corpus.annotation_label, corpus.labels)
     elif kind == "soft":
         columns["annotator"] = named(np.zeros(0, np.int32) if soft is None else soft.annotator, corpus.annotators)
-        for t, label in enumerate(corpus.labels):
-            columns[label] = pa.array(np.zeros(0, np.float32) if soft is None else soft.proba[:, t])
+        proba = np.zeros((0, corpus.n_labels), np.float32) if soft is None else soft.proba
+        _add(columns, "label", {label: pa.array(proba[:, t]) for t, label in enumerate(corpus.labels)})
     else:
-        columns |= {name: column.arrow for name, column in corpus.token_metadata.items()}
-        columns |= {name: named(gold, corpus.labels) for name, gold in corpus.golds.items()}
+        _add(columns, "metadata", {name: column.arrow for name, column in corpus.token_metadata.items()})
+        _add(columns, "gold", {name: named(gold, corpus.labels) for name, gold in corpus.golds.items()})
         if corpus.known is not None:
-            columns["known"] = _allowed_names(corpus.known, corpus.n_tokens, corpus.labels)
+            _add(columns, "labels", {"known": _allowed_names(corpus.known, corpus.n_tokens, corpus.labels)})
     return frame(pa.table(columns), backend)
+
+
+def _add(columns: dict[str, Any], what: str, more: Mapping[str, Any]) -> None:
+    """Add columns whose names come from files: one of a name that is taken says what it is as well."""
+    for name, column in more.items():
+        columns[name if name not in columns else f"{what} {name}"] = column
 
 
 def _allowed_names(known: KnownLabels, n_tokens: int, labels: Sequence[str]) -> Any:
@@ -272,7 +278,9 @@ def pseudonymise(corpus: CrowdCorpus) -> CrowdCorpus:
     names = tuple(f"A{i + 1}" for i in range(corpus.n_annotators))
     known = set(corpus.annotators)
     metadata = {name: column for name, column in corpus.metadata.items() if known.isdisjoint(set(column))}
-    dropped = len(corpus.metadata) - len(metadata)
+    hidden = known.difference(corpus.tokens) if corpus.token_metadata else known  # what is said in the text stays
+    of_tokens = {name: column for name, column in corpus.token_metadata.items() if hidden.isdisjoint(set(column))}
+    dropped = len(corpus.metadata) - len(metadata) + len(corpus.token_metadata) - len(of_tokens)
     notes = ["names of annotators were replaced; notes and examples of the reader were left out"]
     if dropped:
         notes.append(f"{dropped} metadata columns were left out: they hold names of annotators")
@@ -283,7 +291,9 @@ def pseudonymise(corpus: CrowdCorpus) -> CrowdCorpus:
     about: dict[str, Any] = {name: tuple(getattr(corpus, name)[i] for i in order) for name in ("kinds", "votes")}
     families = _numbered([corpus.families[i] for i in order])
     soft = None if corpus.soft is None else corpus.soft.keep(code.astype(np.int32))
-    return replace(changed, **about, families=families, soft=soft, metadata=metadata, load_report=report)
+    return replace(
+        changed, **about, families=families, soft=soft, metadata=metadata, token_metadata=of_tokens, load_report=report
+    )
 
 
 def _numbered(families: list[str | None]) -> tuple[str | None, ...]:

@@ -30,7 +30,7 @@ from lasca.corpus.build import Named
 from lasca.corpus.evidence import KnownLabels, SoftVotes
 from lasca.corpus.record import CrowdCorpus
 from lasca.corpus.report import LoadReport
-from lasca.corpus.store import checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
+from lasca.corpus.store import chars_of, checked_arrow, column_of, known_of, numbers_of, read_arrow, soft_of
 from lasca.corpus.strings import Strings
 from lasca.corpus.votes import Block, Votes
 from lasca.errors import LascaError, StoreError
@@ -247,13 +247,15 @@ class ShardedCorpus(Named):
 
     def sequences(self, first: int, last: int) -> tuple[Ints, Strings]:
         """Return the borders (from 0) and the ids of the sequences of the tokens first..last."""
-        ids, lengths = [], []
-        for shard, a, b in self.pieces(first, last):
-            offsets = numbers_of(self._shard(shard, "offsets"), "offset")
-            i, j = sequences_of(offsets, a, b)
-            ids.append(column_of(self._shard(shard, "sequences"), "id").slice(i, j - i))
-            lengths.append(np.diff(offsets[i : j + 1]))
-        return borders(np.concatenate(lengths)), Strings(pa.concat_arrays(ids))
+        parts = [self._sequences(*piece) for piece in self.pieces(first, last)]
+        ids = pa.concat_arrays([column_of(table, "id") for _, table in parts])
+        return borders(np.concatenate([lengths for lengths, _ in parts])), Strings(ids)
+
+    def _sequences(self, shard: int, a: int, b: int) -> tuple[Ints, Any]:
+        """Return the lengths of the sequences of some tokens of a shard, and their part of its table of sequences."""
+        offsets = numbers_of(self._shard(shard, "offsets"), "offset")
+        i, j = sequences_of(offsets, a, b)
+        return np.diff(offsets[i : j + 1]), self._shard(shard, "sequences").slice(i, j - i)
 
     def cut_after(self, wanted: Ints, by: str) -> list[int]:
         """Return the first tokens before which so much of something ("votes", "tokens") lies and a cut is allowed."""
@@ -304,10 +306,7 @@ class ShardedCorpus(Named):
     def _part(self, first: int, last: int) -> CrowdCorpus:
         said, where = self._said(first, last), self.pieces(first, last)
         tokens = [self._shard(s, "tokens").slice(a, b - a) for s, a, b in where]
-        sequences = []
-        for s, a, b in where:
-            i, j = sequences_of(numbers_of(self._shard(s, "offsets"), "offset"), a, b)
-            sequences.append(self._shard(s, "sequences").slice(i, j - i))
+        sequences = [self._sequences(*piece)[1] for piece in where]
         return CrowdCorpus(
             tokens=Strings(self.words.arrow.take(pa.array(said.words))),
             offsets=said.offsets,
@@ -325,7 +324,7 @@ class ShardedCorpus(Named):
             known=said.known,
             metadata={name: _texts(sequences, name) for name in self.metadata},
             token_metadata={name: _texts(tokens, name) for name in self.token_metadata},
-            token_chars=_chars(tokens),
+            token_chars=chars_of(tokens),
             load_report=self.load_report,
         )
 
@@ -427,9 +426,3 @@ def _texts(tables: list[Any], name: str) -> Strings:
         column_of(t, column) if column in t.column_names else pa.array([""] * len(t), pa.large_string()) for t in tables
     ]
     return Strings(pa.concat_arrays(parts))
-
-
-def _chars(tables: list[Any]) -> Any:
-    if not all("char_start" in table.column_names for table in tables):
-        return None
-    return np.concatenate([np.stack([numbers_of(t, "char_start"), numbers_of(t, "char_end")], axis=1) for t in tables])

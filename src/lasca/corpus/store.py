@@ -7,6 +7,7 @@ SHA256SUMS tells whether the files are still what was written.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from lasca.corpus.record import CrowdCorpus
 
 __all__ = [
-    "checked_arrow", "column_of", "known_of", "load", "numbers_of", "part_name", "read_arrow", "save", "soft_of",
-    "tables_of", "write_arrow", "write_part",
+    "chars_of", "checked_arrow", "column_of", "known_of", "load", "numbers_of", "part_name", "read_arrow", "save",
+    "soft_of", "tables_of", "write_arrow", "write_part",
 ]  # fmt: skip
 
 VERSION = 2
@@ -134,7 +135,7 @@ def load(path: str | Path) -> dict[str, Any]:
                 name: Strings(column_of(tokens, f"metadata:{name}")) for name in header.get("token_metadata", ())
             },
             "metadata": {name: Strings(column_of(sequences, f"metadata:{name}")) for name in header["metadata"]},
-            "token_chars": _token_chars(tokens),
+            "token_chars": chars_of([tokens]),
             "load_report": LoadReport.from_dict(header["load_report"]),
         }
 
@@ -197,7 +198,10 @@ def _cumulated(table: Any, name: str) -> Any:
     return borders(numbers_of(table, name))
 
 
-def _token_chars(tokens: Any) -> Any:
-    if "char_start" not in tokens.column_names:
+def chars_of(tables: Sequence[Any]) -> Any:
+    """Return where the tokens of some tables stand in their texts, or None where that is unknown of any."""
+    if not all("char_start" in table.column_names for table in tables):
         return None
-    return np.stack([numbers_of(tokens, "char_start"), numbers_of(tokens, "char_end")], axis=1)
+    return np.concatenate(
+        [np.stack([numbers_of(t, f"char_{end}") for end in ("start", "end")], axis=1) for t in tables]
+    )

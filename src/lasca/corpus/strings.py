@@ -78,6 +78,4 @@ class Strings(Sequence[str]):
     def codes(self) -> tuple[Ints32, Strings]:
         """Return an integer per entry and the distinct strings they stand for, in order of first occurrence."""
         encoded = self.arrow.dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
         return np.asarray(encoded.indices, dtype=np.int32), Strings(encoded.dictionary)

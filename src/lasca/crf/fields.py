@@ -29,6 +29,7 @@ from typing import Any
 
 from lasca.errors import FormatError, ModelError
 from lasca.estimator import check_choice
+from lasca.files import lines_of
 
 __all__ = [
     "BEGIN", "END", "LANGUAGES", "Lexicons", "Phrases", "cluster_values", "field_values", "read_clusters",
@@ -119,7 +120,7 @@ def read_clusters(source: str | Path | Mapping[str, str]) -> dict[str, str]:
         return {str(k): str(v) for k, v in source.items()}
     out: dict[str, str] = {}
     for number, line in enumerate(_lines(source), 1):
-        cells = line.rstrip("\r\n").split("\t")
+        cells = line.split("\t")
         if len(cells) == 3 and cells[2].strip().isdigit() and not cells[0].strip("01"):
             out[cells[1]] = cells[0]
         elif len(cells) == 2:
@@ -140,7 +141,7 @@ def read_gazetteer(source: str | Path | Iterable[str]) -> frozenset[tuple[str, .
 
 def _lines(path: str | Path) -> list[str]:
     try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
+        return lines_of(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read the list: {error}", path=path) from error
 

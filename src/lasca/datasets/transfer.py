@@ -174,8 +174,4 @@ def find(entry: Dataset, file: DataFile) -> Path | None:
             )
         return local
     cached = cache_folder() / file.path
-    if not cached.is_file():
-        return None
-    if file.sha256 is not None and checksum(cached) != file.sha256:
-        return None
-    return cached
+    return cached if cached.is_file() and (file.sha256 is None or checksum(cached) == file.sha256) else None

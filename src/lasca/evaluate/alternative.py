@@ -102,7 +102,8 @@ def alternative_annotator(
             raise CorpusError("there is no annotator of that name", got=name)
     taken = _evenly(corpus)
     alike = _Alike(corpus, [code[annotator], *(code[name] for name in crowd)], taken)
-    document, n_documents = _documents(corpus)
+    document = corpus.documents
+    n_documents = int(document.max(initial=-1)) + 1
     tested: list[tuple[str, Floats]] = []
     for name in crowd:
         sums = _against(alike, code[annotator], code[name], [code[other] for other in crowd], document, n_documents)
@@ -136,7 +137,7 @@ def alternative_annotator(
             for j, ((name, _), t) in enumerate(zip(tested, total))
         ),
         left_out=len(crowd) - len(tested),
-        n_sequences=len(alike.sequences(code[annotator])),
+        n_sequences=len(alike.said[code[annotator]]),
         epsilon=epsilon,
         q=q,
     )
@@ -148,24 +149,13 @@ def _evenly(corpus: CrowdCorpus) -> Bools:
     return taken if corpus.n_sequences > MOST else np.ones(corpus.n_sequences, np.bool_)
 
 
-def _documents(corpus: CrowdCorpus) -> tuple[Array, int]:
-    if "document" not in corpus.metadata:
-        return np.arange(corpus.n_sequences), corpus.n_sequences
-    codes, names = corpus.metadata["document"].codes()
-    return codes, len(names)
-
-
 class _Alike:
-    """What some annotators said of each sequence, and how alike two of them are on one."""
+    """What some annotators said of each sequence (`said`), and how alike two of them are on one."""
 
     def __init__(self, corpus: CrowdCorpus, annotators: list[int], taken: Bools) -> None:
         self.spans = schemes.detect_corpus(corpus) is not None
         self.said = {a: self._read(corpus, a, taken) for a in annotators}
         self.memory: dict[tuple[int, int, int], float | None] = {}
-
-    def sequences(self, annotator: int) -> dict[int, Any]:
-        """Return what an annotator said, by sequence."""
-        return self.said[annotator]
 
     def _read(self, corpus: CrowdCorpus, annotator: int, taken: Bools) -> dict[int, Any]:
         token, label = _labels(corpus, annotator)
@@ -215,11 +205,11 @@ def _against(alike: _Alike, model: int, person: int, crowd: list[int], document:
     """Return per document: sequences, won by the model, won by the person, Σ d, Σ d²."""
     sums = np.zeros((n_documents, 5))
     others = [other for other in crowd if other != person]
-    for sequence in alike.sequences(person).keys() & alike.sequences(model).keys():
+    for sequence in alike.said[person].keys() & alike.said[model].keys():
         pairs = [
             (alike(model, other, sequence), alike(person, other, sequence))
             for other in others
-            if sequence in alike.sequences(other)
+            if sequence in alike.said[other]
         ]
         both = [(m, p) for m, p in pairs if m is not None and p is not None]
         if both:

@@ -73,6 +73,7 @@ class Checkpoints(Steps):
         self.target = target
         self.folder = self.place(target)
         self._lock: Any = None
+        fresh = not resume or not self.folder.exists()
         try:
             if self.folder.exists() and not resume:
                 self._take_lock()
@@ -81,7 +82,7 @@ class Checkpoints(Steps):
             self._take_lock()
             self._begin(json.loads(json.dumps(key)))
         except OSError as error:
-            self.close()
+            (self.close if fresh else self._release)()  # what there is to take up stays
             raise StoreError(f"cannot write: {error.strerror or error}", where=str(target)) from error
         except StoreError:
             self._release()

@@ -10,23 +10,24 @@ import json
 import platform
 import shlex
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lasca import __version__, formats
+from lasca import __version__
 from lasca.ambiguity.write import write_all
 from lasca.comparison import departure_from_majority
 from lasca.corpus import CrowdCorpus
 from lasca.errors import StoreError
-from lasca.files import file_hash, whole_folder, write_json
+from lasca.files import file_hash, whole_folder, write_json, written
 from lasca.formats.write_tables import guarded
 from lasca.pipeline.checkpoints import Steps
 from lasca.records import plain
-from lasca.review.project import corpus_beside
+from lasca.review.finish import write_labels
+from lasca.review.project import load_truth
 from lasca.review.queue import make_queue, write_queue
 from lasca.truth import Truth
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "command", "corpus_hash", "load_truth", "make_record", "path_hash", "save_truth", "source_of", "versions",
-    "with_warnings", "write_csv", "write_out", "write_summary",
+    "with_warnings", "write_annotators", "write_out", "write_summary",
 ]  # fmt: skip
 
 VERSION = 1
@@ -117,8 +118,7 @@ def source_of(data: Any, pseudonyms: bool) -> dict[str, str]:
         sums = hashlib.sha256("\n".join(part.get("sha256", "") for part in parts).encode()).hexdigest()
         names = [part["source"] for part in parts if part["source"]]
         return {"source": ", ".join(names), "files": "\n".join(names), "sha256": sums}
-    path = Path(data)
-    name = str(data)
+    path, name = Path(data), written(data)
     found = {"source": "" if pseudonyms and path.exists() else name}
     return found | {"sha256": path_hash(path)} if name != "-" and path.exists() else found
 
@@ -168,13 +168,10 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-LABEL_FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
-
-
 def save_truth(corpus: CrowdCorpus, truth: Truth, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a truth and its corpus into one folder, for people (labels, annotators) and for the next step (records)."""
     with whole_folder(path, overwrite=overwrite) as folder:
-        write_labels(corpus, truth, folder)
+        write_results(corpus, truth, folder)
         write_summary(folder, truth, corpus.load_report.to_dict())
         corpus.save(folder / "corpus")
         truth.save(folder / "truth")
@@ -187,25 +184,12 @@ def write_summary(folder: Path, truth: Truth, source: Mapping[str, Any], **more:
     write_json(folder / "aggregate.json", said | {"warnings": list(truth.warnings)} | more)
 
 
-def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
+def write_results(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
     """Write what people want first: the labels in three formats, the annotators, and their clusters."""
-    for name, file in LABEL_FILES:
-        formats.WRITERS[name](corpus, folder / file, labels=truth.codes, proba=truth.proba)
-    write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
+    write_labels(corpus, truth, folder)
+    write_annotators(truth, folder)
     if truth.clusters is not None:
         write_json(folder / "clusters.json", _clusters(corpus, truth))
-
-
-def load_truth(path: str | Path) -> tuple[CrowdCorpus, Truth]:
-    """Read back corpus and truth from a folder that `save_truth` or a run wrote."""
-    folder = Path(path)
-    if not (folder / "truth").is_dir():
-        raise StoreError(
-            "there is no inferred truth in this folder",
-            where=str(folder),
-            hint="Make one with: lasca aggregate DATA -o FOLDER",
-        )
-    return corpus_beside(folder), Truth.load(folder / "truth")
 
 
 def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
@@ -224,25 +208,30 @@ def _clusters(corpus: CrowdCorpus, truth: Truth) -> dict[str, Any]:
     }
 
 
-def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def write_annotators(truth: Truth, folder: Path) -> None:
+    """Write annotators.csv: who is worth what."""
+    rows = (row.values() for row in truth.annotators.to_pylist())
+    write_csv(folder / "annotators.csv", truth.annotators.column_names, rows)
+
+
+def write_csv(path: Path, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write rows as CSV that a spreadsheet can open without running anything."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([guarded(name) for name in columns])
-        writer.writerows([guarded(row[name]) for name in columns] for row in rows)
+        writer.writerows(map(guarded, row) for row in (columns, *rows))
 
 
 def write_out(run: Run, folder: Path, record: Callable[[list[str]], dict[str, Any]]) -> None:
     """Write everything into an empty folder; `record` makes run.json when the last warnings are known."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        write_labels(run.corpus, run.truth, folder)
+        write_results(run.corpus, run.truth, folder)
         write_all(run.corpus, run.truth, run.ambiguity, folder / "ambiguous")
         write_queue(run.corpus, make_queue(run.corpus, run.truth, run.ambiguity), folder)
     said = [str(w.message).replace(str(folder) + "/", "").replace(str(folder), "OUT") for w in caught]
     names = run.confusion.labels
-    rows = [dict(zip(("label", *names), (name, *row))) for name, row in zip(names, run.confusion.matrix.tolist())]
-    write_csv(folder / "confusion.csv", ["label", *names], rows)
+    rows = ((name, *row) for name, row in zip(names, run.confusion.matrix.tolist()))
+    write_csv(folder / "confusion.csv", ("label", *names), rows)
     if run.models:
         write_json(folder / "models.json", list(run.models))
     run.corpus.save(folder / "corpus")

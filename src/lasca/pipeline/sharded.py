@@ -35,7 +35,7 @@ from lasca.errors import ModelError, StoreError
 from lasca.files import check_output, real_path, whole_folder, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.pipeline.checkpoints import Checkpoints
-from lasca.pipeline.folder import versions, write_csv, write_summary
+from lasca.pipeline.folder import versions, write_annotators, write_summary
 from lasca.records import plain
 from lasca.tagger import CrfTagger
 from lasca.tagger.shards import fit_in_shards, tag_in_shards
@@ -90,12 +90,7 @@ def aggregate_shards(
 
 
 def _fitted(
-    corpus: ShardedCorpus,
-    model: TruthModel,
-    steps: Checkpoints,
-    engine: Any,
-    every: int,
-    progress: Progress | None,
+    corpus: ShardedCorpus, model: TruthModel, steps: Checkpoints, engine: Any, every: int, progress: Progress | None
 ) -> Truth:
     """Fit a copy of the model; its parts and its checkpoint lie in the work folder."""
     parts, scratch = steps.folder / "parts", steps.folder / "scratch"
@@ -112,7 +107,7 @@ def _fitted(
 def _write(corpus: ShardedCorpus, truth: Truth, work: Path, folder: Path) -> None:
     _tidy(work / "parts")
     (work / "parts").rename(folder / "labels")
-    write_csv(folder / "annotators.csv", list(truth.annotators.column_names), truth.annotators.to_pylist())
+    write_annotators(truth, folder)
     source = corpus.load_report.to_dict() | {"source": str(corpus.folder), "sha256": corpus.key}
     write_summary(folder, truth, source, diagnostics={name: plain(value) for name, value in truth.diagnostics.items()})
     truth.save(folder / "truth")

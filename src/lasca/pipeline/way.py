@@ -22,9 +22,9 @@ from lasca.corpus.reshape import pseudonymise
 from lasca.corpus.shards import ShardedCorpus
 from lasca.defaults import Preset, preset_named
 from lasca.engine.cluster import engine_of
-from lasca.errors import ParameterError, StoreError
+from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Progress
-from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json
+from lasca.files import check_output, check_sums, real_path, sums_of, whole_file, whole_folder, write_json, written
 from lasca.pipeline.checkpoints import Checkpoints, Steps, is_finished
 from lasca.pipeline.folder import command, load_truth, make_record, source_of, versions, with_warnings, write_out
 from lasca.pipeline.sharded import aggregate_shards, ambiguity_in_shards, train_in_shards
@@ -171,7 +171,7 @@ def run(
     }  # fmt: skip
     tagging = _tagger(way.objective if objective is None else objective, tagger or {}, seed)
     source = source_of(data, pseudonyms)
-    title = title or Path(source["source"].split(", ")[0]).name or None
+    title = written(title or Path(source["source"].split(", ")[0]).name) or None
     seeds = {"model": plain(estimator.get_params().get("seed", seed)), "tagger": seed}
     key = {"versions": versions(), "parameters": parameters, "seeds": seeds, "input": source, "title": title}
     steps = Steps()
@@ -229,9 +229,7 @@ def _go(
         models = steps.step("models", lambda: _compared(corpus, gold, seed, shares), _load_models, _save_models)
     options = {"method": asked["method"], "fraction": asked["fraction"], **asked["ambiguity_parameters"]}
     ambiguity = steps.step(
-        "ambiguity",
-        lambda: find_ambiguity(corpus, truth, progress=shares.of("ambiguity"), **options),
-        Ambiguity.load,
+        "ambiguity", lambda: find_ambiguity(corpus, truth, progress=shares.of("ambiguity"), **options), Ambiguity.load
     )
     shares.of("confusion")(0.0, "")
     confusion = steps.step("confusion", lambda: label_confusion(corpus, truth, ambiguity), LabelConfusion.load)
@@ -271,12 +269,19 @@ def run_shards(
     way = preset_named(preset)
     estimator = _estimator(model, params, seed, way)
     learns = way.objective if objective is None else objective
+    if way.method != "two-truths":
+        raise ParameterError(
+            "preset", preset, "default for a corpus in shards: ambiguous tokens are found by two-truths"
+        )
     if learns in DISAGREEMENTS:
         raise ParameterError("objective", learns, "likelihood, cost-sensitive or softmax-margin for a corpus in shards")
     tagging = _tagger(learns, tagger or {}, seed)
     learner_of(tagging)
     corpus = ShardedCorpus.open(data)
     check_output(output, data, overwrite=overwrite)
+    if corpus.n_labels < 2 or corpus.crowd_votes().lonely == 1:  # now, and not after the truth was inferred
+        what = "nothing can be ambiguous: no token has two votes, or there is one label only"
+        raise ModelError(what, where=str(data), hint="Run lasca aggregate, and lasca train on what it writes")
     asked: dict[str, Any] = {
         "preset": preset, "model": estimator.name, "objective": learns,
         "model_parameters": {k: plain(v) for k, v in estimator.get_params().items()},
@@ -325,24 +330,14 @@ def run_shards(
         steps.close()
 
 
-def report_on_truth(
-    folder: str | Path,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    gold: str | None = None,
-    models: Sequence[Mapping[str, Any]] | None = None,
-    crowdtruth: bool = False,
-) -> None:
-    """Write the report of a folder that `save_truth` wrote; what is ambiguous there is found first."""
+def report_on_truth(folder: str | Path, path: str | Path, **options: Any) -> None:
+    """Write the report of a folder that `save_truth` wrote; what is ambiguous there is found first.
+
+    The options are those of `Run.page`.
+    """
     corpus, truth = load_truth(folder)
     ambiguity = find_ambiguity(corpus, truth)
-    confusion = label_confusion(corpus, truth, ambiguity)
-    data = report.build(
-        corpus, truth, ambiguity, confusion, title=title, gold=gold, models=models or (), crowdtruth=crowdtruth
-    )
-    with whole_file(path) as file:
-        file.write_text(report.render(data), encoding="utf-8")
+    Run(corpus, truth, ambiguity, label_confusion(corpus, truth, ambiguity), Tagger()).report(path, **options)
 
 
 def _estimator(model: str | TruthModel | None, params: Mapping[str, Any] | None, seed: int, way: Preset) -> TruthModel:

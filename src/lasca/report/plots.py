@@ -28,12 +28,8 @@ MAX_LABELS = 24
 
 
 def _parts(name: str, has_scheme: bool) -> tuple[str, str]:
-    if not has_scheme:
-        return "", name
-    if name == schemes.OUTSIDE:
-        return "O", ""
-    letter, dash, kind = name.partition("-")
-    return (letter, kind) if dash else (name, "")
+    letter, kind = schemes.split_label(name) if has_scheme else ("", name)
+    return letter or ("O" if has_scheme else ""), kind
 
 
 def label_styles(labels: Sequence[str]) -> list[dict[str, Any]]:

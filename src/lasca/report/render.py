@@ -30,7 +30,7 @@ MAX_SIDE = 130
 MANY, FEW = 25, 5
 """Ambiguous tokens that are shown at once; few where none is likely to be ambiguous at all."""
 _MADE_VISIBLE = {code: 0x2400 + code for code in range(32)} | {127: 0x2421}
-_MADE_VISIBLE |= dict.fromkeys([*range(128, 160), 0xFEFF, 0xFFFE, 0xFFFF], 0xFFFD)
+_MADE_VISIBLE |= dict.fromkeys([*range(128, 160), *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF], 0xFFFD)
 _DIRECTIONS = dict.fromkeys([0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 _HARMLESS = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 

@@ -72,7 +72,7 @@ def assign(
     if budget < 1:
         raise ParameterError("budget", budget, "at least 1")
     voters = [a for a, kind, v in zip(corpus.annotators, corpus.kinds, corpus.votes) if v and kind == "person"]
-    people = voters if annotators is None else list(annotators)
+    people = voters if annotators is None else list(dict.fromkeys(annotators))
     if not people:
         raise ParameterError("annotators", [], "one name at least")
     document, names = documents_of(corpus)

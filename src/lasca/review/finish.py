@@ -7,6 +7,7 @@ sign. Names of people are on the card only where asked for.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from scipy.stats import beta
 
 from lasca import __version__, evaluate, formats
 from lasca.corpus import CrowdCorpus
-from lasca.errors import count
+from lasca.errors import LascaWarning, StoreError, count
 from lasca.files import whole_folder, write_json, write_lines
 from lasca.formats.write_tables import people_table
 from lasca.review.items import find_items
@@ -26,7 +27,7 @@ from lasca.review.promise import certainty_of, owners
 from lasca.review.spans import Labels, pieces
 from lasca.truth import Truth
 
-__all__ = ["SOURCES", "card_of", "finish", "to_own"]
+__all__ = ["BARE", "SOURCES", "card_of", "finish", "to_own", "write_labels"]
 
 SOURCES = ("inferred", "decided", "audited", "agreed")
 NOBODY = -1
@@ -34,16 +35,30 @@ NOBODY = -1
 LOOKED_AT = (SOURCES.index("decided"), SOURCES.index("audited"))
 SHOWN = ("agreed", "inferred", "decided", "audited")
 FILES = (("conll", "labels.conll"), ("jsonl", "labels.jsonl"), ("parquet", "labels.parquet"))
+"""The formats that labels are always written in."""
+BARE = ("lasca", "llm-batch")
+"""The formats that hold no final labels."""
 ENDINGS = {
     "label-studio": ".json", "doccano": ".jsonl", "prodigy": ".jsonl", "offsets": ".jsonl", "spacy": ".spacy",
     "table": ".csv", "mace": ".csv",
 }  # fmt: skip
 
 
+def write_labels(corpus: CrowdCorpus, truth: Truth, folder: Path) -> None:
+    """Write labels in the formats of `FILES`; CoNLL is left out, and that is said, where it can hold none of them."""
+    for name, file in FILES:
+        try:
+            formats.WRITERS[name](corpus, folder / file, labels=truth.codes, proba=truth.proba)
+        except StoreError as error:
+            if name != "conll" or error.what.startswith("cannot write"):  # the disk, and no label
+                raise
+            warnings.warn(LascaWarning(f"{file} was left out: {error.what}"), stacklevel=2)
+
+
 def to_own(corpus: CrowdCorpus) -> tuple[str, ...]:
     """Return the option of `lasca finish` that writes labels in the format in which they came, if it is needed."""
     name = corpus.load_report.format
-    others = {"lasca", "llm-batch", *(format for format, _ in FILES)}
+    others = {*BARE, *(format for format, _ in FILES)}
     return ("--to", name) if name in formats.READERS and name in formats.WRITERS and name not in others else ()
 
 
@@ -72,8 +87,7 @@ def finish(
     source[~final.voted] = NOBODY
     card = card_of(project, fit, source, names=names, promise=promise)
     with whole_folder(output, overwrite=overwrite) as folder:
-        for name, file in FILES:
-            formats.WRITERS[name](corpus, folder / file, labels=final.codes, proba=final.proba)
+        write_labels(corpus, final, folder)
         for name in dict.fromkeys(more):
             file = f"{name}{ENDINGS.get(name, '')}"
             formats.write(corpus, folder / file, name, labels=final.codes, proba=final.proba)

@@ -31,7 +31,7 @@ from lasca.review.spans import Labels
 from lasca.truth import Truth, TruthModel, model_class
 from lasca.truth.base import Progress
 
-__all__ = ["Fit", "Project", "clamped", "corpus_beside", "known_labels", "refit", "same_model", "with_labels"]
+__all__ = ["Fit", "Project", "clamped", "known_labels", "load_truth", "refit", "same_model", "with_labels"]
 
 KEPT = "refit"
 """The folder in OUT with the last fit."""
@@ -190,14 +190,22 @@ def learns(truth: Truth, known: Known) -> bool:
     return bool((known.source > 0).any()) and "known" in same_model(truth).supports
 
 
-def corpus_beside(folder: Path) -> CrowdCorpus:
-    """Load the corpus of a truth from the same folder; that of a corpus in shards has none."""
+def load_truth(path: str | Path, how: str = "lasca aggregate") -> tuple[CrowdCorpus, Truth]:
+    """Read back corpus and truth from a folder that `lasca aggregate` or `lasca run` wrote; `how` is what makes one.
+
+    The truth of a corpus in shards has no corpus beside it.
+    """
+    folder = Path(path)
+    if not (folder / "truth").is_dir():
+        raise StoreError(
+            "there is no inferred truth in this folder", where=str(path), hint=f"Make one with: {how} DATA -o FOLDER"
+        )
     if not (folder / "corpus").exists():
         raise StoreError(
             "this is the truth of a corpus in shards: it has neither report nor review", where=str(folder),
             hint="Run a part of the data, or all of it where it fits into memory, without `lasca shard`",
         )  # fmt: skip
-    return CrowdCorpus.load(folder / "corpus")
+    return CrowdCorpus.load(folder / "corpus"), Truth.load(folder / "truth")
 
 
 @dataclass(frozen=True)
@@ -216,14 +224,7 @@ class Project:
 
     def __init__(self, folder: str | Path, *, pseudonyms: bool = False) -> None:
         self.folder = Path(folder)
-        if not (self.folder / "truth").is_dir():
-            raise StoreError(
-                "there is no inferred truth in this folder",
-                where=str(folder),
-                hint="Make one with: lasca run DATA -o FOLDER",
-            )
-        self.corpus = corpus_beside(self.folder)
-        self.truth = Truth.load(self.folder / "truth")
+        self.corpus, self.truth = load_truth(folder, "lasca run")
         has = (self.folder / "ambiguity").is_dir()
         self.ambiguity = Ambiguity.load(self.folder / "ambiguity") if has else None
         self.record = self._record()
@@ -234,8 +235,10 @@ class Project:
     def _record(self) -> dict[str, Any]:
         try:
             return dict(json.loads((self.folder / "run.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+        except FileNotFoundError:  # what `lasca aggregate` wrote
             return {}
+        except (OSError, ValueError, TypeError) as error:  # it may say that names of people are not to be kept
+            raise StoreError("the record of the run is damaged", where=str(self.folder), got=str(error)) from error
 
     @cached_property
     def areas(self) -> list[Area]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from lasca.ambiguity import Ambiguity
 from lasca.corpus import CrowdCorpus
+from lasca.files import write_lines
 from lasca.formats.write_tables import people_table
 from lasca.review.experience import Experience, traits_of
 from lasca.review.items import Area, Reading, find_items
@@ -213,12 +214,12 @@ def wordless(words: Sequence[str]) -> bool:
 # --- for people and programs ---------------------------------------------------------------------------------------
 
 
-def words_of(corpus: CrowdCorpus, area: Area, limit: int | None = None) -> str:
-    """Return the words of an area (the first `limit` of them); where there are none, the place that they have."""
+def words_of(corpus: CrowdCorpus, area: Area) -> str:
+    """Return the words of an area; where there are none, the place that they have."""
     base, end = corpus.offsets[area.sequence : area.sequence + 2].tolist()
-    stop = area.stop if limit is None else min(area.stop, area.start + limit)
-    if not wordless(corpus.tokens[base + area.start : base + stop]):
-        return "".join(pieces(corpus, base + area.start, base + stop)).strip()
+    start, stop = base + area.start, base + area.stop
+    if not wordless(corpus.tokens[start:stop]):
+        return "".join(pieces(corpus, start, stop)).strip()
     place = f", token {area.start + 1:,}" if end - base > 1 else ""
     return f"{corpus.sequence_ids[area.sequence]}{place}"
 
@@ -302,9 +303,7 @@ def write_queue(corpus: CrowdCorpus, queue: Queue, folder: Path) -> None:
     written out as START-STOP:TYPE; `lasca decide` takes the file back.
     """
     made = rows(corpus, queue.items)
-    with (folder / "queue.jsonl").open("w", encoding="utf-8") as file:
-        for row in made:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    write_lines(folder / "queue.jsonl", made)
     names = ("rank", "item", "sequence", "start", "stop", "before", "words", "after", "question", "reason")
     columns: dict[str, list[Any]] = {name: [row[name] for row in made] for name in names}
     columns["candidates"] = [" | ".join(f"{c['key']}: {c['words']}" for c in row["candidates"]) for row in made]

@@ -22,6 +22,8 @@ import numpy as np
 from lasca import align, formats
 from lasca.corpus import CrowdCorpus
 from lasca.errors import FormatError, ParameterError, count
+from lasca.files import written
+from lasca.formats.tabular import delimiter_of
 from lasca.formats.write_tables import guarded
 from lasca.review.decisions import Decision
 from lasca.review.items import Reading
@@ -67,10 +69,16 @@ def _own(path: Path) -> list[tuple[int, dict[str, Any]]] | None:
         if not all({"item", "sequence"} & set(row) and {"decision", "spans"} & set(row) for row in found):
             return None
         return list(enumerate(found, 1))
-    table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-    if table.fieldnames is None or "decision" not in table.fieldnames:
-        return None
-    return [(table.line_num, {k: _unguarded(v) for k, v in row.items() if isinstance(v, str)}) for row in table]
+    table = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter_of(text.split("\n", 1)[0]))
+    limit = csv.field_size_limit(len(text) + 1)
+    try:
+        if table.fieldnames is None or "decision" not in table.fieldnames:
+            return None
+        return [(table.line_num, {k: _unguarded(v) for k, v in row.items() if isinstance(v, str)}) for row in table]
+    except csv.Error as error:
+        raise FormatError("this table cannot be read", path=path, line=table.line_num, got=str(error)) from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _unguarded(cell: str) -> str:
@@ -100,7 +108,11 @@ def _decision(
     spans = [span for reading in readings for span in reading]
     start = min([start, *(s for s, _, _ in spans)])
     stop = max([stop, *(e for _, e, _ in spans)])
-    shown = {"from": path.name, "candidates": [c.get("spans") for c in candidates], "reason": place.get("reason", "")}
+    shown = {
+        "from": written(path.name),
+        "candidates": [c.get("spans") for c in candidates],
+        "reason": place.get("reason", ""),
+    }
     if item in queue:  # a page that is open takes it for done
         shown["item"] = item
     name = row.get("who") or who
@@ -158,7 +170,7 @@ def _export(path: Path, corpus: CrowdCorpus, format: str) -> Iterable[Decision]:
                     f"sequence {id!r} is not in the run, or has other tokens there", path=path,
                     hint="Decide on what the run wrote, or give the decisions as CSV or JSON with tokens",
                 )  # fmt: skip
-            yield Decision(id, 0, b - a, (labels.of_sequence(codes),), who=name, shown={"from": path.name})
+            yield Decision(id, 0, b - a, (labels.of_sequence(codes),), who=name, shown={"from": written(path.name)})
 
 
 def _whole(columns: Mapping[str, Any], start: int, stop: int) -> dict[str, list[int]]:

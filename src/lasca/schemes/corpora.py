@@ -16,17 +16,8 @@ import numpy.typing as npt
 from lasca.arrays import Array, Bools
 from lasca.corpus import CrowdCorpus, LoadReport
 from lasca.errors import CorpusError, excerpt
+from lasca.schemes import tables
 from lasca.schemes.arrays import Tags
-from lasca.schemes.tables import (
-    OUTSIDE,
-    SCHEMES,
-    Scheme,
-    complete_labels,
-    detect_labels,
-    parts_of,
-    scheme_of,
-    split_label,
-)
 
 __all__ = ["LOWER", "PLAIN", "convert_corpus", "count_illegal", "detect_corpus", "mixed_schemes", "repair_corpus"]
 
@@ -39,10 +30,10 @@ LONG = ("BIOES", "BILOU", "BMES")
 
 def detect_corpus(corpus: CrowdCorpus) -> str | None:
     """Return the tag scheme of a corpus: by its labels and, for IOB1 or IOB2, by how golds and annotators use B."""
-    by_labels = detect_labels(corpus.labels)
+    by_labels = tables.detect_labels(corpus.labels)
     if by_labels != "IOB2":
         return by_labels
-    read = Tags(split_label(label) for label in corpus.labels)
+    read = Tags(tables.split_label(label) for label in corpus.labels)
     is_begin, is_inside = read.letter == "B", read.letter == "I"
     at_first = behind = inside_first = False
     for _, codes, joined, _ in columns_of(corpus):
@@ -87,16 +78,16 @@ def _reported(corpus: CrowdCorpus, counts: dict[str, int]) -> CrowdCorpus:
 
 
 def _retagged(corpus: CrowdCorpus, to: str) -> tuple[CrowdCorpus, dict[str, int]]:
-    if not corpus.labels or not all(parts_of(label) for label in corpus.labels):
+    if not corpus.labels or not all(tables.parts_of(label) for label in corpus.labels):
         raise CorpusError("the labels are of no tag scheme", got=", ".join(excerpt(label) for label in corpus.labels))
-    table, labels = scheme_of(to), complete_labels(corpus.labels, to)
+    table, labels = tables.scheme_of(to), tables.complete_labels(corpus.labels, to)
     code_of = {label: i for i, label in enumerate(labels)}
     same = np.array([code_of.get(label, -1) for label in corpus.labels], np.int16)
-    read = Tags(split_label(label) for label in corpus.labels)
-    code = np.full((len(_PARTS), len(same)), code_of[OUTSIDE], np.int16)  # new code by part and old code
+    read = Tags(tables.split_label(label) for label in corpus.labels)
+    code = np.full((len(_PARTS), len(same)), code_of[tables.OUTSIDE], np.int16)  # new code by part and old code
     for p, part in enumerate(_PARTS):
         if part in table.letters.values():
-            code[p] = [code_of.get(table.label(part, split_label(old)[1]), -1) for old in corpus.labels]
+            code[p] = [code_of.get(table.label(part, tables.split_label(old)[1]), -1) for old in corpus.labels]
     annotation_label = np.empty_like(corpus.annotation_label)
     golds: dict[str, Array] = {}
     counts: dict[str, int] = {}
@@ -146,7 +137,7 @@ def _joined(corpus: CrowdCorpus, token: Array) -> Bools:
     return result
 
 
-def _parts(codes: Array, joined: Bools, read: Tags, table: Scheme) -> npt.NDArray[np.int8]:
+def _parts(codes: Array, joined: Bools, read: Tags, table: tables.Scheme) -> npt.NDArray[np.int8]:
     """Return the index into _PARTS of every tag when its spans are written in a scheme."""
     inside, goes_on, behind_same = read.kind[codes] >= 0, read.goes_on(codes, joined), read.behind_same(codes, joined)
     begins, ends = inside & ~goes_on, np.ones_like(inside)
@@ -162,7 +153,7 @@ def mixed_schemes(corpus: CrowdCorpus) -> dict[str, list[str]]:
     Whose labels do not tell the scheme (only O, or a few spans) fits all. An annotator whose labels are the others'
     types ("PER" where others have "B-PER"), or the others' labels in lower case, is of a scheme of their own.
     """
-    parts = {label: parts_of(label) for label in corpus.labels}
+    parts = {label: tables.parts_of(label) for label in corpus.labels}
     known = {label for label, part in parts.items() if part is not None}
     types = {part[1] for part in parts.values() if part is not None} - {""}
     if not types and len(known) < len(parts):
@@ -189,7 +180,7 @@ def mixed_schemes(corpus: CrowdCorpus) -> dict[str, list[str]]:
 def _of_letters(letters: set[str], begins: int, insides: int) -> set[str]:
     """Return the schemes that have these letters, for so many spans that begin with B and with I."""
     if not letters <= {"B", "I"}:
-        return {name for name in LONG if letters <= set(SCHEMES[name].letters)} or {"several schemes"}
+        return {name for name in LONG if letters <= set(tables.SCHEMES[name].letters)} or {"several schemes"}
     if begins + insides < ENOUGH:
         return set()
     if insides > begins:
@@ -202,7 +193,7 @@ def _uses(corpus: CrowdCorpus) -> Iterator[tuple[str, set[str], int, int]]:
 
     A span begins where no label of the same type stands before, so the B of IOB1, behind its own type, is not counted.
     """
-    read = Tags(parts_of(label) or ("", "") for label in corpus.labels)
+    read = Tags(tables.parts_of(label) or ("", "") for label in corpus.labels)
     for column, codes, joined, place in columns_of(corpus):
         letter, first = read.letter[codes], ~read.behind_same(codes, joined)
         names = [column] if column else list(corpus.annotators)

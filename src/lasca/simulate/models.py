@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from lasca.arrays import Codes, Ints, Ints32
 from lasca.corpus import CrowdCorpus, Strings
-from lasca.estimator import check_int, check_number, generator
+from lasca.estimator import check_int, generator
+from lasca.simulate.settings import check_range
 from lasca.simulate.slips import pick
 
 __all__ = ["big", "big_shards"]
@@ -46,8 +47,7 @@ def big(
     check_int("n_annotations", n_annotations, low=per_token)
     check_int("n_labels", n_labels, low=2, high=2000)
     check_int("length", length, low=1)
-    low = check_number("precision", precision[0], low=0, high=1)
-    high = check_number("precision", precision[1], low=low, high=1)
+    low, high = check_range("precision", precision)
     rng = generator(seed)
     n_tokens = -(-n_annotations // per_token)
     lengths = np.maximum(rng.poisson(length, n_tokens // length + 2 + int(4 * np.sqrt(n_tokens))), 1)
@@ -74,8 +74,8 @@ def big_shards(
     """Make a corpus that need not fit into memory, in pieces: each is a `big` one of the same annotators."""
     check_int("shards", n_shards, low=1)
     n = check_int("n_annotations", n_annotations, low=n_shards)
-    low, high = options.pop("precision", (0.6, 0.95))
-    people, *seeds = np.random.default_rng(seed).spawn(n_shards + 1)
+    low, high = check_range("precision", options.pop("precision", (0.6, 0.95)))
+    people, *seeds = generator(seed).spawn(n_shards + 1)
     skills = people.uniform(low, high, check_int("n_annotators", options.get("n_annotators", 47), low=1))
     for number, rng in enumerate(seeds):
         size = n * (number + 1) // n_shards - n * number // n_shards

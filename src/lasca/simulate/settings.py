@@ -18,7 +18,10 @@ from lasca.errors import ParameterError
 from lasca.estimator import check_choice, check_int, check_number
 from lasca.simulate import slips
 
-__all__ = ["CROWDS", "ERRORS", "RANGES", "SPAMMERS", "SPAN_ERRORS", "WRONG", "CrowdSettings", "Person", "Scene", "Work"]
+__all__ = [
+    "CROWDS", "ERRORS", "RANGES", "SPAMMERS", "SPAN_ERRORS", "WRONG", "CrowdSettings", "Person", "Scene", "Work",
+    "check_range",
+]  # fmt: skip
 
 CROWDS: Mapping[str, Mapping[str, int]] = {
     "ca1": {"high": 8, "medium": 4, "low": 3},
@@ -65,7 +68,7 @@ class CrowdSettings:
         """Raise a ParameterError that names the first parameter out of range."""
         for name in ("groups", "ranges", "spammers", "span_errors"):
             value = getattr(self, name)
-            if not isinstance(value, Mapping | str if name == "groups" else Mapping | None):
+            if not isinstance(value, {"groups": Mapping | str, "spammers": Mapping | None}.get(name, Mapping)):
                 also = f" or one of {', '.join(CROWDS)}" if name == "groups" else ""
                 raise ParameterError(name, value, f"a mapping{also}")
         check_choice("errors", self.errors, ERRORS)
@@ -90,7 +93,9 @@ class CrowdSettings:
         n_people = len(self.people())
         if self.annotators_per_sequence is not None:
             check_int("annotators_per_sequence", self.annotators_per_sequence, low=1, high=n_people)
-        self.gold_codes(corpus)
+        gold, _ = self.gold_codes(corpus)
+        if any((self.spammers or {}).values()) and not (gold >= 0).any():
+            raise ParameterError("gold", self.gold, "the name of a gold with a label at least, for spammers to write")
 
     def group_sizes(self) -> Mapping[str, int]:
         """Return the groups and how many annotators each has."""
@@ -106,11 +111,7 @@ class CrowdSettings:
         """Return the lowest and the highest precision of a group."""
         if group not in self.ranges:
             raise ParameterError("ranges", dict(self.ranges), f"a mapping that also has the group {group!r}")
-        bounds: Any = self.ranges[group]
-        if not isinstance(bounds, Sequence) or len(bounds) != 2:
-            raise ParameterError(f"ranges[{group!r}]", bounds, "two numbers, the lowest and the highest precision")
-        low = check_number(f"ranges[{group!r}]", bounds[0], low=0, high=1)
-        return low, check_number(f"ranges[{group!r}]", bounds[1], low=low, high=1)
+        return check_range(f"ranges[{group!r}]", self.ranges[group])
 
     def people(self) -> list[Person]:
         """Name the annotators: groups in their order, then spammers, then those who copy."""
@@ -138,6 +139,14 @@ class CrowdSettings:
         if self.second_gold is None:
             return corpus.golds[gold], None
         return corpus.golds[gold], corpus.golds[check_choice("second_gold", self.second_gold, tuple(corpus.golds))]
+
+
+def check_range(name: str, bounds: Any) -> tuple[float, float]:
+    """Return the lowest and the highest precision, or say what is allowed."""
+    if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise ParameterError(name, bounds, "two numbers, the lowest and the highest precision")
+    low = check_number(name, bounds[0], low=0, high=1)
+    return low, check_number(name, bounds[1], low=low, high=1)
 
 
 @dataclass(frozen=True)

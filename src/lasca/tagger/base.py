@@ -18,20 +18,7 @@ from lasca.defaults import BUILT_IN_TAGGERS
 from lasca.errors import ModelError, ParameterError, StoreError
 from lasca.estimator import Estimator, Progress, check_int, check_number
 from lasca.plugins import Registry, checked_class, load_object
-from lasca.tagger.prepare import (
-    Paths,
-    VoteScore,
-    active_labels,
-    block_borders,
-    blocks_of,
-    chosen_tokens,
-    chosen_weights,
-    labelled_sequences,
-    scheme_constraint,
-    targets_of,
-    vote_score_of,
-    weighted_paths,
-)
+from lasca.tagger import prepare
 
 if TYPE_CHECKING:
     from lasca.corpus import CrowdCorpus
@@ -52,12 +39,7 @@ def _plugin(name: str, reference: str) -> str | None:
     return reference
 
 
-TAGGERS: Registry[str] = Registry(
-    "lasca.text_models",
-    BUILT_IN_TAGGERS,
-    _plugin,
-    "text model",
-)
+TAGGERS: Registry[str] = Registry("lasca.text_models", BUILT_IN_TAGGERS, _plugin, "text model")
 """The kinds of taggers, and where they live; other packages add theirs by the entry points `lasca.text_models`."""
 
 
@@ -87,9 +69,9 @@ class Examples:
     """Which labels occur."""
     weights: Array | None = None
     """One weight per sequence."""
-    votes: VoteScore | None = None
+    votes: prepare.VoteScore | None = None
     """How well probabilities foretell the votes on these tokens; None where there are none."""
-    paths: Paths | None = None
+    paths: prepare.Paths | None = None
     """Weighted label sequences to learn from instead of one target per token."""
     unlabelled: Sequence[Sequence[str]] = ()
     """Sentences without any label."""
@@ -138,28 +120,29 @@ class Tagger(Estimator):
         self._check_crowd(truth)
         if isinstance(unlabelled, str) or any(isinstance(sentence, str) for sentence in unlabelled):
             raise ParameterError("unlabelled", unlabelled, "a list of sentences, each a list of tokens")
-        codes = targets_of(corpus, truth, soft=False)
+        unlabelled = [sentence for sentence in unlabelled if len(sentence)]
+        codes = prepare.targets_of(corpus, truth, soft=False)
         if self.certain:
             codes = np.where(truth.proba[np.arange(len(codes)), codes] >= self.certain, codes, np.int16(-1))
-        used = labelled_sequences(codes, corpus.offsets)
+        used = prepare.labelled_sequences(codes, corpus.offsets)
         if not used.any():
             raise ModelError("there is no labelled sequence to learn from", hint="Give a gold or truth with labels")
-        tokens, offsets, rows = chosen_tokens(corpus.tokens, corpus.offsets, used)
-        given = targets_of(corpus, truth, soft=True) if self.soft else codes
-        targets, active = active_labels(given[rows], len(corpus.labels))
+        tokens, offsets, rows = prepare.chosen_tokens(corpus.tokens, corpus.offsets, used)
+        given = prepare.targets_of(corpus, truth, soft=True) if self.soft else codes
+        targets, active = prepare.active_labels(given[rows], len(corpus.labels))
         weights = None
         if isinstance(sequence_weights, str):
             weights = _certainty(truth, corpus.offsets, sequence_weights)[used]
         elif sequence_weights is not None:
-            weights = chosen_weights(sequence_weights, used)
-        votes = None if isinstance(truth, str) else vote_score_of(corpus, truth, rows)
+            weights = prepare.chosen_weights(sequence_weights, used)
+        votes = None if isinstance(truth, str) else prepare.vote_score_of(corpus, truth, rows)
         paths = None
         if self.paths:
-            rule = scheme_constraint([corpus.labels[a] for a in active], targets, offsets)
+            rule = prepare.scheme_constraint([corpus.labels[a] for a in active], targets, offsets)
             share = np.asarray(truth.proba)[rows][:, active]
-            paths = weighted_paths(share, targets, offsets, self.paths, rule)
+            paths = prepare.weighted_paths(share, targets, offsets, self.paths, rule)
         names = tuple(corpus.labels)
-        borders = block_borders(corpus, used)
+        borders = prepare.block_borders(corpus, used)
         texts = corpus.documents[used]
         examples = Examples(tokens, offsets, targets, names, active, weights, votes, paths, unlabelled, borders, texts)
         self._learn(examples, progress)
@@ -169,7 +152,7 @@ class Tagger(Estimator):
 
     def _with_own_labels(self, examples: Examples) -> Examples:
         """Return the examples with the unlabelled sentences behind them, as the tagger sees these."""
-        more = [list(sentence) for sentence in examples.unlabelled if len(sentence)]
+        more = [list(sentence) for sentence in examples.unlabelled]
         proba = np.concatenate(self.predict_proba(more))[:, examples.active]
         code = {examples.labels[a]: k for k, a in enumerate(examples.active.tolist())}
         labels = np.array([code[name] for row in self.predict(more) for name in row], dtype=np.int16)
@@ -220,12 +203,12 @@ class Tagger(Estimator):
         given, ends = np.asarray(targets), np.asarray(offsets, dtype=np.int64)
         if len(given) != len(tokens) or len(ends) < 1 or ends[-1] != len(tokens):
             raise ModelError(f"{len(tokens)} tokens need as many targets", got=f"{len(given)}, offsets to {ends[-1:]}")
-        used = labelled_sequences(given, ends)
+        used = prepare.labelled_sequences(given, ends)
         if not used.any():
             raise ModelError("there is no labelled sequence to learn from", hint="Give targets with labels")
-        kept, inside, rows = chosen_tokens(tokens, ends, used)
-        found, active = active_labels(given[rows], len(labels))
-        weights = None if sequence_weights is None else chosen_weights(sequence_weights, used)
+        kept, inside, rows = prepare.chosen_tokens(tokens, ends, used)
+        found, active = prepare.active_labels(given[rows], len(labels))
+        weights = None if sequence_weights is None else prepare.chosen_weights(sequence_weights, used)
         texts = None if documents is None else np.asarray(documents)[used]
         self._learn(Examples(kept, inside, found, tuple(labels), active, weights, documents=texts), progress)
         return self
@@ -287,7 +270,7 @@ class Tagger(Estimator):
         if documents is not None and len(documents) != len(sentences):
             raise ParameterError("documents", len(documents), f"{len(sentences)}, one per sentence")
         done = 0
-        for tokens, offsets in blocks_of(sentences):
+        for tokens, offsets in prepare.blocks_of(sentences):
             n = len(offsets) - 1
             if documents is not None and self.reads_context:
                 yield tokens, offsets, np.asarray(documents[done : done + n])

@@ -91,9 +91,7 @@ def _as_learned(words: Iterable[str]) -> Callable[[str], Chars]:
 
 def label_spans(names: list[str], typed: bool) -> list[tuple[int, int, str]]:
     """Return (first, behind the last, label) of spans of tokens; without a scheme every token is one."""
-    if typed:
-        return [(first, last, name) for first, last, name in schemes.spans(names)]
-    return [(i, i + 1, name) for i, name in enumerate(names)]
+    return schemes.spans(names) if typed else [(i, i + 1, name) for i, name in enumerate(names)]
 
 
 def _places(text: str, cut: Any) -> list[list[tuple[int, int]]]:

@@ -11,7 +11,7 @@ import typer
 from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.common import at_work, command, out, print_json, progress_bar, say, show_load_report, show_table
-from lasca.cli.options import DATA, file_name, find_gold, get_corpus, get_data, settings
+from lasca.cli.options import DATA, find_gold, folders_of, get_corpus, get_data, settings
 from lasca.errors import count
 from lasca.plugins import plugin_names
 
@@ -162,7 +162,7 @@ def convert(
     """Read DATA in one format and write it in another."""
     from lasca import formats
     from lasca.errors import ParameterError
-    from lasca.files import check_file, check_output
+    from lasca.files import check_file, check_output, whole_folder
 
     if to not in formats.WRITERS:
         raise ParameterError("--to", to, "one of " + ", ".join(formats.WRITERS))
@@ -176,8 +176,10 @@ def convert(
     layers = found if isinstance(found, formats.Layers) else None
     with at_work(f"writing {to}"):
         if layers is not None and to == "lasca":
-            for name, corpus in layers.items():
-                formats.write(corpus, output / file_name(name), to, **options)
+            names = folders_of(layers)
+            with whole_folder(output, overwrite=overwrite) as place:
+                for name, corpus in layers.items():
+                    formats.write(corpus, place / names[name], to, **options)
         else:
             formats.write(found, output, to, **options)
     n = found.n_sequences if layers is None else next(iter(layers.values())).n_sequences
@@ -236,14 +238,14 @@ def simulate(
     """
     from lasca import simulate as simulation
     from lasca.corpus.sharding import write_shards
-    from lasca.estimator import check_options
+    from lasca.estimator import check_int, check_options
     from lasca.files import check_output
 
     check_output(output, data, overwrite=overwrite)
     options = settings(param, "--param")
     if data == "big" and shards:
         check_options("a parameter of the simulation", options, simulation.big, but=("skills", "seed"))
-        n = int(options.setdefault("n_annotations", 100_000_000))
+        n = check_int("n_annotations", options.setdefault("n_annotations", 100_000_000), low=shards)
         with at_work("simulating"):
             pieces = simulation.big_shards(shards, seed=seed, **options)
             made = write_shards(pieces, output, votes=max(n // shards, 1), overwrite=overwrite)

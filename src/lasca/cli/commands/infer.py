@@ -11,7 +11,7 @@ from rich.text import Text
 from lasca.cli import options
 from lasca.cli.app import app
 from lasca.cli.common import out, print_json, progress_bar, say, show_load_report, show_table, show_warnings
-from lasca.cli.options import file_name, get_corpus, get_data, get_model
+from lasca.cli.options import folders_of, get_corpus, get_data, get_model
 from lasca.defaults import DEFAULT_MODEL
 from lasca.errors import ParameterError, count, excerpt
 
@@ -44,7 +44,7 @@ def aggregate(
     """
     from lasca.corpus.shards import is_sharded
     from lasca.engine.cluster import engine_of
-    from lasca.files import check_output
+    from lasca.files import check_output, whole_folder
     from lasca.formats import Layers
     from lasca.pipeline.folder import save_truth
 
@@ -56,12 +56,16 @@ def aggregate(
     found = get_data(data, format, reader)
     show_load_report(found.load_report)
     if isinstance(found, Layers):
-        inferred = {}
-        for name, layer in found.items():
-            with progress_bar(f"inferring the truth of {name} ({estimator.name})") as report:
-                inferred[name] = get_model(model, param, seed).fit(layer, progress=report)
-            save_truth(layer, inferred[name], output / file_name(name), overwrite=overwrite)
-        found.write(output / "spans.jsonl", "offsets", {name: truth.labels for name, truth in inferred.items()})
+        names, inferred = folders_of(found), {}
+        with engine_of(engine) as opened, whole_folder(output, overwrite=overwrite) as place:
+            for name, layer in found.items():
+                estimator = get_model(model, param, seed)
+                estimator.engine = opened
+                with progress_bar(f"inferring the truth of {name} ({estimator.name})") as report:
+                    inferred[name] = estimator.fit(layer, progress=report)
+                show_warnings(inferred[name].warnings, f" ({name})")
+                save_truth(layer, inferred[name], place / names[name])
+            found.write(place / "spans.jsonl", "offsets", {name: truth.labels for name, truth in inferred.items()})
         layers = count(len(found), "layer")
         say(f"wrote a folder for each of {layers}, and spans.jsonl with the spans of all, to {output}")
         return

@@ -39,6 +39,7 @@ def review(
     """
     if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
         raise LascaError(INSTALL)
+    from lasca.files import written
     from lasca.review.finish import to_own
     from lasca.review.project import Project
     from lasca.review.server import serve
@@ -57,7 +58,7 @@ def review(
             webbrowser.open(url)
 
     try:
-        serve(session, port=port, title=str(project.record.get("title") or folder.name), ready=ready)
+        serve(session, port=port, title=written(project.record.get("title") or folder.name), ready=ready)
     finally:
         made = len(project.standing())
         kept = f"{count(made, 'decision')} in {project.log.path}" if made else "nothing is decided yet"
@@ -103,8 +104,9 @@ def _queue_rows(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        return [json_text.loads(line) for line in lines_of(path.read_text(encoding="utf-8"))]
-    except ValueError as error:
+        rows = [json_text.loads(line) for line in lines_of(path.read_text(encoding="utf-8"))]
+        return [row for row in rows if row["item"]]
+    except (ValueError, TypeError, KeyError) as error:
         raise StoreError("the queue of this run is damaged", where=str(path), got=str(error)) from error
 
 
@@ -205,12 +207,13 @@ def finish(
     from lasca.estimator import check_choice
     from lasca.files import check_output
     from lasca.formats import WRITERS
+    from lasca.review.finish import BARE
     from lasca.review.finish import finish as write
     from lasca.review.project import Project
 
     check_output(output, folder, overwrite=overwrite)
     for name in to or ():
-        check_choice("--to", name, tuple(WRITERS))
+        check_choice("--to", name, [format for format in WRITERS if format not in BARE])
     project = Project(folder)
     with progress_bar("inferring anew with what was decided") as report:
         fit = project.fit(again=refit, progress=report)

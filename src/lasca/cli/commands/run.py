@@ -102,7 +102,7 @@ def run(
                 progress=progress, **asked,
             )  # fmt: skip
     except KeyboardInterrupt:
-        say_stopped("run", output)
+        say_stopped(output)
         raise typer.Exit(130) from None
     if json:
         print_json(dict(done.record))
@@ -111,10 +111,13 @@ def run(
     show_run(done, output)
 
 
-def say_stopped(verb: str, output: Path) -> None:
+def say_stopped(output: Path) -> None:
     """Say whether there is something to take up."""
-    kept = any((output.parent / f".{output.name}.lasca-{verb}").glob("*.json"))
-    what = f"what is finished is kept: lasca {verb} … -o {output} --resume goes on" if kept else "nothing was finished"
+    from lasca.files import real_path
+    from lasca.pipeline.checkpoints import Checkpoints
+
+    kept = any(Checkpoints.place(real_path(output)).glob("*.json"))
+    what = f"what is finished is kept: lasca run … -o {output} --resume goes on" if kept else "nothing was finished"
     say(f"stopped; {what}")
 
 
@@ -184,9 +187,7 @@ def show_run(done: Run, output: Path) -> None:
 
 @app.command()
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A folder that `lasca run` or `lasca aggregate` wrote.")
-    ],
+    folder: options.Folder,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     gold: options.Gold = None,
     models: Annotated[
@@ -203,11 +204,12 @@ def report(
 
     check_file(output, overwrite=is_page(output), hint="It is no report of LASCA: name another file")
     compared = None if models is None else _comparisons(models)
+    asked: dict[str, Any] = {"title": title, "gold": gold, "models": compared, "crowdtruth": crowdtruth}
     with at_work("writing the report"):
         if (folder / "run.json").is_file() or not (folder / "truth").is_dir():
-            Run.load(folder).report(output, title=title, gold=gold, models=compared, crowdtruth=crowdtruth)
+            Run.load(folder).report(output, **asked)
         else:
-            report_on_truth(folder, output, title=title, gold=gold, models=compared, crowdtruth=crowdtruth)
+            report_on_truth(folder, output, **asked)
     say(f"wrote {output}")
 
 

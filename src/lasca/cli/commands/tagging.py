@@ -57,7 +57,7 @@ def train(
     from them block by block (without a model card).
     """
     from lasca.corpus.shards import is_sharded
-    from lasca.files import check_output
+    from lasca.files import check_output, written
     from lasca.tagger import choose_tagger, model_card
     from lasca.tagger.base import tagger_class
     from lasca.truth.parts import is_in_parts
@@ -89,7 +89,7 @@ def train(
     if check:
         with progress_bar("scoring by held-out votes") as report:
             votes = choose_tagger(corpus, target, {kind: tagger}, progress=report)
-    card = model_card(tagger, corpus, target, source=Path(data).name, votes=votes, gold=judged)
+    card = model_card(tagger, corpus, target, source=written(Path(data).name), votes=votes, gold=judged)
     tagger.save(output, overwrite=overwrite, card=card)
     say(f"wrote the tagger to {output}")
 
@@ -301,7 +301,7 @@ class _Tagging:
                 tokens = [line[a:b] for a, b in cut(line)]
                 if tokens:
                     yield tokens
-            elif cells := line.split("\t") if "\t" in line else line.split():
+            elif cells := line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]:
                 widths.add(len(cells))
                 sentence.append(cells[0])
             elif sentence:
