@@ -266,7 +266,7 @@ def _first(expected: npt.NDArray[Any], sizes: npt.NDArray[np.int64], error: floa
     """Return the set where δ begins; `expected` is the share expected to be wrong in each."""
     smallest = int(np.searchsorted(sizes, min(1 / error, sizes[-1])))
     holds = np.flatnonzero(expected <= (START if expected[0] <= START * error else AT_WORST) * error)
-    return max([smallest, *holds[-1:]])
+    return int(max([smallest, *holds[-1:]]))
 
 
 def make_promise(
