@@ -110,6 +110,11 @@ class Crowd:
         """How many annotators there are, if all did the same; fewer, where few do most."""
         return 1.0 / float(((self.given / self.given.sum()) ** 2).sum())
 
+    @property
+    def kind_of(self) -> Ints:
+        """The kind of each label: its place in `own`; 0 where there is one type at most."""
+        return _kinds(self.labels)[0]
+
     @cached_property
     def gives(self) -> npt.NDArray[np.bool_]:
         """(annotator, kind): whether they give marks of this kind; some have a scheme of their own, as rules do."""

@@ -285,7 +285,7 @@ class _Average:
         families = look.families
         if model.families:
             gives = first.by_label(first.gives)
-            families = find_families(self.asked, corpus.families, first.outside, gives)
+            families = find_families(self.asked, corpus.families, first.outside, gives, first.kind_of)
         if not first.knows.all():
             families = replace(families, knows=first.knows, outside=first.outside)
         look = Look(corpus.labels, families)
