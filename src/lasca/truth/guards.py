@@ -99,6 +99,10 @@ class Crowd:
     """How many marks an annotator gives in a row, in the mean."""
     per_token: float
     """How many votes a token with any has."""
+    recall: Floats | None = None
+    """How often each annotator marks what two others mark, where that is known (`misses`)."""
+    together: float = 1.0
+    """How far people miss the same things, of what is usual; 0: each misses at random."""
 
     @property
     def outside(self) -> int:
@@ -342,6 +346,9 @@ class Rates:
         self.given = [self._heard(crowd.given, crowd.only_marks, uses) for uses in crowd.uses.T]
         alone = 1.0 / crowd.annotators
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
+        if crowd.recall is not None:  # who misses at random, misses more than that
+            missed = max(0.0, self.least_ratio - self._middle(crowd.recall, crowd.given))
+            self.least_ratio -= (1.0 - crowd.together) * missed
         # of two people nobody can say who misses much: what they mark in the mean is the most
         if alone > TWO and not crowd.only_marks.any():
             self.level, self.least_ratio = 0.5, 1.0
@@ -367,7 +374,7 @@ class Rates:
         kernels.sums_of_rates(block.start, who, given, self.kind_of, weight, marks, said, other)
         return said, other, marks[_several(np.bincount(block.token, weight, len(block)))].sum(axis=0)
 
-    def ratios(self, said: Floats, other: Floats) -> Floats:
+    def ratios(self, said: Floats, other: Floats, looking: npt.NDArray[np.bool_] | bool = True) -> Floats:
         """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark.
 
         Where there are more than two voices it is that of the others: of those who are above it, the family (or the
@@ -377,7 +384,8 @@ class Rates:
         said = said.copy()
         said[:, 0] -= (said * ~self.uses).sum(axis=1)  # nobody misses what they do not look for
         ratio = (self.own + other + 1.0) / (said + 1.0)
-        return np.array([self._supported(kind, given) for kind, given in zip(ratio.T, self.given)])
+        heard = [given * looking if (given * looking).any() else given for given in self.given]
+        return np.array([self._supported(kind, given) for kind, given in zip(ratio.T, heard)])
 
     def _supported(self, ratio: Floats, given: Floats) -> float:
         middle = self._middle(ratio, given)
@@ -393,12 +401,14 @@ class Rates:
         share = given[order] / given.sum()
         return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
 
-    def held(self, weight: Floats, said: Floats, other: Floats, found: Floats) -> Floats:
+    def held(
+        self, weight: Floats, said: Floats, other: Floats, found: Floats, looking: npt.NDArray[np.bool_] | bool = True
+    ) -> Floats:
         """Return the next weight against each kind: more while too much is marked, less as soon as there is room.
 
         Below 0 while less is marked than most voices agree on.
         """
-        most = np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(said, other)))
+        most = np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(said, other, looking)))
         least = weight + np.log((found + 1.0) / (LEAST_AGREED * self.agreed + 1.0))
         return np.asarray(np.minimum(most, np.maximum(-MOST_RAISED, least)))
 

@@ -54,6 +54,7 @@ from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks
+from lasca.truth.misses import knowing_misses
 from lasca.truth.overruling import Asked, Found, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import MOST_TRAINED, SampledText
@@ -289,7 +290,8 @@ class _Average:
         if not first.knows.all():
             families = replace(families, knows=first.knows, outside=first.outside)
         look = Look(corpus.labels, families)
-        self.crowd = crowd = look.crowd(self.asked(look))
+        crowd = look.crowd(self.asked(look))
+        self.crowd = crowd = knowing_misses(crowd, self.asked)
         two_levels = crowd.meet > 0.5 and 2 * len(crowd.labels) <= MOST_STATES
         structures = ONE_LEVEL if not two_levels else MEMBERS if detect(crowd.labels) else WITHOUT_SPANS
         say = {structure: _say(crowd, structure) if structures is MEMBERS else 1.0 for structure in structures}
@@ -350,7 +352,7 @@ class _Average:
         if self.asked(hiding)[0] == 0:
             return np.zeros((3, 2))
         look = Look(self.crowd.labels, hiding)
-        crowd = look.crowd(self.asked(look))
+        crowd = replace(look.crowd(self.asked(look)), recall=self.crowd.recall, together=self.crowd.together)
         plainest = min(self.say, key=lambda structure: len(structure.levels))
         free = True  # whether two miss what the text finds is asked, so nobody is believed for being many
         learner = replace(self._member(plainest, [*self.others, self.text], crowd, free), first=self._start(crowd))

@@ -48,6 +48,8 @@ EACH = 1300.0
 """Marks of one annotator from which the base speaks beside learned priors (to the fourth power: it is a threshold)."""
 MOST_HEARD = 5000.0
 """Votes of one annotator from which rows learn at most."""
+HARDLY = 0.75
+"""Who did not look in more than this share of their sequences has no say in how much is marked."""
 TRANSITION_PRIOR = 1.0
 
 
@@ -262,7 +264,8 @@ class Member(ChainLearner):
             new = replace(new, tables=(replace(first, logs=logs) if isinstance(first, Learned) else logs, *rest))
         sleeps, held = state.asleep, state.held
         if state.start is None and self.rates is not None and np.isfinite(moved):  # else it is the first visit
-            sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other, found)
+            sleeps = sleep_rates(slept, self.crowd.sequences)
+            held = self.rates.held(held, said, other, found, sleeps < HARDLY)
         return MemberState(**vars(new), asleep=sleeps, held=held, moved=moved / max(1.0, marks)), objective
 
     def rests(self, state: MemberState) -> bool:
