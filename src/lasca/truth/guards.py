@@ -10,6 +10,7 @@
   the kind of mark holds it there. No source supports a rate by itself: the family or annotator with the most votes of
   those above the quartile is left out of it. With two annotators it is the median, and 1: who of two misses much cannot
   be told.
+  Who hardly ever looks has no say. Where people miss at random (`misses`) what two others mark says how much they do.
   Each type is held by itself: a source that sees one type everywhere (a language model that takes every number for a
   name) is outvoted there, and not believed because it marks little of the others. Who marks another type on the tokens
   of one has seen something there, and counts as having marked it. Who never marks a type while others do has a scheme
@@ -41,7 +42,8 @@ from lasca.truth.evidence import Floats, View, labels_before
 from lasca.truth.families import Families
 
 __all__ = [
-    "Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kinds_of_marks", "ruled_out", "run_begins", "sleep_rates",
+    "Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kind_of", "kinds_of_marks", "nothing", "ruled_out",
+    "run_begins", "sleep_rates",
 ]  # fmt: skip
 
 BELIEVED, KNOWN = 30.0, 250.0
@@ -103,6 +105,8 @@ class Crowd:
     """How often each annotator marks what two others mark, where that is known (`misses`)."""
     together: float = 1.0
     """How far people miss the same things, of what is usual; 0: each misses at random."""
+    goes_on: npt.NDArray[np.bool_] | None = None
+    """Who marks more of names than most who mark there (`borders`); None: nobody."""
 
     @property
     def outside(self) -> int:
@@ -117,7 +121,7 @@ class Crowd:
     @property
     def kind_of(self) -> Ints:
         """The kind of each label: its place in `own`; 0 where there is one type at most."""
-        return _kinds(self.labels)[0]
+        return kind_of(self.labels)
 
     @cached_property
     def gives(self) -> npt.NDArray[np.bool_]:
@@ -261,6 +265,12 @@ def ruled_out(block: Block, weight: Floats, space: StateSpace, outside: int, fre
         token, label = token[stays], label[stays]
     others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
     return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, BELIEVED)
+
+
+def nothing(token: Ints, space: StateSpace, outside: int) -> RuledOut:
+    """Return what rules out marks on some tokens."""
+    others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
+    return RuledOut(token, np.full(len(token), outside, np.int16), others, BELIEVED)
 
 
 def finds(text: npt.NDArray[np.floating], outside: int) -> npt.NDArray[np.bool_]:
@@ -421,6 +431,11 @@ def _kinds(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], int]:
     """Return the kind of each label (its type; 0 where there is one type at most, or none), and how many there are."""
     kinds = np.array(list(kinds_of_marks(labels).values()))
     return np.asarray((kinds * np.arange(len(kinds))[:, None]).max(axis=0)), len(kinds)
+
+
+def kind_of(labels: Sequence[str]) -> Ints:
+    """Return the number of the kind of each label; 0 where there is one type at most."""
+    return _kinds(labels)[0]
 
 
 def kinds_of_marks(labels: Sequence[str]) -> dict[str | None, npt.NDArray[np.bool_]]:

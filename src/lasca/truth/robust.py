@@ -47,6 +47,7 @@ from lasca.truth.annotator_models import VoteRows, confusion_prior
 from lasca.truth.average import Agreement, Averaging, Ending, Marked, Runs, Said, Shared, Verdict
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.beside import Keep
+from lasca.truth.borders import knowing_habits
 from lasca.truth.chain import StateSpace, blocks_of, with_words
 from lasca.truth.checks import HELD, RAISED, check_average
 from lasca.truth.clusters import found_clusters
@@ -291,7 +292,7 @@ class _Average:
             families = replace(families, knows=first.knows, outside=first.outside)
         look = Look(corpus.labels, families)
         crowd = look.crowd(self.asked(look))
-        self.crowd = crowd = knowing_misses(crowd, self.asked)
+        self.crowd = crowd = knowing_habits(knowing_misses(crowd, self.asked), self.asked)
         two_levels = crowd.meet > 0.5 and 2 * len(crowd.labels) <= MOST_STATES
         structures = ONE_LEVEL if not two_levels else MEMBERS if detect(crowd.labels) else WITHOUT_SPANS
         say = {structure: _say(crowd, structure) if structures is MEMBERS else 1.0 for structure in structures}
@@ -352,7 +353,8 @@ class _Average:
         if self.asked(hiding)[0] == 0:
             return np.zeros((3, 2))
         look = Look(self.crowd.labels, hiding)
-        crowd = replace(look.crowd(self.asked(look)), recall=self.crowd.recall, together=self.crowd.together)
+        habits = {name: getattr(self.crowd, name) for name in ("recall", "together", "goes_on")}
+        crowd = replace(look.crowd(self.asked(look)), **habits)
         plainest = min(self.say, key=lambda structure: len(structure.levels))
         free = True  # whether two miss what the text finds is asked, so nobody is believed for being many
         learner = replace(self._member(plainest, [*self.others, self.text], crowd, free), first=self._start(crowd))

@@ -35,9 +35,10 @@ from scipy.special import psi
 
 from lasca.corpus.votes import Block
 from lasca.truth.annotator_models import Matrices, VoteRows
+from lasca.truth.borders import beyond
 from lasca.truth.chain import ChainLearner, ChainState, Local, Start, StateSpace
 from lasca.truth.evidence import Floats, RowCounts, Source, dirichlet_rows
-from lasca.truth.guards import FIRST_ASLEEP, Crowd, Pairing, Rates, asleep, ruled_out, sleep_rates
+from lasca.truth.guards import FIRST_ASLEEP, Crowd, Pairing, Rates, asleep, nothing, ruled_out, sleep_rates
 
 __all__ = ["LearnedMatrices", "Member", "MemberState", "Structure", "member"]
 
@@ -207,6 +208,8 @@ class Member(ChainLearner):
         none = block.votes.label[block.hard] == self.crowd.outside
         voice = np.where(none & self.crowd.families.partial[block.votes.annotator[block.hard]], 0.0, weight)
         out = ruled_out(block, voice, self.space, self.crowd.outside, self.free)
+        if self.crowd.goes_on is not None:
+            out += (nothing(beyond(block, self.crowd.goes_on, self.crowd.labels), self.space, self.crowd.outside),)
         return Seen(block.offsets, views, out, weight, pairing)
 
     def visit(self, state: ChainState, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
