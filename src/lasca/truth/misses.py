@@ -9,9 +9,9 @@ marks what two others mark. Two annotators, A and B, are asked together:
 
     together = Σ (a − R_A) (b − R_B) / Σ √(R_A (1 − R_A) R_B (1 − R_B))                  a, b: 1 if they mark, else 0
 
-It is about 0 where misses are independent, however good or bad annotators are, and `USUAL` and more in crowds of
-people. At 0 the rate of marks is held at what R supports, at `USUAL` at what holds for all crowds (`guards`), in
-between in between.
+It is about 0 where misses are independent, however good or bad annotators are, and `USUAL` and more in nearly all
+crowds of people. At 0 the rate of marks is held at what R supports, at `USUAL` at what holds for all crowds (`guards`),
+and in between in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lasca.truth.guards import Crowd
 __all__ = ["BorneOut", "Together", "knowing_misses"]
 
 USUAL = 0.14
-"""How far crowds of people miss the same things: .14 (row `nb` of the bench) to .5, in small draws of them as well."""
+"""How far crowds of people miss the same things: .14 (row `nb` of the bench) and more, but for `btc-e-org` (.03)."""
 FEW = 5.0
 """Pseudo-counts of tokens on which an annotator is as all are."""
 
