@@ -291,6 +291,11 @@ def test_rates_are_held_at_the_upper_quartile_or_between_two() -> None:
     soft = Rates(known("XOOOO", "XXOOO", "XXXOO", "XXXXO", "....."))  # who gives soft votes alone is not asked
     among = np.vstack((said, np.full(said.shape[1], 0.64)))  # though they stand in the midst: 1 / 1.64
     assert soft.ratios(among, 0 * among)[0] == pytest.approx(four.ratios(said, 0 * said)[0])
+    asleep = Rates(known("XOOOO", "XXOOO", "XXXOO", "XXXXO", "OOOOO", "OOOOO", "OOOOO"))  # who never looks, neither
+    looking = np.arange(7) < 4
+    among = np.vstack((said, np.full((3, said.shape[1]), 4.0)))
+    assert asleep.ratios(among, 0 * among, looking)[0] == pytest.approx(four.ratios(said, 0 * said)[0])
+    assert asleep.ratios(among, 0 * among)[0] < 0.7
     two = Rates(known("XOOOO", "XXXXO"))
     assert two.ratios(said[:2], 0 * said[:2])[0] == pytest.approx((0.4 + 1.0) / 2)
     marks = np.full(two.own.shape[1], 4.0)

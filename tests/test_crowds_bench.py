@@ -149,4 +149,5 @@ def families_of(corpus: CrowdCorpus) -> Families:
     block = everything(corpus)
     look = Look(corpus.labels, declared_families(corpus.families))
     crowd = look.crowd(look.summarise(block))
-    return find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, crowd.knows)
+    known = crowd.outside, crowd.knows, crowd.kind_of
+    return find_families(lambda pairs: pairs.summarise(block), corpus.families, *known)

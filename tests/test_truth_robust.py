@@ -139,14 +139,22 @@ def test_pairs_are_counted_by_the_first_tokens_of_marks() -> None:
     given = {"p": [["B-X", "I-X", "O", "B-X"]], "q": [["B-X", "I-X", "O", "O"]], "r": [["O", "B-X", "O", "B-X"]]}
     corpus = CrowdCorpus.from_sequences(tokens, given, labels=LABELS)
     votes = Votes.of(corpus)
-    same, marks = np.zeros((2, 3, 3))
-    knows = np.ones((3, len(LABELS)), np.bool_)
-    pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), knows, same, marks)
+    knows, kind_of = np.ones((3, len(LABELS)), np.bool_), np.zeros(len(LABELS), np.int64)
+
+    def counts() -> Any:
+        same, marks, near = np.zeros((3, 3, 3))
+        said = votes.start, votes.annotator, votes.label, corpus.labels.index("O")
+        pair_counts(*said, knows, kind_of, np.zeros(3, np.int64), same, marks, near)
+        return same, marks, near
+
+    same, marks, near = counts()
     np.testing.assert_array_equal(marks, [[0, 2, 2], [1, 0, 1], [2, 2, 0]])  # p marks twice, q once, r twice
     np.testing.assert_array_equal(same, [[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(near, [[0, 1, 2], [1, 0, 1], [2, 1, 0]])  # r marks the second half of a name
+    kind_of[LABELS.index("I-X")] = 1  # as if it were another type: runs of p and q end there
+    np.testing.assert_array_equal(counts()[2], [[0, 1, 1], [1, 0, 0], [1, 0, 0]])
     knows[1, LABELS.index("B-X")] = False  # then nobody differs from q about it, nor q from them
-    same[:], marks[:] = 0, 0
-    pair_counts(votes.start, votes.annotator, votes.label, corpus.labels.index("O"), knows, same, marks)
+    same, marks, near = counts()
     np.testing.assert_array_equal(marks, [[0, 0, 2], [0, 0, 1], [2, 0, 0]])
 
 
@@ -158,7 +166,7 @@ def families_of(corpus: CrowdCorpus) -> list[set[str]]:
     look = Look(corpus.labels, declared_families(corpus.families))
     crowd = look.crowd(look.summarise(block))
     gives = crowd.by_label(crowd.gives)
-    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, gives)
+    found = find_families(lambda pairs: pairs.summarise(block), corpus.families, crowd.outside, gives, crowd.kind_of)
     return [{corpus.annotators[a] for a in members} for members in found.members()]
 
 
@@ -167,6 +175,58 @@ def test_copies_are_found_even_where_they_are_the_majority(seed: int) -> None:
     plain = crowd(150, n_annotators=7, seed=seed, coverage=1.0, accuracy=[0.9, 0.85, 0.8, 0.8, 0.75, 0.7, 0.55])
     corpus = with_copies(plain, "annotator-6", 6, redrawn=0.1, seed=seed)
     assert families_of(corpus) == [{name for name in corpus.annotators if name.startswith("annotator-6")}]
+
+
+def names_marked(
+    habits: list[Any],
+    *,
+    recall: float | list[float] = 0.85,
+    n: int = 250,
+    seed: int = 0,
+    sizes: tuple[int, ...] = (1, 2, 3),
+) -> CrowdCorpus:
+    """Return a crowd of people who miss names at random and mark them by habits, functions of where they lie."""
+    rng, length = np.random.default_rng(seed), 12
+    each = recall if isinstance(recall, list) else [recall] * len(habits)
+
+    def written(names: Any) -> list[str]:
+        labels = ["O"] * length
+        for first, end in names:
+            labels[first:end] = ["B-X", *["I-X"] * (end - first - 1)]
+        return labels
+
+    gold, given = [], dict[str, list[Any]]({f"p{k}": [] for k in range(len(habits))})
+    for _ in range(n):
+        names = [(a, a + int(rng.choice(sizes))) for a in (2, 7)]
+        gold.append(written(names))
+        for own, habit, share in zip(given.values(), habits, each):
+            own.append(written(habit(*name) for name in names if rng.random() < share))
+    return CrowdCorpus.from_sequences([["w"] * length] * n, given, golds={"gold": gold}, labels=LABELS)
+
+
+def whole(first: int, end: int) -> tuple[int, int]:
+    return first, end
+
+
+def last_word(first: int, end: int) -> tuple[int, int]:
+    return end - 1, end
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_habit_of_borders_makes_no_family(seed: int) -> None:
+    corpus = names_marked([whole] * 3 + [last_word] * 2, seed=seed)
+    assert families_of(corpus) == []
+    assert RobustSequence(text=False).fit(corpus).score(corpus, "gold").f1 > 0.95
+
+
+def test_people_who_copy_a_habit_are_a_family() -> None:
+    plain = names_marked([whole] * 4 + [last_word] * 3)
+    assert families_of(with_copies(plain, "p6", 2, redrawn=0.02)) == [{"p6", "p6-copy-0", "p6-copy-1"}]
+
+
+def test_those_who_work_beside_lazy_people_are_no_family() -> None:
+    for seed in range(3):
+        assert families_of(names_marked([whole] * 6, recall=[0.85] * 3 + [0.1] * 3, seed=seed)) == []
 
 
 def test_a_copying_person_is_found() -> None:
@@ -192,8 +252,11 @@ def test_good_annotators_are_no_family() -> None:
         assert families_of(corpus) == []
 
 
-def pairs_that_met(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Same marks and marks of each pair: people of all qualities, some of them families, some who hardly met."""
+def pairs_that_met(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Same marks, marks, and marks that overlap, of each pair.
+
+    People of all qualities; some of them are families, some have a habit in common, some hardly met.
+    """
     n = int(rng.integers(4, 12))
     quality, kin = rng.uniform(0.3, 0.98, n), rng.integers(0, 5, n) * (rng.random(n) < 0.7)
     repeats = rng.choice([0.0, 0.3, 0.6, 0.9], 5)
@@ -204,7 +267,10 @@ def pairs_that_met(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     related = (kin[:, None] == kin[None, :]) & (kin[:, None] > 0)
     share = np.where(related, alone + repeats[kin][:, None] * (1 - alone), alone) + rng.normal(0, 0.02, (n, n))
     same = np.triu(np.floor(np.sqrt(marks * marks.T) * np.clip(share, 0, 1)), 1)
-    return same + same.T, marks
+    habit = rng.integers(0, 2, n) * (rng.random() < 0.3)  # whose borders are others
+    apart = np.where(habit[:, None] == habit[None, :], 1.0, 0.6)
+    near = same + same.T
+    return np.floor(near * apart), marks, near
 
 
 @pytest.mark.parametrize("declared", [False, True])
@@ -212,12 +278,13 @@ def pairs_that_met(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_families_are_those_of_plain_sums_over_pairs(spans: bool, declared: bool) -> None:
     sizes = set[int]()
     for seed in range(25):
-        same, marks = pairs_that_met(np.random.default_rng([seed, spans, declared]))
+        same, marks, near = pairs_that_met(np.random.default_rng([seed, spans, declared]))
         n, met = len(same), np.flatnonzero(marks)
         told = ["f" if declared and a in (1, 3) else None for a in range(n)]
-        rows = RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1))
-        found = find_families(lambda pairs, rows=rows: (rows,), told, 0 if spans else -1, np.ones((n, 1), np.bool_))
-        family, repeats = naive.find_families(same, marks, [1 if told[a] else a for a in range(n)], spans)
+        rows = RowCounts(n * n, met, np.stack([c.ravel()[met] for c in (same, marks, near)], axis=1))
+        asked, outside = lambda pairs, rows=rows: (rows,), 0 if spans else -1
+        found = find_families(asked, told, outside, np.ones((n, 1), np.bool_), np.zeros(1, np.int64))
+        family, repeats = naive.find_families(same, marks, near, [1 if told[a] else a for a in range(n)], spans)
         assert found.family.tolist() == family
         np.testing.assert_allclose(found.repeats, repeats, rtol=1e-9)
         sizes |= {len(found.members())}
@@ -225,7 +292,7 @@ def test_families_are_those_of_plain_sums_over_pairs(spans: bool, declared: bool
 
 
 def test_agreement_of_pairs_says_nothing_of_one_with_themselves() -> None:
-    same, marks = pairs_that_met(np.random.default_rng(3))
+    same, marks, _ = pairs_that_met(np.random.default_rng(3))
     same[0, 0] = marks[0, 0] = 50.0
     for got, expected in zip(_agreement(same, marks), naive.pair_agreement(same, marks)):
         np.testing.assert_allclose(got, expected, rtol=1e-12)

@@ -79,7 +79,8 @@ def found_pairs(corpus: CrowdCorpus) -> set[tuple[str, str]]:
     everything = Block(votes, 0, votes.n_tokens)
     look = Look(corpus.labels, declared_families(corpus.families))
     crowd = look.crowd(look.summarise(everything))
-    families = find_families(lambda pairs: pairs.summarise(everything), corpus.families, crowd.outside, crowd.knows)
+    known = crowd.outside, crowd.knows, crowd.kind_of
+    families = find_families(lambda pairs: pairs.summarise(everything), corpus.families, *known)
     groups = [[corpus.annotators[i] for i in members] for members in families.members()]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 

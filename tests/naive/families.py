@@ -32,7 +32,7 @@ def pair_agreement(same: np.ndarray, marks: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def goodness(agreement: np.ndarray, size: np.ndarray, family: list[int]) -> list[float | None]:
-    """The g of each annotator who met three other families on twenty marks, by medians of ratios."""
+    """The g of each annotator who met three other families on twenty marks, by medians of ratios from two starts."""
     n = len(family)
     met = {a: {b for b in range(n) if family[b] != family[a] and size[a, b] >= 20} for a in range(n)}
     known = [len({family[b] for b in met[a]}) >= 3 for a in range(n)]
@@ -40,27 +40,43 @@ def goodness(agreement: np.ndarray, size: np.ndarray, family: list[int]) -> list
     used = [agreement[a, b] for a in range(n) for b in met[a]]
     if not used:
         return [None] * n
-    g = [math.sqrt(max(median(used), 0.01)) if known[a] else None for a in range(n)]
-    for _ in range(20):
-        new: list[float | None] = [None] * n
-        for a in range(n):
-            if known[a] and met[a]:
-                busy = 2 * median(size[a, b] for b in met[a])
-                ratios = [agreement[a, b] / max(g[b], 0.05) for b in met[a]]
-                weights = [min(size[a, b], busy) / math.sqrt(family.count(family[b])) for b in met[a]]
-                new[a] = min(max(math.sqrt(lower_median(ratios, weights) * g[a]), 0.05), 1.0)
-        g = new
-    return g
+    alike = [math.sqrt(max(median(used), 0.01)) if known[a] else None for a in range(n)]
+    near = [1.0 if known[a] and met[a] else None for a in range(n)]
+    for _ in range(50):
+        squares = [sum(near[b] ** 2 for b in met[a]) if near[a] is not None else None for a in range(n)]
+        near = [
+            None if g is None else math.sqrt(g * sum(agreement[a, b] * near[b] for b in met[a]) / max(squares[a], 1e-9))
+            for a, g in enumerate(near)
+        ]
+    near = [None if g is None else min(max(g, 0.05), 1.0) for g in near]
+    fits = []
+    for g in (alike, near):
+        for _ in range(20):
+            new: list[float | None] = [None] * n
+            for a in range(n):
+                if known[a] and met[a]:
+                    busy = 2 * median(size[a, b] for b in met[a])
+                    ratios = [agreement[a, b] / max(g[b], 0.05) for b in met[a]]
+                    weights = [min(size[a, b], busy) / math.sqrt(family.count(family[b])) for b in met[a]]
+                    new[a] = min(max(math.sqrt(lower_median(ratios, weights) * g[a]), 0.05), 1.0)
+            g = new
+        left = sum(abs(math.sqrt(agreement[a, b]) - math.sqrt(g[a] * g[b])) for a in range(n) for b in met[a])
+        fits.append((left, g))
+    (left, first), (left_near, second) = fits
+    return second if left_near < left / 2 else first
 
 
-def find_families(same: np.ndarray, marks: np.ndarray, family: list[int], spans: bool) -> tuple[list[int], list[float]]:
+def find_families(
+    same: np.ndarray, marks: np.ndarray, near: np.ndarray, family: list[int], spans: bool
+) -> tuple[list[int], list[float]]:
     """The family of each annotator, and how often its members repeat each other; `family` has what is declared."""
     n, family = len(same), list(family)
     repeats = [float(family.count(f) > 1) for f in family]
     agreement, size = pair_agreement(same, marks)
+    nearly, _ = pair_agreement(near, marks)
     least = 0.15 if spans else 0.5
     while True:
-        g = goodness(agreement, size, family)
+        g, loose = goodness(agreement, size, family), goodness(nearly, size, family)
         excess, spread = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
         expected = dict[tuple[int, int], float]()
         for a, b in itertools.combinations(range(n), 2):
@@ -74,7 +90,10 @@ def find_families(same: np.ndarray, marks: np.ndarray, family: list[int], spans:
             usual = max(1.0, median(abs(excess[pair] / spread[pair]) for pair in tried) / 0.6745)
             for pair in tried:
                 value = excess[pair] - 3 * usual * spread[pair]
-                if value > 0.5 or expected[pair] < 0.65:
+                a, b = pair
+                e = min(loose[a] * loose[b], 0.99)
+                habit = spans and (nearly[pair] - e) / (1 - e) < excess[pair] / 2
+                if not habit and (value > 0.5 or expected[pair] < 0.65):
                     sure[pair] = value
         groups = joined(sure, family, least)
         for group in groups:

@@ -120,15 +120,17 @@ def sums_of_rates(start, annotator, label, kind_of, weight, expected, said, othe
 
 
 @kernel
-def pair_counts(start, annotator, label, outside, knows, same, marks):
+def pair_counts(start, annotator, label, outside, knows, kind_of, asked, same, marks, near):
     """Count runs of tokens that two annotators labelled both, for each pair (a, b).
 
     same[a, b]: both gave the same label, which is not `outside`; marks[a, b]: a gave a label that is not `outside`
     where b voted, if each knows what the other gave. Where a marks several tokens in a row only the first one counts: a
-    span is one decision, however long it is. Without a label `outside` (-1) every token is a mark, and every token
-    counts.
+    span is one decision, however long it is. near[a, b]: of these, those where b marks the kind somewhere in the run.
+    Without a label `outside` (-1) every token is a mark, and every token counts. `asked`: a zero for each
+    annotator, to count with.
     """
-    for i in range(start.shape[0] - 1):
+    n = start.shape[0] - 1
+    for i in range(n):
         for j in range(start[i], start[i + 1]):
             if label[j] == outside:
                 continue
@@ -144,5 +146,21 @@ def pair_counts(start, annotator, label, outside, knows, same, marks):
                 b = annotator[k]
                 if k != j and knows[b, label[j]] and knows[a, label[k]]:
                     marks[a, b] += 1
+                    asked[b] = j + 1
                     if label[k] == label[j]:
                         same[a, b] += 1
+            if outside < 0:
+                continue
+            at, goes_on = i, True
+            while goes_on:
+                goes_on = False
+                for k in range(start[at], start[at + 1]):
+                    b = annotator[k]
+                    if asked[b] == j + 1 and label[k] != outside and kind_of[label[k]] == kind_of[label[j]]:
+                        near[a, b] += 1
+                        asked[b] = 0
+                at += 1
+                if at < n:
+                    for k in range(start[at], start[at + 1]):
+                        if annotator[k] == a and label[k] != outside and kind_of[label[k]] == kind_of[label[j]]:
+                            goes_on = True

@@ -19,6 +19,9 @@ above `LEAST_OF_THREE`. Then g is fitted anew, and so on. How far c strays by it
 c is the mean over its pairs. In the fit of g a family of k is √k others: copies must not say what everybody else is
 worth, nor may a family that is not found yet be the majority because another one was. It takes four annotators who
 meet to say anything.
+Who marks the last word of a name only, or the title with it, agrees with those who have the same *habit* and repeats
+nobody. So c is asked for once more, with marks of one kind that overlap as the same. What copies repeat they repeat
+then, too; where less than half of c stays it was a habit.
 A family of k members that vote on a token with repetition c weighs there as k / (1 + (k − 1) c) annotators, the number
 of independent ones whose mean is as sure as that of k with correlation c (the design effect of surveys): exact copies
 weigh as one, and seven prompts of one model that repeat each other four times in ten as two. (A latent vote per family,
@@ -59,7 +62,11 @@ MOST_ANNOTATORS = 3000
 """With more annotators than this pairs are not tried: the table of pairs would not fit."""
 QUANTILE = 0.4
 """Below a half: families only ever raise agreement, so the lower half of anybody's pairs is the honest one."""
-SWEEPS = 20
+SWEEPS, STEPS = 20, 50
+STAYS = 0.5
+"""The share of c that stays where marks that overlap are the same; where less does people have a habit in common."""
+CLEARLY = 0.5
+"""Another fit of g is taken if it leaves less than this share of what the first one leaves unexplained."""
 
 
 @dataclass(frozen=True)
@@ -155,29 +162,40 @@ class Pairs:
     outside: int
     knows: Bools
     """(annotator, label): whether they give labels of this kind at all. What one never gives tells no pair apart."""
+    kind_of: Ints
+    """The kind of each label."""
 
     def summarise(self, block: Block) -> tuple[RowCounts]:
         """Count, for each pair that met, the same marks and the marks of the first, as one row."""
         votes, n = block.votes, block.votes.n_annotators
-        same, marks = np.zeros((2, n, n))
-        pair_counts(block.start, votes.annotator, votes.label, self.outside, self.knows, same, marks)
+        same, marks, near = np.zeros((3, n, n))
+        said = block.start, votes.annotator, votes.label
+        pair_counts(*said, self.outside, self.knows, self.kind_of, np.zeros(n, np.int64), same, marks, near)
         met = np.flatnonzero(marks)
-        return (RowCounts(n * n, met, np.stack([same.ravel()[met], marks.ravel()[met]], axis=1)),)
+        return (RowCounts(n * n, met, np.stack([c.ravel()[met] for c in (same, marks, near)], axis=1)),)
 
 
 def find_families(
-    asked: Callable[[Pairs], tuple[RowCounts]], declared: Sequence[str | None], outside: int, knows: Bools
+    asked: Callable[[Pairs], tuple[RowCounts]],
+    declared: Sequence[str | None],
+    outside: int,
+    knows: Bools,
+    kind_of: Ints,
 ) -> Families:
     """Find families beside those that are declared; `asked` asks all blocks and adds up what they say."""
     known = declared_families(declared)
     n = len(declared)
     if not OTHERS < n <= MOST_ANNOTATORS:
         return known
-    same, marks = np.ascontiguousarray(asked(Pairs(outside, knows))[0].table().T).reshape(2, n, n)
+    same, marks, near = np.ascontiguousarray(asked(Pairs(outside, knows, kind_of))[0].table().T).reshape(3, n, n)
     agreement, size = _agreement(same, marks)
+    nearly, _ = _agreement(near, marks)
     family, repeats = known.family.copy(), known.repeats.copy()
     while True:
         excess, sure = _excess(agreement, size, family)
+        if outside >= 0:
+            habit = _excess(nearly, size, family)[0] < STAYS * excess
+            sure = np.where(habit, -np.inf, sure)
         groups = _groups(np.maximum(sure, sure.T), family, spans=outside >= 0)
         for group in groups:
             family[group] = group.min()
@@ -237,25 +255,47 @@ def _agreement(same: Floats, marks: Floats) -> tuple[Floats, Floats]:
 def _quality(agreement: Floats, size: Floats, family: Ints) -> Floats:
     """Fit g_l g_m to the agreement of pairs by medians; nan for those who met too few others.
 
-    Members of one family are no pairs, and a family of k counts as √k others.
+    Members of one family are no pairs, and a family of k counts as √k others. Medians rest where they begin if half of
+    the pairs say nothing, as those of lazy people do: so they begin twice, where all are alike and at least squares,
+    which copies may mislead. The second fit is taken where it clearly explains more.
     """
     usable = (size >= MARKS / 2) & (family[:, None] != family[None, :])
     known = np.array([len(np.unique(family[row])) >= OTHERS for row in usable])
     usable &= known[:, None] & known[None, :]
     if not usable.any():
         return np.full(len(family), np.nan)
-    quality = np.where(known, np.sqrt(max(float(np.median(agreement[usable])), 0.01)), np.nan)
+    alike = np.where(known, np.sqrt(max(float(np.median(agreement[usable])), 0.01)), np.nan)
     share = 1.0 / np.sqrt(np.bincount(family, minlength=len(family))[family])
+    first, second = (
+        _by_medians(start, agreement, size, share, usable) for start in (alike, _least_squares(agreement, usable))
+    )
+    left = [np.abs(np.sqrt(agreement) - np.sqrt(g[:, None] * g[None, :]))[usable].sum() for g in (first, second)]
+    return second if left[1] < CLEARLY * left[0] else first
+
+
+def _by_medians(quality: Floats, agreement: Floats, size: Floats, share: Floats, usable: Bools) -> Floats:
+    """Fit g from a start, one after the other; of those who are not known (nan) nothing is said."""
+    known = np.flatnonzero(~np.isnan(quality))
     for _ in range(SWEEPS):
         before = quality
         quality = np.full_like(before, np.nan)
-        for one in np.flatnonzero(known):
+        for one in known:
             others = np.flatnonzero(usable[one])
             if len(others):
                 ratio = agreement[one, others] / np.maximum(before[others], 0.05)
                 quality[one] = _median(ratio, size[one, others], share[others])
         quality = np.clip(np.sqrt(quality * before), 0.05, 1.0)  # half a step in logs: full ones swing
     return quality
+
+
+def _least_squares(agreement: Floats, usable: Bools) -> Floats:
+    """Return the g whose products are nearest to the agreement of pairs; nan for those who have none."""
+    known, weight = usable.any(axis=1), usable.astype(np.float64)
+    quality = known.astype(np.float64)
+    for _ in range(STEPS):
+        best = (weight * agreement) @ quality / np.maximum(weight @ quality**2, 1e-9)
+        quality = np.sqrt(quality * best)
+    return np.where(known, np.clip(quality, 0.05, 1.0), np.nan)
 
 
 def _median(values: Floats, size: Floats, share: Floats) -> float:

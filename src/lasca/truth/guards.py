@@ -10,6 +10,7 @@
   the kind of mark holds it there. No source supports a rate by itself: the family or annotator with the most votes of
   those above the quartile is left out of it. With two annotators it is the median, and 1: who of two misses much cannot
   be told.
+  Who hardly ever looks has no say. Where people miss at random (`misses`) what two others mark says how much they do.
   Each type is held by itself: a source that sees one type everywhere (a language model that takes every number for a
   name) is outvoted there, and not believed because it marks little of the others. Who marks another type on the tokens
   of one has seen something there, and counts as having marked it. Who never marks a type while others do has a scheme
@@ -41,7 +42,8 @@ from lasca.truth.evidence import Floats, View, labels_before
 from lasca.truth.families import Families
 
 __all__ = [
-    "Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kinds_of_marks", "ruled_out", "run_begins", "sleep_rates",
+    "Crowd", "Look", "Pairing", "Rates", "asleep", "finds", "kind_of", "kinds_of_marks", "nothing", "ruled_out",
+    "run_begins", "sleep_rates",
 ]  # fmt: skip
 
 BELIEVED, KNOWN = 30.0, 250.0
@@ -99,6 +101,12 @@ class Crowd:
     """How many marks an annotator gives in a row, in the mean."""
     per_token: float
     """How many votes a token with any has."""
+    recall: Floats | None = None
+    """How often each annotator marks what two others mark, where that is known (`misses`)."""
+    together: float = 1.0
+    """How far people miss the same things, of what is usual; 0: each misses at random."""
+    goes_on: npt.NDArray[np.bool_] | None = None
+    """Who marks more of names than most who mark there (`borders`); None: nobody."""
 
     @property
     def outside(self) -> int:
@@ -109,6 +117,11 @@ class Crowd:
     def annotators(self) -> float:
         """How many annotators there are, if all did the same; fewer, where few do most."""
         return 1.0 / float(((self.given / self.given.sum()) ** 2).sum())
+
+    @property
+    def kind_of(self) -> Ints:
+        """The kind of each label: its place in `own`; 0 where there is one type at most."""
+        return kind_of(self.labels)
 
     @cached_property
     def gives(self) -> npt.NDArray[np.bool_]:
@@ -254,6 +267,12 @@ def ruled_out(block: Block, weight: Floats, space: StateSpace, outside: int, fre
     return RuledOut.by_known(block, space, KNOWN), RuledOut(token, label, others, BELIEVED)
 
 
+def nothing(token: Ints, space: StateSpace, outside: int) -> RuledOut:
+    """Return what rules out marks on some tokens."""
+    others = np.arange(space.n_labels)[:, None] != space.shows[None, :]
+    return RuledOut(token, np.full(len(token), outside, np.int16), others, BELIEVED)
+
+
 def finds(text: npt.NDArray[np.floating], outside: int) -> npt.NDArray[np.bool_]:
     """Say where a text finds a mark likelier than none; rows of zeros say nothing."""
     return np.asarray(text.sum(axis=1) - text[:, outside] > 0.5)
@@ -337,6 +356,9 @@ class Rates:
         self.given = [self._heard(crowd.given, crowd.only_marks, uses) for uses in crowd.uses.T]
         alone = 1.0 / crowd.annotators
         self.level, self.least_ratio = QUARTILE, 1.0 - 0.5 * float(np.sqrt(alone))  # the fewer, the less is known
+        if crowd.recall is not None:  # who misses at random, misses more than that
+            missed = max(0.0, self.least_ratio - self._middle(crowd.recall, crowd.given))
+            self.least_ratio -= (1.0 - crowd.together) * missed
         # of two people nobody can say who misses much: what they mark in the mean is the most
         if alone > TWO and not crowd.only_marks.any():
             self.level, self.least_ratio = 0.5, 1.0
@@ -362,7 +384,7 @@ class Rates:
         kernels.sums_of_rates(block.start, who, given, self.kind_of, weight, marks, said, other)
         return said, other, marks[_several(np.bincount(block.token, weight, len(block)))].sum(axis=0)
 
-    def ratios(self, said: Floats, other: Floats) -> Floats:
+    def ratios(self, said: Floats, other: Floats, looking: npt.NDArray[np.bool_] | bool = True) -> Floats:
         """Return of each kind the upper quartile (the median of two), over votes, of own marks per expected mark.
 
         Where there are more than two voices it is that of the others: of those who are above it, the family (or the
@@ -372,7 +394,8 @@ class Rates:
         said = said.copy()
         said[:, 0] -= (said * ~self.uses).sum(axis=1)  # nobody misses what they do not look for
         ratio = (self.own + other + 1.0) / (said + 1.0)
-        return np.array([self._supported(kind, given) for kind, given in zip(ratio.T, self.given)])
+        heard = [given * looking if (given * looking).any() else given for given in self.given]
+        return np.array([self._supported(kind, given) for kind, given in zip(ratio.T, heard)])
 
     def _supported(self, ratio: Floats, given: Floats) -> float:
         middle = self._middle(ratio, given)
@@ -388,12 +411,14 @@ class Rates:
         share = given[order] / given.sum()
         return float(np.interp(self.level, np.cumsum(share) - share / 2, ratio[order]))
 
-    def held(self, weight: Floats, said: Floats, other: Floats, found: Floats) -> Floats:
+    def held(
+        self, weight: Floats, said: Floats, other: Floats, found: Floats, looking: npt.NDArray[np.bool_] | bool = True
+    ) -> Floats:
         """Return the next weight against each kind: more while too much is marked, less as soon as there is room.
 
         Below 0 while less is marked than most voices agree on.
         """
-        most = np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(said, other)))
+        most = np.maximum(0.0, weight + np.log(self.least_ratio / self.ratios(said, other, looking)))
         least = weight + np.log((found + 1.0) / (LEAST_AGREED * self.agreed + 1.0))
         return np.asarray(np.minimum(most, np.maximum(-MOST_RAISED, least)))
 
@@ -406,6 +431,11 @@ def _kinds(labels: Sequence[str]) -> tuple[npt.NDArray[np.int64], int]:
     """Return the kind of each label (its type; 0 where there is one type at most, or none), and how many there are."""
     kinds = np.array(list(kinds_of_marks(labels).values()))
     return np.asarray((kinds * np.arange(len(kinds))[:, None]).max(axis=0)), len(kinds)
+
+
+def kind_of(labels: Sequence[str]) -> Ints:
+    """Return the number of the kind of each label; 0 where there is one type at most."""
+    return _kinds(labels)[0]
 
 
 def kinds_of_marks(labels: Sequence[str]) -> dict[str | None, npt.NDArray[np.bool_]]:

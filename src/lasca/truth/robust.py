@@ -47,6 +47,7 @@ from lasca.truth.annotator_models import VoteRows, confusion_prior
 from lasca.truth.average import Agreement, Averaging, Ending, Marked, Runs, Said, Shared, Verdict
 from lasca.truth.base import Posterior, Progress, TruthModel, Votes
 from lasca.truth.beside import Keep
+from lasca.truth.borders import knowing_habits
 from lasca.truth.chain import StateSpace, blocks_of, with_words
 from lasca.truth.checks import HELD, RAISED, check_average
 from lasca.truth.clusters import found_clusters
@@ -54,6 +55,7 @@ from lasca.truth.evidence import Floats, SoftVoices, Source, Texts, Words
 from lasca.truth.families import declared_families, find_families
 from lasca.truth.finish import Finish
 from lasca.truth.guards import Crowd, Look, kinds_of_marks
+from lasca.truth.misses import knowing_misses
 from lasca.truth.overruling import Asked, Found, HiddenVotes, borne_out, released
 from lasca.truth.robust_chain import Member, Structure, member
 from lasca.truth.sampled_text import MOST_TRAINED, SampledText
@@ -288,11 +290,12 @@ class _Average:
         families = look.families
         if model.families:
             gives = first.by_label(first.gives)
-            families = find_families(self.asked, corpus.families, first.outside, gives)
+            families = find_families(self.asked, corpus.families, first.outside, gives, first.kind_of)
         if not first.knows.all():
             families = replace(families, knows=first.knows, outside=first.outside)
         look = Look(corpus.labels, families)
-        self.crowd = crowd = look.crowd(self.asked(look))
+        crowd = look.crowd(self.asked(look))
+        self.crowd = crowd = knowing_habits(knowing_misses(crowd, self.asked), self.asked)
         two_levels = crowd.meet > 0.5 and 2 * len(crowd.labels) <= MOST_STATES
         structures = ONE_LEVEL if not two_levels else MEMBERS if detect(crowd.labels) else WITHOUT_SPANS
         say = {structure: _say(crowd, structure) if structures is MEMBERS else 1.0 for structure in structures}
@@ -353,7 +356,8 @@ class _Average:
         if self.asked(hiding)[0] == 0:
             return np.zeros((3, 2))
         look = Look(self.crowd.labels, hiding)
-        crowd = look.crowd(self.asked(look))
+        habits = {name: getattr(self.crowd, name) for name in ("recall", "together", "goes_on")}
+        crowd = replace(look.crowd(self.asked(look)), **habits)
         plainest = min(self.say, key=lambda structure: len(structure.levels))
         free = True  # whether two miss what the text finds is asked, so nobody is believed for being many
         learner = replace(self._member(plainest, [*self.others, self.text], crowd, free), first=self._start(crowd))

@@ -35,9 +35,10 @@ from scipy.special import psi
 
 from lasca.corpus.votes import Block
 from lasca.truth.annotator_models import Matrices, VoteRows
+from lasca.truth.borders import beyond
 from lasca.truth.chain import ChainLearner, ChainState, Local, Start, StateSpace
 from lasca.truth.evidence import Floats, RowCounts, Source, dirichlet_rows
-from lasca.truth.guards import FIRST_ASLEEP, Crowd, Pairing, Rates, asleep, ruled_out, sleep_rates
+from lasca.truth.guards import FIRST_ASLEEP, Crowd, Pairing, Rates, asleep, nothing, ruled_out, sleep_rates
 
 __all__ = ["LearnedMatrices", "Member", "MemberState", "Structure", "member"]
 
@@ -48,6 +49,8 @@ EACH = 1300.0
 """Marks of one annotator from which the base speaks beside learned priors (to the fourth power: it is a threshold)."""
 MOST_HEARD = 5000.0
 """Votes of one annotator from which rows learn at most."""
+HARDLY = 0.75
+"""Who did not look in more than this share of their sequences has no say in how much is marked."""
 TRANSITION_PRIOR = 1.0
 
 
@@ -205,6 +208,8 @@ class Member(ChainLearner):
         none = block.votes.label[block.hard] == self.crowd.outside
         voice = np.where(none & self.crowd.families.partial[block.votes.annotator[block.hard]], 0.0, weight)
         out = ruled_out(block, voice, self.space, self.crowd.outside, self.free)
+        if self.crowd.goes_on is not None:
+            out += (nothing(beyond(block, self.crowd.goes_on, self.crowd.labels), self.space, self.crowd.outside),)
         return Seen(block.offsets, views, out, weight, pairing)
 
     def visit(self, state: ChainState, block: Block, local: Any) -> tuple[tuple[Any, ...], Any]:
@@ -262,7 +267,8 @@ class Member(ChainLearner):
             new = replace(new, tables=(replace(first, logs=logs) if isinstance(first, Learned) else logs, *rest))
         sleeps, held = state.asleep, state.held
         if state.start is None and self.rates is not None and np.isfinite(moved):  # else it is the first visit
-            sleeps, held = sleep_rates(slept, self.crowd.sequences), self.rates.held(held, said, other, found)
+            sleeps = sleep_rates(slept, self.crowd.sequences)
+            held = self.rates.held(held, said, other, found, sleeps < HARDLY)
         return MemberState(**vars(new), asleep=sleeps, held=held, moved=moved / max(1.0, marks)), objective
 
     def rests(self, state: MemberState) -> bool:
