@@ -61,7 +61,7 @@ class BorneOut:
         one, marked, marks = self.voters(block)
         borne = marks[one.token] - marked >= 2
         who, A = one.votes.annotator[one.hard], one.votes.n_annotators
-        return (np.array([np.bincount(who, some, A) for some in (borne, borne & marked)]),)
+        return (np.array([np.bincount(who, some, A) for some in (borne, borne & marked)], dtype=np.float64),)
 
     def voters(self, block: Block) -> tuple[Block, Bools, Any]:
         """Return a block with one vote of each family, which votes are marks, and how many there are on each token."""
