@@ -24,7 +24,7 @@ dash one that is not there yet.
 **These are development figures.** The default's structure and thresholds were chosen on these rows
 ([how](models/robust.md#how-its-constants-were-chosen)). Most rows were written down before that; `prompts*`,
 `nb-whole*`, `llm-spans*` and `schemes*` came when the model failed on such crowds. The `final-*` rows were kept
-apart, but they are not untouched either: they have been scored eleven times, the first look asked for a change, and so
+apart, but they are not untouched either: they have been scored twelve times, the first look asked for a change, and so
 did the third (a text had overruled people wrongly on final-nb-2-all). `experiments/crowds/rows.py` and `corpora.py` say
 how each crowd is made.
 """
