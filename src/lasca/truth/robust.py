@@ -127,7 +127,7 @@ class RobustSequence(TruthModel):
         default=True,
     )
     rounds: int = whole("how often it is trained; once more where it may overrule people who agree", default=2, low=0)
-    folds: int = whole("folds of the cross-fitting", default=6, low=2)
+    folds: int = whole("folds of the cross-fitting (three at most over 250,000 tokens)", default=6, low=2)
     text_iterations: int = whole("iterations of the CRF each time", default=30, low=1)
     text_l2: float = number("penalty of the CRF", default=1.0, low=0, open_low=True)
     text_min_count: int = whole("how often a feature of the CRF occurs at least", default=2, low=1)
